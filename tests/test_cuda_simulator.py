@@ -6,6 +6,7 @@ the cache yet: `make test-cuda-sim` runs that too.
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -145,6 +146,18 @@ def test_collectives_of_gpus(seed):
     said = lines(simulate("collectives.py", seed=seed))
     # MPI complains on the same stream where a machine has no /sys.
     assert sorted(line for line in said if "UCX" not in line) == ["right 0", "right 1"]
+
+
+def test_a_rank_that_is_lost_inside_of_nccl_is_named():
+    said = lines(simulate("lost_rank.py"))
+    (of_the_other,) = [line for line in said if line.startswith("rank 0: ")]
+    assert re.search(r"all_reduce\(SUM\) .* at lost_rank.py:\d+: rank 1 .* died", of_the_other)
+
+
+@pytest.mark.parametrize("guard", ["0", "1"])
+def test_tensors_between_processes(guard):
+    done = simulate("between_processes.py", RUSHLIGHT_SIMULATOR_GUARD=guard)
+    assert lines(done) == ["right"] * 3
 
 
 def test_collectives_of_gpus_need_nccl():

@@ -244,6 +244,10 @@ def test_sharded_models(count):
     ranks.by_environment(count, ranks.program("sharded"), *sections).check()
 
 
+def test_sharded_models_with_tensor_parallelism():
+    ranks.by_environment(4, ranks.program("sharded"), "two_dims").check()
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_wrapped_models(count):
     sections = ["curves", "states", "whole_parameters", "details"]

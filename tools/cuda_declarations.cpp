@@ -71,6 +71,14 @@ static_assert(offsetof(rl::cuda::cublasLtMatmulHeuristicResult_t, workspaceSize)
 static_assert(offsetof(rl::cuda::cublasLtMatmulHeuristicResult_t, state) ==
               offsetof(::cublasLtMatmulHeuristicResult_t, state));
 static_assert(sizeof(rl::cuda::CUuuid) == sizeof(::CUuuid));
+static_assert(sizeof(rl::cuda::CUipcMemHandle) == sizeof(::CUipcMemHandle));
+static_assert(sizeof(rl::cuda::CUipcEventHandle) == sizeof(::CUipcEventHandle));
 static_assert(sizeof(rl::cuda::ncclUniqueId) == sizeof(::ncclUniqueId));
+static_assert(sizeof(rl::cuda::ncclConfig_t) <= sizeof(::ncclConfig_t));
+static_assert(offsetof(rl::cuda::ncclConfig_t, magic) == offsetof(::ncclConfig_t, magic));
+static_assert(offsetof(rl::cuda::ncclConfig_t, version) == offsetof(::ncclConfig_t, version));
+static_assert(offsetof(rl::cuda::ncclConfig_t, blocking) == offsetof(::ncclConfig_t, blocking));
+constexpr ::ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
+static_assert(theirs.magic == rl::cuda::ncclConfig_t().magic);
 
 }  // namespace

@@ -5,12 +5,14 @@
 
 #include "bind/convert.h"
 #include "bind/errors.h"
+#include "bind/storage_type.h"
 #include "core/device_placement.h"
 #include "core/interpreter.h"
 #include "kernels/cuda/allocator.h"
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/graph.h"
+#include "kernels/cuda/ipc.h"
 #include "kernels/cuda/nccl.h"
 #include "kernels/cuda/philox.h"
 #include "kernels/cuda/program.h"
@@ -518,6 +520,16 @@ FUNCTION(nccl_id) {
     return PyBytes_FromStringAndSize(id.data(), static_cast<Py_ssize_t>(id.size()));
   });
 }
+FUNCTION(nccl_version) {
+  (void)args;
+  return call([] {
+    start();
+    return PyLong_FromLong(cuda::nccl_version());
+  });
+}
+cuda::ncclComm_t communicator_of(unsigned long long address) {
+  return reinterpret_cast<cuda::ncclComm_t>(address);
+}
 FUNCTION(nccl_open) {  // (id, size, rank)
   return call([&] {
     PyObject* bytes = nullptr;
@@ -533,31 +545,155 @@ FUNCTION(nccl_open) {  // (id, size, rank)
     return PyLong_FromVoidPtr(made);
   });
 }
+FUNCTION(nccl_split) {  // (communicator, color, key): 0 for a negative color
+  return call([&] {
+    NUMBERS;
+    cuda::ncclComm_t made = nullptr;
+    {
+      WithoutGil waits;
+      made = cuda::split_communicator(communicator_of(static_cast<unsigned long long>(n.at[0])),
+                                      n.integer(1), n.integer(2));
+    }
+    return PyLong_FromVoidPtr(made);
+  });
+}
+FUNCTION(nccl_is_ready) {
+  return call([&] {
+    NUMBERS;
+    return PyBool_FromLong(
+        cuda::is_ready(communicator_of(static_cast<unsigned long long>(n.at[0]))));
+  });
+}
 FUNCTION(nccl_close) {
   return call([&] {
     NUMBERS;
-    cuda::close_communicator(reinterpret_cast<cuda::ncclComm_t>(n.at[0]));
+    WithoutGil waits;
+    cuda::close_communicator(communicator_of(static_cast<unsigned long long>(n.at[0])));
   });
 }
-// (kind, communicator, operation, root, output, input): `output` may be `input`.
+FUNCTION(nccl_abort) {
+  return call([&] {
+    NUMBERS;
+    WithoutGil waits;
+    cuda::abort_communicator(communicator_of(static_cast<unsigned long long>(n.at[0])));
+  });
+}
+// (kind, communicator, operation, root, output, input, factor): `output` may be `input`; `factor`
+// is None or a tensor of one element of the same dtype on the CPU.
 FUNCTION(nccl_run) {
   return call([&] {
     int kind = 0, operation = 0, root = 0;
     unsigned long long communicator = 0;
-    PyObject *output = nullptr, *input = nullptr;
-    if (!PyArg_ParseTuple(args, "iKiiOO", &kind, &communicator, &operation, &root, &output, &input))
+    PyObject *output = nullptr, *input = nullptr, *factor = nullptr;
+    if (!PyArg_ParseTuple(args, "iKiiOOO", &kind, &communicator, &operation, &root, &output, &input,
+                          &factor))
       throw PythonError{};
     const Tensor &to = checked_tensor(output), &from = checked_tensor(input);
     check(to.device().type == DeviceType::CUDA && is_same_device(to.device(), from.device()) &&
               to.dtype() == from.dtype() && to.is_contiguous() && from.is_contiguous(),
           "nccl_run: expected contiguous tensors of one dtype on one GPU, got ", from.dtype(),
           " on ", from.device(), " and ", to.dtype(), " on ", to.device());
+    void* number = nullptr;
+    if (factor != Py_None) {
+      const Tensor& one = checked_tensor(factor);
+      check(one.device().type == DeviceType::CPU && one.dtype() == to.dtype() && one.numel() == 1,
+            "nccl_run: expected a factor of dtype ", to.dtype(), ", got ", one.dtype());
+      number = one.data<char>();
+    }
     int device = to.device().index;
     cuda::use(device);
-    cuda::run_collective({static_cast<cuda::Collective>(kind), from.data<char>(), to.data<char>(),
-                          std::min(from.numel(), to.numel()), to.dtype(), operation, root},
-                         reinterpret_cast<cuda::ncclComm_t>(communicator),
-                         cuda::current_stream(device));
+    cuda::CollectiveCall what{static_cast<cuda::Collective>(kind),
+                              from.data<char>(),
+                              to.data<char>(),
+                              std::min(from.numel(), to.numel()),
+                              to.dtype(),
+                              operation,
+                              root,
+                              number};
+    CUstream stream = cuda::current_stream(device);
+    WithoutGil waits;
+    cuda::run_collective(what, communicator_of(communicator), stream);
+  });
+}
+// A list of (communicator, is_sent, peer, tensor), all of one GPU.
+FUNCTION(nccl_exchange) {
+  return call([&] {
+    PyObject* list = nullptr;
+    if (!PyArg_ParseTuple(args, "O", &list)) throw PythonError{};
+    Object items = items_of(list);
+    std::vector<cuda::Message> messages;
+    int device = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+      unsigned long long communicator = 0;
+      int is_sent = 0, peer = 0;
+      PyObject* tensor = nullptr;
+      if (!PyArg_ParseTuple(PyTuple_GET_ITEM(items.get(), i), "KpiO", &communicator, &is_sent,
+                            &peer, &tensor))
+        throw PythonError{};
+      const Tensor& t = checked_tensor(tensor);
+      check(t.device().type == DeviceType::CUDA && t.is_contiguous(),
+            "nccl_exchange: expected a contiguous tensor on a GPU, got one on ", t.device());
+      check(!i || t.device().index == device, "nccl_exchange: tensors on several GPUs");
+      device = t.device().index;
+      messages.push_back({communicator_of(communicator), is_sent != 0, peer, t.data<char>(),
+                          t.numel() * static_cast<int64_t>(itemsize(t.dtype()))});
+    }
+    if (messages.empty()) return;
+    cuda::use(device);
+    CUstream stream = cuda::current_stream(device);
+    WithoutGil waits;
+    cuda::exchange(messages, stream);
+  });
+}
+// ---- memory and events of several processes
+
+FUNCTION(ipc_export) {  // (storage): a handle and an offset, or None for what another process has
+  return call([&]() -> PyObject* {
+    PyObject* o = nullptr;
+    if (!PyArg_ParseTuple(args, "O", &o)) throw PythonError{};
+    const Storage& s = checked_storage(o);
+    check(s.device.type == DeviceType::CUDA && s.data, "ipc_export: no memory of a GPU");
+    if (cuda::is_opened(s)) Py_RETURN_NONE;
+    cuda::ExportedMemory made = cuda::export_memory(s.data, s.device.index);
+    return Py_BuildValue("(y#L)", made.handle.data(), static_cast<Py_ssize_t>(made.handle.size()),
+                         static_cast<long long>(made.offset));
+  });
+}
+FUNCTION(ipc_open) {  // (handle, device, offset, nbytes, flags, index)
+  return call([&] {
+    PyObject *handle = nullptr, *flags = nullptr;
+    int device = 0;
+    long long offset = 0, nbytes = 0, index = 0;
+    if (!PyArg_ParseTuple(args, "SiLLOL", &handle, &device, &offset, &nbytes, &flags, &index))
+      throw PythonError{};
+    start();
+    std::string text(PyBytes_AS_STRING(handle), static_cast<size_t>(PyBytes_GET_SIZE(handle)));
+    return wrap(cuda::open_memory(text, device, offset, nbytes,
+                                  Ref<Storage>::share(&checked_storage(flags)), index));
+  });
+}
+FUNCTION(ipc_event) {  // (device): an event that other processes can open
+  return call([&] {
+    NUMBERS;
+    start();
+    return PyLong_FromVoidPtr(cuda::new_shared_event(n.integer(0)));
+  });
+}
+FUNCTION(ipc_export_event) {
+  return call([&] {
+    NUMBERS;
+    std::string handle = cuda::export_event(n.event(0));
+    return PyBytes_FromStringAndSize(handle.data(), static_cast<Py_ssize_t>(handle.size()));
+  });
+}
+FUNCTION(ipc_open_event) {  // (handle, device)
+  return call([&] {
+    PyObject* handle = nullptr;
+    int device = 0;
+    if (!PyArg_ParseTuple(args, "Si", &handle, &device)) throw PythonError{};
+    start();
+    std::string text(PyBytes_AS_STRING(handle), static_cast<size_t>(PyBytes_GET_SIZE(handle)));
+    return PyLong_FromVoidPtr(cuda::open_event(text, device));
   });
 }
 FUNCTION(set_allow_tf32) {
@@ -633,8 +769,18 @@ PyMethodDef methods[] = {METHOD(why_unavailable),
                          METHOD(nccl_is_available),
                          METHOD(nccl_id),
                          METHOD(nccl_open),
+                         METHOD(ipc_export),
+                         METHOD(ipc_open),
+                         METHOD(ipc_event),
+                         METHOD(ipc_export_event),
+                         METHOD(ipc_open_event),
+                         METHOD(nccl_version),
+                         METHOD(nccl_split),
+                         METHOD(nccl_is_ready),
                          METHOD(nccl_close),
+                         METHOD(nccl_abort),
                          METHOD(nccl_run),
+                         METHOD(nccl_exchange),
                          METHOD(sync_debug_mode),
                          METHOD(set_sync_debug_mode),
                          {nullptr, nullptr, 0, nullptr}};

@@ -13,6 +13,7 @@
 #include "bind/types.h"
 #include "core/alignment.h"
 #include "core/device_memory.h"
+#include "core/device_placement.h"
 #include "core/mapped_file.h"
 #include "core/shared_memory.h"
 #include "ops_shape.h"
@@ -53,24 +54,25 @@ PyObject* wrap_fresh(Ref<Storage> storage) {
   return linked_object(o->storage->python, o->storage);  // of another thread, for the same storage
 }
 
-// UntypedStorage(size) with bytes not set, or UntypedStorage(buffer) with a copy of them.
+// UntypedStorage(size, device) with bytes not set, or of a buffer, with a copy of its bytes.
 PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"size", nullptr};
-  PyObject* source = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:UntypedStorage", const_cast<char**>(names),
-                                   &source))
+  static const char* names[] = {"size", "device", nullptr};
+  PyObject *source = nullptr, *where = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:UntypedStorage", const_cast<char**>(names),
+                                   &source, &where))
     return nullptr;
   return guarded([&] {
+    Device device = where && where != Py_None ? placed(to_device(where)) : Device();
     if (source && PyObject_CheckBuffer(source)) {
       Object view = checked(PyMemoryView_GetContiguous(source, PyBUF_READ, 'C'));
       const Py_buffer* buffer = PyMemoryView_GET_BUFFER(view.get());
-      Ref<Storage> storage = Storage::create(buffer->len);
-      if (buffer->len) std::memcpy(storage->data, buffer->buf, static_cast<size_t>(buffer->len));
+      Ref<Storage> storage = Storage::create(buffer->len, device);
+      copy_bytes(storage->data, device, buffer->buf, Device(), static_cast<size_t>(buffer->len));
       return wrap_fresh(std::move(storage));
     }
     int64_t size = source ? to_int64(source) : 0;
     check(size >= 0, "UntypedStorage: negative size ", size);
-    return wrap_fresh(Storage::create(size));
+    return wrap_fresh(Storage::create(size, device));
   });
 }
 
@@ -111,8 +113,10 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   Storage* s = storage_of(self);
-  if (s->device.is_meta()) {
-    PyErr_SetString(PyExc_BufferError, "a storage of the meta device has no bytes");
+  if (!s->device.is_cpu()) {
+    PyErr_SetString(PyExc_BufferError,
+                    s->device.is_meta() ? "a storage of the meta device has no bytes"
+                                        : "a storage of a GPU has no buffer; clone it to the CPU");
     return -1;
   }
   s->resizable = false;
@@ -248,7 +252,8 @@ PyObject* clone(PyObject* self, PyObject*) {
   return guarded([&] {
     Storage* s = storage_of(self);
     Ref<Storage> copy = Storage::create(s->nbytes, s->device);
-    if (copy->data && s->nbytes) std::memcpy(copy->data, s->data, static_cast<size_t>(s->nbytes));
+    if (copy->data)
+      copy_bytes(copy->data, s->device, s->data, s->device, static_cast<size_t>(s->nbytes));
     return wrap_fresh(std::move(copy));
   });
 }
@@ -265,9 +270,16 @@ PyObject* deep_copy(PyObject* self, PyObject* memo) {
 }
 
 PyObject* reduce(PyObject* self, PyObject*) {
-  Storage* s = storage_of(self);
-  return Py_BuildValue("O(y#)", storage_type, s->data ? static_cast<const char*>(s->data) : "",
-                       s->data ? s->nbytes : 0);
+  return guarded([&]() -> PyObject* {
+    Storage* s = storage_of(self);
+    Py_ssize_t size = s->data ? s->nbytes : 0;
+    Object bytes = checked(PyBytes_FromStringAndSize(nullptr, size));
+    copy_bytes(PyBytes_AS_STRING(bytes.get()), Device(), s->data, s->device,
+               static_cast<size_t>(size));
+    if (s->device.is_cpu() || !s->data) return Py_BuildValue("O(O)", storage_type, bytes.get());
+    Object device = checked(wrap(s->device));
+    return Py_BuildValue("O(OO)", storage_type, bytes.get(), device.get());
+  });
 }
 
 PyObject* resize(PyObject* self, PyObject* size) {
@@ -357,6 +369,14 @@ PyObject* is_in_physical_layout(PyObject*, PyObject* o) {
 }
 
 }  // namespace
+
+Storage& checked_storage(PyObject* storage) {
+  check_type(PyObject_TypeCheck(storage, storage_type), "expected an UntypedStorage, got ",
+             Py_TYPE(storage)->tp_name);
+  return *storage_of(storage);
+}
+
+PyObject* wrap(Ref<Storage> storage) { return wrap_fresh(std::move(storage)); }
 
 PyObject* storage_object(PyObject* tensor) {
   const Ref<Storage>& s = tensor_of(tensor).storage();

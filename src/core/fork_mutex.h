@@ -17,7 +17,8 @@ enum class ForkRank {
   Allocator,
   Threads,
   PythonLinks,
-  Observers
+  Observers,
+  Mappings
 };
 
 // Lives as long as the process.

@@ -17,6 +17,15 @@ DTYPES = (
 )  # fmt: skip
 
 
+def fails(kind, text, function, *arguments):
+    try:
+        function(*arguments)
+    except kind as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(f"{function.__name__} does not raise {kind.__name__}: {text}")
+
+
 def reductions(rank, size, device):
     """As those of the CPU, by gloo."""
     for dtype in DTYPES:
@@ -25,7 +34,16 @@ def reductions(rank, size, device):
             got, expected = x.to(device), x.clone()
             dist.all_reduce(got, op)
             dist.all_reduce(expected, op)
-            assert torch.equal(got.cpu(), expected), (dtype, op, got, expected)
+            # Averages: NCCL divides before it adds.
+            close = torch.allclose(got.cpu().double(), expected.double(), rtol=0.02)
+            same = torch.equal(got.cpu(), expected)
+            assert same or (op is dist.ReduceOp.AVG and close), (dtype, op, got, expected)
+    flags = torch.tensor([True, rank == 0, False], device=device)
+    dist.all_reduce(flags)
+    assert flags.tolist() == [True, True, False]
+    x = torch.full((3,), float(rank + 1), device=device, dtype=torch.float16)
+    dist.all_reduce(x, dist._make_nccl_premul_sum(0.5))
+    assert x.tolist() == [0.5 * sum(range(1, size + 1))] * 3
     large = torch.randn(300000, generator=torch.Generator().manual_seed(rank))
     got = large.to(device)
     dist.all_reduce(got)
@@ -34,11 +52,12 @@ def reductions(rank, size, device):
     turned = torch.full((2,), 1j * rank, device=device, dtype=torch.complex64)
     dist.all_reduce(turned)
     assert turned.cpu()[0].item() == 1j * sum(range(size))
-    try:
-        dist.all_reduce(torch.ones(2, dtype=torch.int64, device=device), dist.ReduceOp.BAND)
-        raise AssertionError("NCCL has no BAND")
-    except NotImplementedError as error:
-        assert "BAND" in str(error)
+    ones = torch.ones(2, dtype=torch.int64, device=device)
+    fails(
+        ValueError, "Cannot use ReduceOp.BAND with NCCL", dist.all_reduce, ones, dist.ReduceOp.BAND
+    )
+    assert torch.cuda.nccl.version() >= (2, 14, 0)
+    fails(TypeError, "not supported for NCCL", dist.all_reduce, ones.short())
     work = dist.all_reduce(got, async_op=True)
     work.wait()
     assert torch.allclose(got.cpu(), large * size, atol=1e-4)
@@ -65,6 +84,142 @@ def copies(rank, size, device):
     assert rank or [p[0].item() for p in gathered] == list(range(size))
 
 
+def parts(rank, size, device):
+    """Scatter, gather, exchanges, and lists of parts of different sizes."""
+    for dtype in (torch.float32, torch.int16, torch.bool, torch.complex64):
+        whole = torch.arange(3 * size).to(dtype)
+        got = torch.empty(3, dtype=dtype, device=device)
+        dist.scatter(got, list(whole.to(device).chunk(size)) if rank == 1 else None, 1)
+        assert torch.equal(got.cpu(), whole.chunk(size)[rank]), dtype
+        places = [torch.empty_like(got) for _ in range(size)] if rank == 1 else None
+        dist.gather(got, places, 1)
+        assert rank != 1 or torch.equal(torch.cat(places).cpu(), whole), dtype
+    # Member i sends rank + j + 1 elements to member j.
+    sent = [torch.full((rank + j + 1,), 10.0 * rank + j, device=device) for j in range(size)]
+    received = [torch.empty(j + rank + 1, device=device) for j in range(size)]
+    dist.all_to_all(received, sent)
+    assert [t.tolist() for t in received] == [
+        [10.0 * j + rank] * (j + rank + 1) for j in range(size)
+    ]
+    flat = torch.empty(sum(t.numel() for t in received), device=device)
+    sizes = [[t.numel() for t in list] for list in (received, sent)]
+    dist.all_to_all_single(flat, torch.cat(sent), *sizes)
+    assert torch.equal(flat, torch.cat(received))
+    uneven = [torch.empty(i + 1, device=device) for i in range(size)]
+    dist.all_gather(uneven, torch.full((rank + 1,), float(rank), device=device))
+    assert [t.tolist() for t in uneven] == [[float(i)] * (i + 1) for i in range(size)]
+    inputs = [torch.full((i + 1,), float(rank + 1), device=device) for i in range(size)]
+    total = torch.empty(rank + 1, device=device)
+    dist.reduce_scatter(total, inputs)
+    assert total.tolist() == [sum(range(1, size + 1))] * (rank + 1)
+    assert inputs[rank].tolist() == [rank + 1.0] * (rank + 1)  # those stay
+    outputs = [torch.empty(2 * size, device=device) for _ in range(3)]
+    with dist._coalescing_manager(device=device):
+        for i, output in enumerate(outputs):
+            dist.all_gather_into_tensor(output, torch.full((2,), float(rank + i), device=device))
+    assert outputs[2].tolist() == [i + 2.0 for i in range(size) for _ in range(2)]
+
+
+def messages(rank, size, device):
+    """To one member and from one."""
+    peer = 1 - rank
+    for dtype in (torch.float32, torch.bfloat16, torch.int16, torch.bool):
+        mine, theirs = ((torch.arange(4) + r).to(dtype) for r in (rank, peer))
+        got = torch.empty(4, dtype=dtype, device=device)
+        if rank == 0:
+            dist.send(mine.to(device), 1)
+            assert dist.recv(got, 1) == 1
+        else:
+            assert dist.recv(got) == 0  # from any
+            dist.send(mine.to(device), 0)
+        assert torch.equal(got.cpu(), theirs), dtype
+    # Both send first: messages of the two directions do not wait for each other.
+    for count in (5, 300000):
+        out = torch.full((count,), float(rank), device=device)
+        got = torch.empty(2, count, device=device).t()[:, 0]  # not contiguous
+        works = [dist.isend(out, peer), dist.irecv(got, peer)]
+        together = torch.ones(3, device=device)
+        dist.all_reduce(together)
+        for work in works:
+            work.wait()
+        assert got.eq(peer).all() and together.tolist() == [float(size)] * 3
+        assert all(work.is_completed() for work in works) or not torch.cuda.synchronize()
+    out, got = torch.full((3,), rank + 1.0, device=device), torch.empty(3, device=device)
+    operations = [dist.P2POp(dist.irecv, got, peer), dist.P2POp(dist.isend, out, peer)]
+    for work in dist.batch_isend_irecv(operations):
+        work.wait()
+    assert got.tolist() == [peer + 1.0] * 3
+    if rank == 0:
+        dist.send(torch.ones(3, device=device), 1)
+    else:
+        fails(RuntimeError, "rank 0 sends 3 elements of float32", dist.recv, got[:2], 0)
+    fails(ValueError, "tensors of the CPU and of GPUs", dist.batch_isend_irecv, [
+        dist.P2POp(dist.isend, out, peer), dist.P2POp(dist.irecv, out.cpu(), peer)])  # fmt: skip
+
+
+def own_streams(rank, size, device):
+    """Work of async_op is on a stream of its own, behind what the caller's was given."""
+    x = torch.ones(1000, device=device)
+    for step in range(5):
+        x = x * 2
+        work = dist.all_reduce(x, async_op=True)
+        y = torch.full((1000,), float(step), device=device) + 1  # meanwhile
+        work.wait()
+        x = x / size + y
+    expected = torch.ones(1000)
+    for step in range(5):
+        expected = expected * 2 + step + 1
+    assert torch.equal(x.cpu(), expected)
+    doubled = (
+        dist.all_reduce(torch.ones(4, device=device), async_op=True)
+        .get_future()
+        .then(lambda done: done.value()[0] * 2)
+    )
+    assert doubled.wait().tolist() == [2.0 * size] * 4
+    for _ in range(3):  # nobody waits, and what is reduced is let go
+        dist.all_reduce(torch.ones(5000, device=device), async_op=True)
+    dist.barrier(device_ids=[device.index])
+
+
+def groups(rank, size, device):
+    """Groups of which NCCL divides the world's communicator, and the library's own messages."""
+    pair = dist.new_group([1, 0])
+    alone = dist.new_group([rank], use_local_synchronization=True)
+    x = torch.full((2,), rank + 1.0, device=device)
+    dist.all_reduce(x, group=pair)
+    assert x.tolist() == [3.0, 3.0]
+    dist.all_reduce(x, group=alone)
+    assert x.tolist() == [3.0, 3.0]
+    only_last = dist.new_group([size - 1])
+    if rank == size - 1:
+        dist.broadcast(x, rank, group=only_last)
+    half = dist.split_group(split_ranks=[[0, 1]])
+    dist.broadcast(x, 0, group=half)
+    dist.destroy_process_group(half)
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank, "tensor": torch.ones(2, device=device) * rank})
+    assert [o["rank"] for o in objects] == list(range(size))
+    assert objects[1]["tensor"].is_cuda and objects[1]["tensor"].tolist() == [1.0, 1.0]
+    for where in (None, device):
+        sent = [("a", 1)] if rank == 0 else [None]
+        dist.broadcast_object_list(sent, 0, device=where)
+        assert sent == [("a", 1)]
+    if rank == 0:
+        dist.send_object_list([{"b": 2}], 1, device=device)
+    else:
+        assert dist.recv_object_list(sent, 0, device=device) == 0 and sent == [{"b": 2}]
+    mine = [None]
+    dist.scatter_object_list(mine, ["x", "y"] if rank == 0 else None, 0)
+    assert mine == [["x", "y"][rank]]
+    only_gpus = dist.new_group(backend="nccl")
+    fails(
+        RuntimeError, "No backend type associated with device type cpu",
+        lambda: dist.all_reduce(torch.ones(2), group=only_gpus),
+    )  # fmt: skip
+    dist.all_gather_object(objects, rank, group=only_gpus)
+    assert objects == list(range(size))
+
+
 def training(rank, size, device):
     stream = torch.cuda.Stream(device)
     with torch.cuda.stream(stream):  # the operation belongs to the caller's stream
@@ -85,14 +240,15 @@ def training(rank, size, device):
     assert torch.equal(weight, first)
 
 
-def worker(rank, size, port):
+def worker(rank, size, port, names):
     os.environ.update(
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(size)
     )
-    dist.init_process_group("nccl")
+    dist.init_process_group("cpu:gloo,cuda:nccl")
     device = torch.device("cuda", rank % 2)
     torch.cuda.set_device(device)
-    for part in (reductions, copies, training):
+    everything = (reductions, copies, parts, messages, own_streams, groups, training)
+    for part in everything if not names else [globals()[name] for name in names]:
         part(rank, size, device)
     dist.destroy_process_group()
     os.write(1, f"right {rank}\n".encode())  # one write: lines of several ranks must not mix
@@ -103,7 +259,9 @@ if __name__ == "__main__":
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=worker, args=(rank, 2, port)) for rank in range(2)]
+    processes = [
+        context.Process(target=worker, args=(rank, 2, port, sys.argv[1:])) for rank in range(2)
+    ]
     for process in processes:
         process.start()
     for process in processes:

@@ -254,6 +254,69 @@ def fully_sharded():
     refused(NotImplementedError, "a list of its own", fully_shard, nn.LSTM(2, 2))
 
 
+def two_dims():
+    """Tensor parallelism within rows of a mesh, and fully_shard along its columns."""
+    import tempfile
+
+    from rushlight.distributed import checkpoint
+    from rushlight.distributed.fsdp import fully_shard
+    from rushlight.distributed.tensor.placement_types import _StridedShard
+
+    grid = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("data", "tensor"))
+    torch.manual_seed(0)
+    alone = Net()
+    plan = {
+        "tokens": RowwiseParallel(input_layouts=Replicate()),
+        "layers.*.first": ColwiseParallel(),
+        "layers.*.last": RowwiseParallel(),
+        "out": ColwiseParallel(output_layouts=Replicate()),
+    }
+
+    def divided():
+        model = parallelize_module(copy.deepcopy(alone), grid["tensor"], plan)
+        for layer in model.layers:
+            fully_shard(layer, mesh=grid["data"])
+        return fully_shard(model, mesh=grid["data"])
+
+    model, other = divided(), copy.deepcopy(alone)
+    weight, last = model.layers[0].first.weight, model.layers[0].last.weight
+    assert weight.placements == (_StridedShard(0, split_factor=size // 2), Shard(0))
+    assert last.placements == (Shard(0), Shard(1))
+    assert weight.shape == other.layers[0].first.weight.shape
+    assert torch.equal(weight.full_tensor(), other.layers[0].first.weight)
+    turned = weight.redistribute(placements=[Replicate(), Shard(1)])
+    part_of_it = other.layers[0].first.weight.chunk(size // 2, 1)[grid.get_local_rank("tensor")]
+    assert torch.equal(turned.to_local(), part_of_it)
+    back = turned.redistribute(placements=weight.placements)
+    assert torch.equal(back.to_local(), weight.to_local())
+    row = grid.get_local_rank("data")
+    optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (model, other)]
+    for step in range(3):
+        g = torch.Generator().manual_seed(step)
+        x, y = (torch.randint(0, 11, (4, 3), generator=g) for _ in range(2))
+        for m, o, inputs, targets in (
+            (model, optimizers[0], x.chunk(2)[row], y.chunk(2)[row]), (other, optimizers[1], x, y)
+        ):  # fmt: skip
+            o.zero_grad()
+            nn.functional.cross_entropy(m(inputs).flatten(0, 1), targets.flatten()).backward()
+        same_gradients(model, other)
+        for o in optimizers:
+            o.step()
+    folder = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(folder, 0)
+    checkpoint.save({"model": model.state_dict()}, checkpoint_id=folder[0])
+    again, whole = divided(), Net()
+    for into in (again, whole):
+        state = into.state_dict()
+        checkpoint.load({"model": state}, checkpoint_id=folder[0])
+        into.load_state_dict(state)
+    for p, q, r, s in zip(*(m.parameters() for m in (model, other, again, whole))):
+        torch.testing.assert_close(p.full_tensor(), q, rtol=1e-4, atol=1e-5)
+        assert torch.equal(r.full_tensor(), p.full_tensor()) and torch.equal(s, p.full_tensor())
+    loose = parallelize_module(Net(), mesh, {"out": ColwiseParallel()})
+    refused(ValueError, "parts of one mesh", fully_shard, loose, mesh=grid["data"])
+
+
 def states():
     from rushlight.distributed.checkpoint import state_dict as states
     from rushlight.distributed.fsdp import fully_shard

@@ -8,6 +8,7 @@
 //   RUSHLIGHT_SIMULATOR_MEMORY=n   MiB of each device, 4096 by default
 //   RUSHLIGHT_SIMULATOR_FAIL=cuMemAlloc_v2:17   the 17th such call fails
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -77,7 +78,7 @@ struct Record {
 };
 struct CUevent_st {
   std::shared_ptr<Record> last;  // null: never recorded
-  bool timed = true;
+  bool timed = true, shared = false;
 };
 struct Operation {
   std::function<void()> run;
@@ -413,6 +414,105 @@ API cuMemAlloc_v2(CUdeviceptr* p, size_t size) {
   *p = reinterpret_cast<CUdeviceptr>(at);
   return 0;
 }
+// ---- memory and events of several processes
+//
+// Memory that is exported becomes a file without a name, at the same addresses; others map it by
+// /proc. Of an exported event, work that it marks is done when it is recorded: a process that waits
+// for its turn in another would hang, where GPUs go on by themselves.
+
+namespace {
+
+struct Handle {
+  pid_t process;
+  int descriptor;
+  size_t size;
+};
+std::map<uintptr_t, int> exported;   // to descriptors
+std::map<uintptr_t, size_t> opened;  // sizes
+
+template <class H> void pack(H* handle, const Handle& from) {
+  std::memset(handle, 0, sizeof *handle);
+  std::memcpy(handle, &from, sizeof from);
+}
+template <class H> Handle unpack(const H& handle) {
+  Handle to;
+  std::memcpy(&to, &handle, sizeof to);
+  return to;
+}
+
+// What others still see of memory that is freed is garbage: to free it was too early.
+void spoil_exported(uintptr_t begin, size_t size) {
+  auto it = exported.find(begin);
+  if (it == exported.end()) return;
+  std::memset(reinterpret_cast<void*>(begin), 0xff, size);
+  close(it->second);
+  exported.erase(it);
+}
+
+}  // namespace
+
+API cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr p) {
+  ENTER_CONTEXT("cuMemGetAddressRange_v2");
+  auto it = allocations.upper_bound(static_cast<uintptr_t>(p));
+  if (it == allocations.begin()) return InvalidValue;
+  --it;
+  if (p >= it->first + it->second) return InvalidValue;
+  if (base) *base = it->first;
+  if (size) *size = it->second;
+  return 0;
+}
+API cuIpcGetMemHandle(rl::cuda::CUipcMemHandle* handle, CUdeviceptr p) {
+  ENTER_CONTEXT("cuIpcGetMemHandle");
+  auto it = allocations.find(static_cast<uintptr_t>(p));
+  if (it == allocations.end() || bounds || opened.count(it->first)) return InvalidValue;
+  uintptr_t begin = it->first;
+  size_t size = (it->second + page - 1) / page * page;
+  if (!exported.count(begin)) {
+    drain_all();
+    int file = memfd_create("rushlight-simulator", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, static_cast<off_t>(size))) return OutOfMemory;
+    void* at = reinterpret_cast<void*>(begin);
+    if (guarded) mprotect(at, size, PROT_READ | PROT_WRITE);
+    if (pwrite(file, at, size, 0) != static_cast<ssize_t>(size)) return OutOfMemory;
+    int protection = guarded && !protect_depth ? PROT_NONE : PROT_READ | PROT_WRITE;
+    mmap(at, size, protection, MAP_SHARED | MAP_FIXED, file, 0);
+    exported[begin] = file;
+  }
+  pack(handle, {getpid(), exported[begin], it->second});
+  return 0;
+}
+API cuIpcOpenMemHandle_v2(CUdeviceptr* p, rl::cuda::CUipcMemHandle handle, unsigned flags) {
+  ENTER_CONTEXT("cuIpcOpenMemHandle_v2");
+  Handle h = unpack(handle);
+  if (flags != rl::cuda::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return InvalidValue;
+  if (h.process == getpid()) return InvalidContext;  // as the driver: of other processes alone
+  std::string path = "/proc/" + std::to_string(h.process) + "/fd/" + std::to_string(h.descriptor);
+  int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return InvalidValue;
+  Device& d = device_list[current_context->device];
+  size_t rounded = (h.size + page - 1) / page * page;
+  char* begin = d.arena + d.next;
+  d.next += rounded + page;
+  void* at = mmap(begin, rounded, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  close(file);
+  if (at == MAP_FAILED) return OutOfMemory;
+  if (guarded && !protect_depth) mprotect(at, rounded, PROT_NONE);
+  opened[reinterpret_cast<uintptr_t>(begin)] = rounded;
+  allocations[reinterpret_cast<uintptr_t>(begin)] = h.size;
+  *p = reinterpret_cast<CUdeviceptr>(begin);
+  return 0;
+}
+API cuIpcCloseMemHandle(CUdeviceptr p) {
+  ENTER_CONTEXT("cuIpcCloseMemHandle");
+  auto it = opened.find(static_cast<uintptr_t>(p));
+  if (it == opened.end()) return InvalidValue;
+  drain_all();
+  mmap(reinterpret_cast<void*>(it->first), it->second, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  allocations.erase(it->first);
+  opened.erase(it);
+  return 0;
+}
 API cuMemFree_v2(CUdeviceptr p) {
   ENTER_CONTEXT("cuMemFree_v2");
   auto it = allocations.find(static_cast<uintptr_t>(p));
@@ -420,6 +520,8 @@ API cuMemFree_v2(CUdeviceptr p) {
   drain_all();
   uintptr_t begin = it->first / page * page;
   size_t size = (it->first + it->second + page - 1) / page * page - begin;
+  if (opened.count(begin)) return InvalidValue;  // another process's
+  spoil_exported(begin, size);
   // Gives the pages back and leaves the addresses closed for good.
   mmap(reinterpret_cast<void*>(begin), size, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -528,6 +630,8 @@ API cuEventCreate(CUevent* e, unsigned flags) {
   ENTER_CONTEXT("cuEventCreate");
   auto event = std::make_shared<CUevent_st>();
   event->timed = !(flags & rl::cuda::CU_EVENT_DISABLE_TIMING);
+  event->shared = flags & rl::cuda::CU_EVENT_INTERPROCESS;
+  if (event->shared && event->timed) return InvalidValue;
   *e = event.get();
   events[*e] = event;
   return 0;
@@ -542,11 +646,29 @@ API cuEventRecord(CUevent e, CUstream s) {
   if (!event) return InvalidValue;
   auto record = std::make_shared<Record>();
   event->last = record;
-  return push(s, {[=] {
-                    record->done = true;
-                    record->time = now();
-                  },
-                  nullptr});
+  CUresult pushed = push(s, {[=] {
+                               record->done = true;
+                               record->time = now();
+                             },
+                             nullptr});
+  if (event->shared && !pushed) drain(resolve(s));
+  return pushed;
+}
+API cuIpcGetEventHandle(rl::cuda::CUipcEventHandle* handle, CUevent e) {
+  ENTER("cuIpcGetEventHandle");
+  std::shared_ptr<CUevent_st> event = shared(e);
+  if (!event || !event->shared) return InvalidValue;
+  pack(handle, {getpid(), 0, 0});
+  return 0;
+}
+API cuIpcOpenEventHandle(CUevent* e, rl::cuda::CUipcEventHandle handle) {
+  ENTER_CONTEXT("cuIpcOpenEventHandle");
+  if (unpack(handle).process == getpid()) return InvalidContext;
+  auto event = std::make_shared<CUevent_st>();  // what it marks is done
+  event->shared = true;
+  *e = event.get();
+  events[*e] = event;
+  return 0;
 }
 API cuEventQuery(CUevent e) {
   ENTER("cuEventQuery");

@@ -76,7 +76,6 @@ has_magma = False
 has_half = True
 default_generators: Any = ()
 
-globals().update(_absent.answers({"ipc_collect": None}))
 globals().update(
     _absent.refusals("CUDA", ("cudart", "current_blas_handle", "utilization"), NotImplementedError)
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 
 from rushlight import _C
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 _cuda = _C._cuda
 
 __all__ = [
-    "empty_cache", "get_per_process_memory_fraction", "max_memory_allocated", "max_memory_cached",
+    "empty_cache", "get_per_process_memory_fraction", "ipc_collect", "max_memory_allocated",
+    "max_memory_cached",
     "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved",
     "memory_snapshot", "memory_stats", "memory_summary", "reset_accumulated_memory_stats",
     "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats",
@@ -24,8 +26,16 @@ __all__ = [
 ]  # fmt: skip
 
 
+def ipc_collect() -> None:
+    """Let go of memory that other processes had from this one and no longer use."""
+    sent = sys.modules.get("rushlight.multiprocessing.gpu_memory")
+    if sent is not None:
+        sent.sent.collect()
+
+
 def empty_cache() -> None:
     """Give memory that no tensor holds back to the driver, for other programs to use."""
+    ipc_collect()
     if is_initialized():
         for index in range(device_count()):
             _cuda.empty_cache(index)

@@ -1,10 +1,18 @@
 """NCCL, which needs GPUs."""
 
 from rushlight import _absent
+from rushlight._C import _cuda
 
 globals().update(_absent.answers({"is_available": False}))
 globals().update(
-    _absent.refusals(
-        "CUDA", ("all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter", "version")
-    )
+    _absent.refusals("CUDA", ("all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter"))
 )
+
+
+def version() -> tuple[int, int, int]:
+    """The version of the NCCL that is installed, as (2, 28, 0).
+
+    Raises: RuntimeError without a GPU or without NCCL.
+    """
+    number = _cuda.nccl_version()
+    return number // 10000, number // 100 % 100, number % 100

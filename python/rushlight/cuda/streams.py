@@ -118,7 +118,7 @@ class Event:
     Args:
         enable_timing: whether elapsed_time() may ask.
         blocking: accepted as in torch; waiting always leaves the processor to others.
-        interprocess: events of other processes are not supported.
+        interprocess: whether other processes can wait for it, by its `ipc_handle()`.
     """
 
     def __init__(
@@ -128,8 +128,9 @@ class Event:
         interprocess: bool = False,
         external: bool = False,
     ) -> None:
-        if interprocess:
-            raise NotImplementedError("cuda.Event: interprocess=True is not supported")
+        if interprocess and enable_timing:
+            raise ValueError("cuda.Event: events of several processes have no timing")
+        self._interprocess = bool(interprocess)
         self._timing, self.blocking, self.external = bool(enable_timing), blocking, external
         self.cuda_event, self.device_index = 0, None
 
@@ -137,14 +138,44 @@ class Event:
         """Put the event after what a stream, by default the current one, was given so far."""
         stream = current_stream() if stream is None else stream
         if not self.cuda_event:
-            self.device_index = stream.device_index
-            self.cuda_event = _cuda.event_create(self.device_index, int(self._timing))
+            self._create(stream.device_index)
         if self.device_index != stream.device_index:
             raise RuntimeError(
                 f"Event.record: the event is of cuda:{self.device_index} and the stream of "
                 f"cuda:{stream.device_index}"
             )
         _cuda.event_record(self.device_index, stream.cuda_stream, self.cuda_event)
+
+    def _create(self, index):
+        self.device_index = index
+        if self._interprocess:
+            self.cuda_event = _cuda.ipc_event(index)
+        else:
+            self.cuda_event = _cuda.event_create(index, int(self._timing))
+
+    def ipc_handle(self) -> bytes:
+        """Bytes by which another process makes an event of it, by `from_ipc_handle`.
+
+        Raises: RuntimeError unless it was made with interprocess=True.
+        """
+        if not self._interprocess:
+            raise RuntimeError("Event.ipc_handle: the event was not made with interprocess=True")
+        if not self.cuda_event:
+            self._create(_cuda.current_device())
+        return _cuda.ipc_export_event(self.cuda_event)
+
+    @classmethod
+    def from_ipc_handle(cls, device: Device, handle: bytes) -> Event:
+        """The event of another process, which gave the handle.
+
+        Args:
+            device: the GPU that it belongs to.
+            handle: from `ipc_handle()`.
+        """
+        event = cls(interprocess=True)
+        event.device_index = index_of(device, "Event.from_ipc_handle")
+        event.cuda_event = _cuda.ipc_open_event(handle, event.device_index)
+        return event
 
     def wait(self, stream: Any = None) -> None:
         """Let a stream, by default the current one, wait for the event."""

@@ -34,21 +34,14 @@ if TYPE_CHECKING:
 # ------------------------------------------------------------------ arguments
 
 
-# What NCCL carries between GPUs; the others are for tensors of the CPU.
-_ON_GPUS = frozenset(
-    "all_reduce all_reduce_coalesced reduce broadcast all_gather all_gather_into_tensor gather "
-    "reduce_scatter reduce_scatter_tensor".split()
-)
-
-
-def check_tensor(name: str, tensor: Tensor, parameter: str = 'tensor') -> None:
+def check_tensor(name: str, tensor: Tensor, parameter: str = "tensor") -> None:
     """Raise unless `tensor` is one that can be sent."""
     if not isinstance(tensor, rushlight.Tensor):
         raise TypeError(
             f"{name}: Invalid function argument. Expected parameter `{parameter}` of type "
             f"torch.Tensor but got {type(tensor)} instead."
         )
-    if tensor.device.type == "cuda" and name in _ON_GPUS:
+    if tensor.device.type == "cuda":
         from rushlight.distributed import _nccl
 
         if not _nccl.is_available():
@@ -106,7 +99,7 @@ def root_of(
     rank: int,
     group_rank: Any,
     default: Any = None,
-    parameter: str = 'src',
+    parameter: str = "src",
 ) -> Any:
     """The member's number that `rank`, in the world, or `group_rank` means."""
     if rank is not None and group_rank is not None:
@@ -140,8 +133,16 @@ def _plain(tensor):
 # ------------------------------------------------------------------ reductions
 
 
-def _staged(tensor, op):
+def _is_native(found, tensor, op):
+    """Does the carrier average, or multiply by a factor, by itself? NCCL does."""
+    scales = op is ReduceOp.AVG or isinstance(op, PremultipliedSum)
+    return scales and tensor.is_cuda and found.size() > 1 and tensor.dtype.is_floating_point
+
+
+def _staged(found, tensor, op):
     """A contiguous tensor to reduce, for one of any layout: itself where possible."""
+    if _is_native(found, tensor, op):
+        return tensor.resolve_neg().contiguous(), op
     operation, dtype = elementary(op, tensor.dtype)
     staged = tensor.resolve_conj().resolve_neg()
     if staged.dtype is not dtype:
@@ -152,9 +153,10 @@ def _staged(tensor, op):
     return staged, operation
 
 
-def _finished(staged, tensor, op, size):
+def _finished(found, staged, tensor, op):
     """Bring the reduced values to where they belong."""
-    if op is ReduceOp.AVG:
+    size = found.size()
+    if op is ReduceOp.AVG and not _is_native(found, tensor, op):
         if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
             staged.div_(size)
         else:
@@ -213,17 +215,17 @@ def all_reduce(
 
     def steps(work):
         if fits_agreement(found, into):
-            staged, operation = _staged(into, op)
+            staged, operation = _staged(found, into, op)
             mine = ctypes.string_at(staged.data_ptr(), staged.numel() * staged.element_size())
             _combine(staged, operation, (yield from agree(found, call, work, mine)))
-            _finished(staged, into, op, found.size())
+            _finished(found, staged, into, op)
         elif found.size() > 1 or isinstance(op, PremultipliedSum):
-            staged, operation = _staged(into, op)
+            staged, operation = _staged(found, into, op)
             is_begun = found.carrier(staged).early(staged, operation)
             yield from agree(found, call, work)
             if staged.numel():
                 yield found.carrier(staged).all_reduce(staged, operation, is_begun)
-            _finished(staged, into, op, found.size())
+            _finished(found, staged, into, op)
 
     return found.run(steps, call, [tensor], async_op)
 
@@ -287,9 +289,9 @@ def all_reduce_coalesced(
     def steps(work):
         yield from agree(found, call, work)
         flat = rushlight.cat([tensor.reshape(-1) for tensor in into])
-        staged, operation = _staged(flat, op)
+        staged, operation = _staged(found, flat, op)
         yield found.carrier(staged).all_reduce(staged, operation)
-        _finished(staged, flat, op, found.size())
+        _finished(found, staged, flat, op)
         for tensor, part in zip(into, flat.split([tensor.numel() for tensor in into])):
             tensor.copy_(part.view(tensor.shape))
 
@@ -322,11 +324,11 @@ def reduce(
     def steps(work):
         yield from agree(found, call, work)
         if found.size() > 1 or isinstance(op, PremultipliedSum):
-            staged, operation = _staged(into, op)
+            staged, operation = _staged(found, into, op)
             if staged.numel():
                 yield found.carrier(staged).reduce(staged, operation, root)
             if found.rank() == root:
-                _finished(staged, into, op, found.size())
+                _finished(found, staged, into, op)
 
     return found.run(steps, call, [tensor], async_op)
 
@@ -407,11 +409,11 @@ def _reduce_scatter(found, call, output, flat, counts, op, async_op):
 
     def steps(work):
         yield from agree(found, call, work)
-        staged, operation = _staged(flat(), op)
+        staged, operation = _staged(found, flat(), op)
         part = staged.new_empty(counts[found.rank()])
         if staged.numel():
             yield found.carrier(staged).reduce_scatter(part, staged, operation, counts)
-        _finished(part, into, op, found.size())
+        _finished(found, part, into, op)
 
     return found.run(steps, call, [output], async_op)
 
@@ -649,10 +651,10 @@ def scatter(
         if found.rank() == root:
             flat = rushlight.cat([_plain(part).view(-1) for part in scatter_list])
         else:
-            flat = rushlight.empty(0, dtype=tensor.dtype)
-        staged = rushlight.empty(tensor.numel(), dtype=tensor.dtype)
+            flat = into.new_empty(0)
+        staged = into.new_empty(into.numel())
         if staged.numel():
-            yield found._transport.scatter(staged, flat, root)
+            yield found.carrier(staged).scatter(staged, flat, root)
         into.copy_(staged.view(into.shape))
 
     return found.run(steps, call, [tensor], async_op)
@@ -733,7 +735,7 @@ def _all_to_all(found, work, output, input, output_counts, input_counts):
     if sum(output_counts) + sum(input_counts) == 0:
         # The others may have something for each other.
         output, input = output.view(-1), input.view(-1)
-    yield found._transport.all_to_all(output, input, output_counts, input_counts)
+    yield found.carrier(output).all_to_all(output, input, output_counts, input_counts)
 
 
 def all_to_all(
@@ -765,7 +767,7 @@ def all_to_all(
     def steps(work):
         yield from agree(found, call, work)
         sent = rushlight.cat([_plain(tensor).view(-1) for tensor in input_tensor_list])
-        flat = rushlight.empty(sum(output_counts), dtype=sent.dtype)
+        flat = sent.new_empty(sum(output_counts))
         yield from _all_to_all(found, work, flat, sent, output_counts, input_counts)
         for part, piece in zip(parts, flat.split(output_counts)):
             part.copy_(piece.view(part.shape))
@@ -783,7 +785,8 @@ def barrier(
 
     Args:
         group, async_op: see all_reduce.
-        device_ids: GPUs, of which there are none.
+        device_ids: GPUs whose work has to be done too, where NCCL serves them; the current one by
+            default.
     """
     found = member(group, "barrier")
     if found is None:
@@ -791,8 +794,16 @@ def barrier(
     if device_ids is not None and not isinstance(device_ids, list):
         raise TypeError("Invalid function argument: device_ids type should be List[int]")
     call = Call("barrier")
-    # Agreement is a meeting of all.
-    return found.run(lambda work: agree(found, call, work), call, [], async_op)
+    devices = device_ids if device_ids is not None else [None]
+
+    def steps(work):
+        if found.serves_gpus():
+            for device in devices:
+                rushlight.cuda.synchronize(device)
+        # Agreement is a meeting of all.
+        yield from agree(found, call, work)
+
+    return found.run(steps, call, [], async_op)
 
 
 def monitored_barrier(
@@ -882,7 +893,7 @@ class _Coalescing:
 def _coalescing_manager(group=None, device=None, async_ops=False):
     """Gather operations, begun with `async_op=True`, and wait for them together."""
     resolve(group)
-    if device is not None and rushlight.device(device).type != "cpu":
+    if device is not None and rushlight.device(device).type not in ("cpu", "cuda"):
         raise RuntimeError(f"_coalescing_manager: no backend for device {device}")
     manager = _Coalescing()
     yield manager

@@ -17,6 +17,7 @@ from rushlight._set_module import set_module
 from rushlight.distributed._errors import DistBackendError
 from rushlight.distributed._member import line_of_main_thread
 from rushlight.distributed._stores import seconds_of
+from rushlight.futures import wait_for_event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ class Work:
         self._future, self._future_lock = None, threading.Lock()
         self._asked = False
         self._source_rank = -1
+        self._event: Any = None  # on a GPU: what the streams of those who wait must wait for
+        self._keep: Any = None  # called at the end: holds what the GPU still works on
+        self._release: Any = None  # called by who waits: lets go of it
 
     def describe(self) -> str:
         """The operation with its number and line, for messages."""
@@ -98,7 +102,10 @@ class Work:
         except StopIteration:
             self.finish(None)
         except Exception as error:  # the one who waits gets it
-            if not isinstance(error, (DistBackendError, ValueError, TypeError, RuntimeError)):
+            failure = self._queue.engine.failure
+            if failure is not None and not isinstance(error, DistBackendError):
+                error = DistBackendError(f"{self.describe()}: {failure}")  # that is the cause
+            elif not isinstance(error, (DistBackendError, ValueError, TypeError, RuntimeError)):
                 failure = DistBackendError(f"{self.describe()}: {error}")
                 failure.__cause__ = error
                 error = failure
@@ -109,6 +116,9 @@ class Work:
         """The operation has ended, with this error or without."""
         self._steps = None
         self._error = error
+        if self._event is not None:
+            self._keep()
+        self._keep = None
         if error is None:
             self._requests = ()
             self._queue.last = self._queue.engine.last_operation = self.describe()
@@ -120,6 +130,7 @@ class Work:
 
     def _settle(self, future):
         if self._error is None:
+            future._event = self._event
             future.set_result(self._outputs)
         else:
             future.set_exception(self._error)
@@ -145,6 +156,9 @@ class Work:
             self.pause(now - began)
         if self._error is not None:
             raise self._error
+        if self._event is not None:
+            wait_for_event(self._event)
+            self._release()
         return True
 
     def pause(self, waited: Any) -> None:
@@ -200,7 +214,7 @@ class Work:
         """Has the operation ended?"""
         if not self._done:
             self._queue.engine.poll()
-        return self._done
+        return self._done and (self._event is None or self._event.query())
 
     def is_success(self) -> Any:
         """Has it ended well?"""
@@ -299,6 +313,7 @@ class Engine:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._thread = None
+        self.aborts = []  # what else ends with the first failure
         self._abandoned = []  # buffers that MPI may still write to
         if member is not None:
             member.on_failure = lambda: self.fail(member.failure)
@@ -386,6 +401,8 @@ class Engine:
         """End all operations, and refuse new ones."""
         if self.failure is None:
             self.failure = text
+            for abort in list(self.aborts):
+                abort()
         self._wake.set()
 
     def _fail_all(self):

@@ -43,7 +43,7 @@ def wait_tensor(tensor: Tensor) -> Any:
     return tensor
 
 
-def broadcast(self: Any, src: int, group: ProcessGroup | None, tag: str = '') -> Any:
+def broadcast(self: Any, src: int, group: ProcessGroup | None, tag: str = "") -> Any:
     """The tensor of member `src`."""
     _check_tag(tag)
     result = self.clone()
@@ -56,7 +56,7 @@ def _check_tag(tag):
         raise NotImplementedError(f"functional collectives: tag {tag!r} is not supported")
 
 
-def all_reduce(self: Any, reduceOp: Any, group: ProcessGroup | None, tag: str = '') -> Any:
+def all_reduce(self: Any, reduceOp: Any, group: ProcessGroup | None, tag: str = "") -> Any:
     """The reduced tensor."""
     _check_tag(tag)
     result = self.clone()
@@ -64,7 +64,7 @@ def all_reduce(self: Any, reduceOp: Any, group: ProcessGroup | None, tag: str = 
     return result
 
 
-def all_gather_tensor(self: Any, gather_dim: Any, group: ProcessGroup | None, tag: str = '') -> Any:
+def all_gather_tensor(self: Any, gather_dim: Any, group: ProcessGroup | None, tag: str = "") -> Any:
     """The tensors of all members, one behind the other along a dim."""
     _check_tag(tag)
     found = _group(group)
@@ -74,7 +74,7 @@ def all_gather_tensor(self: Any, gather_dim: Any, group: ProcessGroup | None, ta
 
 
 def reduce_scatter_tensor(
-    self: Any, reduceOp: Any, scatter_dim: Any, group: ProcessGroup | None, tag: str = ''
+    self: Any, reduceOp: Any, scatter_dim: Any, group: ProcessGroup | None, tag: str = ""
 ) -> Any:
     """This member's part, along a dim, of the reduced tensor."""
     _check_tag(tag)
@@ -99,12 +99,12 @@ def all_to_all_single(
     output_split_sizes: Any,
     input_split_sizes: Any,
     group: ProcessGroup | None,
-    tag: str = '',
+    tag: str = "",
 ) -> Any:
     """Part i of each member's tensor, at member i."""
     _check_tag(tag)
     rows = sum(output_split_sizes) if output_split_sizes is not None else self.size(0)
-    result = rushlight.empty(rows, *self.shape[1:], dtype=self.dtype)
+    result = self.detach().new_empty(rows, *self.shape[1:])
     collectives.all_to_all_single(
         result, self, output_split_sizes, input_split_sizes, _group(group)
     )
@@ -112,19 +112,19 @@ def all_to_all_single(
 
 
 def all_reduce_coalesced(
-    self: Any, reduceOp: Any, group: ProcessGroup | None, tag: str = ''
+    self: Any, reduceOp: Any, group: ProcessGroup | None, tag: str = ""
 ) -> Any:
     """all_reduce of several tensors."""
     return [all_reduce(tensor, reduceOp, group, tag) for tensor in self]
 
 
-def all_gather_into_tensor_coalesced(self: Any, group: ProcessGroup | None, tag: str = '') -> Any:
+def all_gather_into_tensor_coalesced(self: Any, group: ProcessGroup | None, tag: str = "") -> Any:
     """all_gather_tensor along dim 0 of several tensors."""
     return [all_gather_tensor(tensor, 0, group, tag) for tensor in self]
 
 
 def reduce_scatter_tensor_coalesced(
-    inputs: Any, reduceOp: Any, scatter_dim: Any, group: ProcessGroup | None, tag: str = ''
+    inputs: Any, reduceOp: Any, scatter_dim: Any, group: ProcessGroup | None, tag: str = ""
 ) -> Any:
     """reduce_scatter_tensor of several tensors, each along a dim of its own."""
     return [
@@ -134,7 +134,7 @@ def reduce_scatter_tensor_coalesced(
 
 
 def all_gather_tensor_autograd(
-    self: Any, gather_dim: Any, group: ProcessGroup | None, tag: str = ''
+    self: Any, gather_dim: Any, group: ProcessGroup | None, tag: str = ""
 ) -> Any:
     """all_gather_tensor with a gradient."""
     _check_tag(tag)
@@ -142,7 +142,7 @@ def all_gather_tensor_autograd(
 
 
 def reduce_scatter_tensor_autograd(
-    self: Any, reduceOp: Any, scatter_dim: Any, group: ProcessGroup | None, tag: str = ''
+    self: Any, reduceOp: Any, scatter_dim: Any, group: ProcessGroup | None, tag: str = ""
 ) -> Any:
     """reduce_scatter_tensor with a gradient."""
     _check_tag(tag)
@@ -156,12 +156,12 @@ def all_to_all_single_autograd(
     output_split_sizes: Any,
     input_split_sizes: Any,
     group: ProcessGroup | None,
-    tag: str = '',
+    tag: str = "",
 ) -> Any:
     """all_to_all_single with a gradient."""
     _check_tag(tag)
     rows = sum(output_split_sizes) if output_split_sizes is not None else self.size(0)
-    output = rushlight.empty(rows, *self.shape[1:], dtype=self.dtype)
+    output = self.detach().new_empty(rows, *self.shape[1:])
     return differentiable.all_to_all_single(
         output, self, output_split_sizes, input_split_sizes, _group(group)
     )

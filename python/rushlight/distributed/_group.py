@@ -115,6 +115,24 @@ def _check_backend(backend):
     )
 
 
+_host = threading.local()
+
+
+@contextlib.contextmanager
+def host_tensors() -> Iterator[None]:
+    """Let the library itself exchange tensors of the CPU in groups of backend "nccl"."""
+    before, _host.allowed = getattr(_host, "allowed", False), True
+    try:
+        yield
+    finally:
+        _host.allowed = before
+
+
+def carries_host_tensors() -> bool:
+    """Is this inside of host_tensors()?"""
+    return getattr(_host, "allowed", False)
+
+
 class _ProfiledAs(threading.local):
     name: str | None = None
 
@@ -174,16 +192,36 @@ class ProcessGroup:
         self._queue = Queue(world.engine, transport, name, self._ranks)
         self.bound_device_id: Any = None
         self._gpus: Any = None
+        self._is_for_gpus = Backend.NCCL in self._backend
 
     def carrier(self, tensor: Tensor) -> Any:
         """The transport of tensors like this one."""
         if tensor.device.type == "cpu" or self.size() == 1:
             return self._transport
+        return self.carrier_of_gpus()
+
+    def carrier_of_gpus(self) -> Any:
+        """The transport of tensors of GPUs."""
         if self._gpus is None:
             from rushlight.distributed._nccl import GpuTransport
 
-            self._gpus = GpuTransport(self._transport)
+            self._gpus = GpuTransport(self._transport, self._world.engine)
         return self._gpus
+
+    def serves_gpus(self) -> bool:
+        """Does the program ask for NCCL, and has it begun to use a GPU?"""
+        by_device = BackendConfig(self._backend).device_backend_map
+        return by_device.get("cuda") == Backend.NCCL and rushlight.cuda.is_initialized()
+
+    def _check_device(self, tensor):
+        """Raise for a tensor of the CPU in a group that is for GPUs alone, as NCCL is."""
+        if tensor is None or not tensor.is_cpu or self.size() == 1:
+            return
+        by_device = BackendConfig(self._backend).device_backend_map
+        if by_device.get("cpu") != Backend.NCCL:
+            return
+        if not carries_host_tensors():
+            raise RuntimeError("No backend type associated with device type cpu")
 
     def rank(self) -> Any:
         """The number of this process in the group."""
@@ -217,17 +255,30 @@ class ProcessGroup:
         timeout: timedelta | None = None,
     ) -> Any:
         """Begin an operation; wait for it, or return its Work."""
+        if self._is_for_gpus:
+            self._check_device(call.tensor)
         site = call_site(sys._getframe(1))
         work = Work(self._queue, None, call.text(), site, outputs, timeout or self._timeout)
         work._steps = steps(work)
         on_gpu = next((t for t in outputs if isinstance(t, rushlight.Tensor) and t.is_cuda), None)
         if on_gpu is not None:
-            from rushlight.distributed._nccl import on_stream
-
-            work._steps = on_stream(work._steps, rushlight.cuda.current_stream(on_gpu.device))
+            self._place(work, on_gpu.device, steps, "message" if is_message else async_op)
         if _profiled_as.name is not None:
             return self._run_named(work, is_message, async_op)
         return self._begin_work(work, is_message, async_op)
+
+    def _place(self, work, device, steps, apart):
+        """Choose the stream of an operation on tensors of a GPU: the caller's, or one apart."""
+        from rushlight.distributed._nccl import on_own_stream, on_stream
+
+        if not apart or self.size() == 1 or rushlight.cuda.is_current_stream_capturing():
+            work._steps = on_stream(work._steps, rushlight.cuda.current_stream(device))
+            return
+        gpus = self.carrier_of_gpus()
+        stream = gpus.stream(device, work.what.partition(" of ")[0] if apart == "message" else "")
+        work._steps = on_own_stream(work._steps, work, stream)
+        work._keep = lambda: gpus.keep(work._event, steps)
+        work._release = lambda: gpus.release(work._event)
 
     def _run_named(self, work, is_message, async_op):
         """Run with the name that `record_comm` gives it in profiles."""
@@ -328,11 +379,13 @@ class ProcessGroup:
 
     def barrier(self, opts: Any = None) -> Work:
         """barrier; returns its Work."""
-        if getattr(opts, "device_ids", None) or getattr(opts, "device", None) is not None:
+        device = getattr(opts, "device", None)
+        ids = getattr(opts, "device_ids", None) or (None if device is None else [device])
+        if ids and not rushlight.cuda.is_available():
             raise ValueError(
                 "ProcessGroup.barrier: device_ids and device name GPUs: there are none"
             )
-        return self._begin("barrier", opts)
+        return self._begin("barrier", opts, device_ids=list(ids) if ids else None)
 
     def send(self, tensors: Sequence[Tensor], dst: int, tag: int = 0) -> Work:
         """isend of a tensor, or of one in a list, to a member; returns its Work."""
@@ -674,9 +727,12 @@ def new_group(
         name = str(groups.made)
         groups.made += 1
         _meet(default, f"new_group({ranks})")
+    parts = {} if use_local_synchronization else _split_gpus(default, [ranks])
     if default.rank() not in ranks:
         return GroupMember.NON_GROUP_MEMBER
     made = _part(default, ranks, backend, timeout, name, group_desc)
+    if parts:
+        made.carrier_of_gpus().communicators.update(parts)
     groups.by_name[name] = made
     return made
 
@@ -685,6 +741,17 @@ def _meet(parent, text):
     """Wait for all members, and see that they say the same."""
     call = Call(text)
     parent.run(lambda work: agree(parent, call, work), call, [], False)
+
+
+def _split_gpus(parent, parts):
+    """NCCL's communicators of this process's part, divided from those of the group where it has
+    any: that is quicker than to make new ones. All members call it.
+    """
+    if parent._gpus is None:
+        return {}
+    color = next((i for i, part in enumerate(parts) if parent.rank() in part), -1)
+    key = parts[color].index(parent.rank()) if color >= 0 else 0
+    return parent._gpus.split(color, key)
 
 
 def _part(parent, ranks, backend, timeout, name, description):
@@ -739,9 +806,12 @@ def split_group(
     mine = next((part for part in parts if parent.rank() in part), None)
     name = f"{parent._name}:split:{groups.made}"
     groups.made += 1
+    split = _split_gpus(parent, parts)
     if mine is None:
         return None
     made = _part(parent, mine, None, timeout, name, group_desc)
+    if split:
+        made.carrier_of_gpus().communicators.update(split)
     groups.by_name[name] = made
     return made
 

@@ -62,8 +62,9 @@ def _check_peer(name, found, rank, group_rank, parameter):
 
 
 def _check_tag(name, tag):
-    if not isinstance(tag, int) or tag < 0 or tag >= 1 << 14:
-        raise ValueError(f"{name}: tag must be in the interval [0, {1 << 14}), got {tag!r}")
+    limit = (1 << 14) - 1  # messages of GPUs are announced with the next one
+    if not isinstance(tag, int) or tag < 0 or tag >= limit:
+        raise ValueError(f"{name}: tag must be in the interval [0, {limit}), got {tag!r}")
 
 
 def isend(
@@ -110,6 +111,9 @@ def _send(name, tensor, dst, group, tag, group_dst, async_op):
     peer = _check_peer(name, found, dst, group_dst, "dst")
     _check_tag(name, tag)
     call = Call(f"{name} to rank {found._ranks[peer]}", tensor)
+    if tensor.is_cuda:
+        parcel = found.carrier_of_gpus().parcel(tensor.detach(), peer, True)
+        return found.run(_gpu_steps(found, [parcel]), call, [tensor], async_op, is_message=True)
 
     def steps(work):
         plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
@@ -120,6 +124,16 @@ def _send(name, tensor, dst, group, tag, group_dst, async_op):
         yield requests
 
     return found.run(steps, call, [tensor], async_op, is_message=True)
+
+
+def _gpu_steps(found, parcels):
+    """What sends and receives tensors of GPUs; NCCL has no tags, messages come in their order."""
+
+    def steps(work):
+        yield from found.carrier_of_gpus().parcels(parcels, work, found._ranks, _OF_NUMBER)
+        work._source_rank = found._ranks[parcels[0].peer]
+
+    return steps
 
 
 def irecv(
@@ -175,6 +189,9 @@ def _receive(name, tensor, src, group, tag, group_src, async_op):
     who = "any rank" if from_any else f"rank {found._ranks[peer]}"
     call = Call(f"{name} from {who}", tensor)
     (into,) = _written(tensor)
+    if tensor.is_cuda:
+        parcel = found.carrier_of_gpus().parcel(into, peer, False)
+        return found.run(_gpu_steps(found, [parcel]), call, [tensor], async_op, is_message=True)
     lines = found.__dict__.setdefault("_lines", collections.defaultdict(collections.deque))
     line, ticket = lines[peer, tag], next(_tickets)
     line.append(ticket)
@@ -247,10 +264,34 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: Any) -> Any:
-    """Begin several sends and receives, in any order, and return their Works."""
+    """Begin several sends and receives, in any order, and return their Works: one for all on GPUs,
+    where NCCL begins them together.
+    """
     if not p2p_op_list or not all(isinstance(op, P2POp) for op in p2p_op_list):
         raise ValueError(
             "Invalid ``p2p_op_list``. Each op is expected to to be of type "
             "``torch.distributed.P2POp``."
         )
-    return [one.op(one.tensor, one.peer, one.group, one.tag) for one in p2p_op_list]
+    first = p2p_op_list[0]
+    found = member(first.group, "batch_isend_irecv")
+    if found is None:
+        return []
+    if len({one.tensor.device.type for one in p2p_op_list}) > 1:
+        raise ValueError("batch_isend_irecv: tensors of the CPU and of GPUs in one list")
+    if any(one.group is not first.group for one in p2p_op_list):
+        raise ValueError("All ops need to use the same group")
+    if not first.tensor.is_cuda:
+        return [one.op(one.tensor, one.peer, one.group, one.tag) for one in p2p_op_list]
+    gpus, tensors = found.carrier_of_gpus(), [one.tensor for one in p2p_op_list]
+    for one in p2p_op_list:
+        _check_peer(one.op.__name__, found, None, one.group_peer, "peer")
+    parcels = [
+        gpus.parcel(
+            one.tensor.detach() if one.op is isend else _written(one.tensor)[0],
+            one.group_peer,
+            one.op is isend,
+        )
+        for one in p2p_op_list
+    ]
+    call = Call(f"batch_isend_irecv of {len(parcels)}", first.tensor)
+    return [found.run(_gpu_steps(found, parcels), call, tensors, True, is_message=True)]

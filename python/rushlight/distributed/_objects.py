@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 
 import rushlight
 from rushlight.distributed import _collectives as collectives, _messages as messages
+from rushlight.distributed._group import host_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,13 +17,34 @@ if TYPE_CHECKING:
     from rushlight.types import Device
 
 
-def _to_tensor(thing):
+def _by_the_host(function):
+    """Objects travel as bytes of the CPU, in groups of backend "nccl" too."""
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        with host_tensors():
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+def _to_tensor(thing, device=None):
     data = pickle.dumps(thing)
-    return rushlight.frombuffer(bytearray(data), dtype=rushlight.uint8)
+    return rushlight.frombuffer(bytearray(data), dtype=rushlight.uint8).to(device)
 
 
 def _from_tensor(tensor):
-    return pickle.loads(memoryview(tensor.contiguous()))
+    return pickle.loads(memoryview(tensor.cpu().contiguous()))
+
+
+def _checked(name, device):
+    """The device on which the bytes travel: the CPU, or a GPU that is there."""
+    device = rushlight.device("cpu" if device is None else device)
+    if device.type == "cuda" and rushlight.cuda.is_available():
+        return device
+    if device.type != "cpu":
+        raise RuntimeError(f"{name}: no backend for device {device}")
+    return device
 
 
 def _sizes(found, size):
@@ -30,6 +53,7 @@ def _sizes(found, size):
     return sizes.tolist()
 
 
+@_by_the_host
 def all_gather_object(object_list: Any, obj: Any, group: ProcessGroup | None = None) -> None:
     """Gather an object of each member in the list of each.
 
@@ -53,6 +77,7 @@ def all_gather_object(object_list: Any, obj: Any, group: ProcessGroup | None = N
         object_list[i] = _from_tensor(part)
 
 
+@_by_the_host
 def gather_object(
     obj: Any,
     object_gather_list: Any = None,
@@ -87,6 +112,7 @@ def gather_object(
         object_gather_list[i] = _from_tensor(part[: sizes[i]])
 
 
+@_by_the_host
 def broadcast_object_list(
     object_list: Any,
     src: int | None = None,
@@ -100,28 +126,30 @@ def broadcast_object_list(
         object_list: the objects, or places for them, equally many in all.
         src, group_src: whose; rank 0 by default.
         group: the members; all processes by default.
-        device: where they travel; the CPU.
+        device: where they travel; the CPU by default.
     """
     found = collectives.member(group, "broadcast_object_list")
     if found is None:
         return
-    if device is not None and rushlight.device(device).type != "cpu":
-        raise RuntimeError(f"broadcast_object_list: no backend for device {device}")
+    device = _checked("broadcast_object_list", device)
     root = collectives.root_of(found, "broadcast_object_list", src, group_src, 0)
     is_root = found.rank() == root
-    parts = [_to_tensor(thing) for thing in object_list] if is_root else []
-    sizes = rushlight.zeros(len(object_list), dtype=rushlight.int64)
+    parts = [_to_tensor(thing, device) for thing in object_list] if is_root else []
+    sizes = rushlight.zeros(len(object_list), dtype=rushlight.int64, device=device)
     if is_root:
         sizes.copy_(rushlight.tensor([part.numel() for part in parts], dtype=rushlight.int64))
     collectives.broadcast(sizes, group=found, group_src=root)
     lengths = sizes.tolist()
-    data = rushlight.cat(parts) if parts else rushlight.empty(sum(lengths), dtype=rushlight.uint8)
+    data = rushlight.empty(sum(lengths), dtype=rushlight.uint8, device=device)
+    if parts:
+        data = rushlight.cat(parts)
     collectives.broadcast(data, group=found, group_src=root)
     if not is_root:
         for i, part in enumerate(data.split(lengths)):
             object_list[i] = _from_tensor(part)
 
 
+@_by_the_host
 def scatter_object_list(
     scatter_object_output_list: Any,
     scatter_object_input_list: Any = None,
@@ -170,6 +198,7 @@ def _padded(tensor, length):
     return padded
 
 
+@_by_the_host
 def send_object_list(
     object_list: Any,
     dst: int | None = None,
@@ -183,15 +212,16 @@ def send_object_list(
         object_list: the objects.
         dst, group_dst: to whom.
         group: the members; all processes by default.
-        device: where they travel; the CPU.
+        device: where they travel; the CPU by default.
     """
-    _only_cpu("send_object_list", device)
-    parts = [_to_tensor(thing) for thing in object_list]
-    sizes = rushlight.tensor([part.numel() for part in parts], dtype=rushlight.int64)
+    device = _checked("send_object_list", device)
+    parts = [_to_tensor(thing, device) for thing in object_list]
+    sizes = rushlight.tensor([part.numel() for part in parts], dtype=rushlight.int64, device=device)
     messages.send(sizes, dst, group, group_dst=group_dst)
     messages.send(rushlight.cat(parts), dst, group, group_dst=group_dst)
 
 
+@_by_the_host
 def recv_object_list(
     object_list: Any,
     src: int | None = None,
@@ -205,19 +235,14 @@ def recv_object_list(
         object_list: places for them.
         src, group_src: from whom; any rank by default.
         group: the members; all processes by default.
-        device: where they travel; the CPU.
+        device: where they travel; the CPU by default.
     """
-    _only_cpu("recv_object_list", device)
-    sizes = rushlight.empty(len(object_list), dtype=rushlight.int64)
+    device = _checked("recv_object_list", device)
+    sizes = rushlight.empty(len(object_list), dtype=rushlight.int64, device=device)
     source = messages.recv(sizes, src, group, group_src=group_src)
     lengths = sizes.tolist()
-    data = rushlight.empty(sum(lengths), dtype=rushlight.uint8)
+    data = rushlight.empty(sum(lengths), dtype=rushlight.uint8, device=device)
     messages.recv(data, source, group)
     for i, part in enumerate(data.split(lengths)):
         object_list[i] = _from_tensor(part)
     return source
-
-
-def _only_cpu(name, device):
-    if device is not None and rushlight.device(device).type != "cpu":
-        raise RuntimeError(f"{name}: no backend for device {device}")

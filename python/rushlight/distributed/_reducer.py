@@ -11,6 +11,7 @@ import rushlight
 from rushlight._set_module import set_module
 from rushlight.autograd.graph import get_gradient_edge
 from rushlight.distributed import _collectives as collectives, _objects as objects
+from rushlight.distributed._group import host_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -319,7 +320,8 @@ class Reducer:
         used = rushlight.ones(len(self.parameters), dtype=rushlight.int32)
         for index in self._unused:
             used[index] = 0
-        collectives.all_reduce(used, group=self.group)
+        with host_tensors():
+            collectives.all_reduce(used, group=self.group)
         return {i for i, count in enumerate(used.tolist()) if count}
 
     def _put(self, bucket, used):
@@ -345,22 +347,21 @@ class Reducer:
         (parameter,) = bucket.parameters
         gradient = parameter.grad
         if gradient is None:
-            gradient = rushlight.sparse_coo_tensor(size=parameter.shape, dtype=parameter.dtype)
+            gradient = rushlight.sparse_coo_tensor(
+                size=parameter.shape, dtype=parameter.dtype, device=parameter.device
+            )
         if not gradient.is_sparse:
             gradient = gradient.to_sparse(1)
         gradient = gradient.coalesce()
         indices, values = gradient.indices(), gradient.values()
         size = self.group.size()
         counts = rushlight.empty(size, dtype=rushlight.int64)
-        collectives.all_gather_into_tensor(
-            counts, rushlight.tensor([indices.size(1)]), group=self.group
-        )
-        all_indices = [
-            rushlight.empty(indices.size(0), n, dtype=rushlight.int64) for n in counts.tolist()
-        ]
-        all_values = [
-            rushlight.empty(n, *values.shape[1:], dtype=values.dtype) for n in counts.tolist()
-        ]
+        with host_tensors():
+            collectives.all_gather_into_tensor(
+                counts, rushlight.tensor([indices.size(1)]), group=self.group
+            )
+        all_indices = [indices.new_empty(indices.size(0), n) for n in counts.tolist()]
+        all_values = [values.new_empty(n, *values.shape[1:]) for n in counts.tolist()]
         collectives.all_gather(all_indices, indices, group=self.group)
         collectives.all_gather(all_values, values, group=self.group)
         parameter.grad = rushlight.sparse_coo_tensor(

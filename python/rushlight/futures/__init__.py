@@ -15,17 +15,25 @@ if TYPE_CHECKING:
     from rushlight.types import _device
 
 
+def wait_for_event(event: Any) -> None:
+    """Let what the current stream of a GPU is given from now on wait for an event."""
+    from rushlight import cuda
+
+    cuda.current_stream(event.device_index).wait_event(event)
+
+
 class Future:
     """A value, or an exception, that some thread will set.
 
     Args:
-        devices: accepted; values live on the CPU.
+        devices: accepted; who waits for values on a GPU waits for the work that writes them.
     """
 
     __class_getitem__: Any = classmethod(types.GenericAlias)  # Future[Tensor], in annotations
 
     def __init__(self, *, devices: list[int | str | _device] | None = None) -> None:
         self._future = concurrent.futures.Future()
+        self._event: Any = None  # the end of the work of a GPU that writes the value
 
     def done(self) -> bool:
         """Is the value set?"""
@@ -33,7 +41,10 @@ class Future:
 
     def wait(self) -> Any:
         """Wait for the value and return it, or raise the exception that was set."""
-        return self._future.result()
+        result = self._future.result()
+        if self._event is not None:
+            wait_for_event(self._event)
+        return result
 
     def value(self) -> Any:
         """The value, which must be set."""
@@ -61,12 +72,20 @@ class Future:
 
         def run(_):
             try:
-                following.set_result(callback(self))
+                following._set_after(self, callback(self))
             except Exception as error:
                 following.set_exception(error)
 
         self._future.add_done_callback(run)
         return following
+
+    def _set_after(self, before, result):
+        """Set what a callback has made of the value of `before`, by work of the current stream."""
+        if before._event is not None:
+            from rushlight import cuda
+
+            self._event = cuda.current_stream(before._event.device_index).record_event()
+        self.set_result(result)
 
     def add_done_callback(self, callback: Callable[..., Any]) -> None:
         """Call callback(self) when the value is set."""

@@ -1,4 +1,5 @@
-"""How tensors travel between processes: the receiver maps the memory of the sender.
+"""How tensors travel between processes: the receiver maps the memory of the sender. That of GPUs is
+in gpu_memory.py.
 
 A storage is sent as the descriptor of an anonymous file, to which its bytes are moved first.
 Nothing is left behind by a process that is killed, for the file has no name: the system frees it
@@ -47,6 +48,10 @@ def reduce_storage(storage: Any) -> tuple[Any, ...]:
     """The recipe by which another process maps the memory of `storage`."""
     if storage.device.type == "meta":
         return storage.__reduce__()
+    if storage.device.type == "cuda":
+        from rushlight.multiprocessing import gpu_memory
+
+        return gpu_memory.reduce_storage(storage)
     if not _move(storage) or storage._shared_descriptor() < 0:
         storage = _copy(storage)
     return rebuild_storage, (carrier(storage._shared_descriptor()), storage.nbytes())
@@ -79,6 +84,9 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.detach().clone()
     storage = tensor.untyped_storage()
+    if tensor.is_cuda:
+        window = (tensor.storage_offset(), tuple(tensor.size()), tensor.stride())
+        return rebuild_tensor, (kind, storage, tensor.dtype, *window, requires_grad)
     if not _move(storage) or storage._shared_descriptor() < 0:
         tensor = tensor.detach().clone()
         storage = tensor.untyped_storage()

@@ -31,6 +31,7 @@ using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque_t*;
 #define RL_CUDA_NUMBERS(X) \
   X(CUDA_SUCCESS, 0) X(CUDA_ERROR_OUT_OF_MEMORY, 2) X(CUDA_ERROR_NOT_READY, 600) \
   X(CU_STREAM_NON_BLOCKING, 1) X(CU_EVENT_DEFAULT, 0) X(CU_EVENT_DISABLE_TIMING, 2) \
+  X(CU_EVENT_INTERPROCESS, 4) X(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, 1) \
   X(CU_MEMHOSTALLOC_PORTABLE, 1) X(CU_MEMHOSTALLOC_DEVICEMAP, 2) \
   X(CU_STREAM_CAPTURE_MODE_GLOBAL, 0) X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1) \
   X(CU_STREAM_CAPTURE_MODE_RELAXED, 2) X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8) \
@@ -58,8 +59,9 @@ using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque_t*;
   X(CUBLASLT_EPILOGUE_RELU, 2) X(CUBLASLT_EPILOGUE_BIAS, 4) X(CUBLASLT_EPILOGUE_RELU_BIAS, 6) \
   X(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1) X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 5) \
   X(ncclInt8, 0) X(ncclUint8, 1) X(ncclInt32, 2) X(ncclInt64, 4) X(ncclFloat16, 6) \
-  X(ncclFloat32, 7) X(ncclFloat64, 8) X(ncclBfloat16, 9) X(ncclSum, 0) X(ncclProd, 1) \
-  X(ncclMax, 2) X(ncclMin, 3)
+  X(ncclFloat32, 7) X(ncclFloat64, 8) X(ncclBfloat16, 9) \
+  X(ncclSum, 0) X(ncclProd, 1) X(ncclMax, 2) X(ncclMin, 3) X(ncclAvg, 4) X(ncclInProgress, 7) \
+  X(ncclScalarHostImmediate, 1)
 // clang-format on
 #define RL_NUMBER(name, value) name = value,
 enum : int { RL_CUDA_NUMBERS(RL_NUMBER) };
@@ -69,8 +71,21 @@ struct CUuuid {
   unsigned char bytes[16];
 };
 
+struct CUipcMemHandle {
+  char reserved[64];
+};
+struct CUipcEventHandle {
+  char reserved[64];
+};
 struct ncclUniqueId {
   char internal[128];
+};
+// As of NCCL 2.14: later libraries take the rest, which they see is not there, as not set.
+struct ncclConfig_t {
+  size_t size = sizeof(ncclConfig_t);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 21400;
+  int blocking = 0;
 };
 struct cublasLtMatmulAlgo_t {
   uint64_t data[8];
@@ -102,6 +117,12 @@ struct cublasLtMatmulHeuristicResult_t {
   X(CUresult, cuMemGetInfo_v2, size_t*, size_t*) \
   X(CUresult, cuMemAlloc_v2, CUdeviceptr*, size_t) \
   X(CUresult, cuMemFree_v2, CUdeviceptr) \
+  X(CUresult, cuMemGetAddressRange_v2, CUdeviceptr*, size_t*, CUdeviceptr) \
+  X(CUresult, cuIpcGetMemHandle, CUipcMemHandle*, CUdeviceptr) \
+  X(CUresult, cuIpcOpenMemHandle_v2, CUdeviceptr*, CUipcMemHandle, unsigned) \
+  X(CUresult, cuIpcCloseMemHandle, CUdeviceptr) \
+  X(CUresult, cuIpcGetEventHandle, CUipcEventHandle*, CUevent) \
+  X(CUresult, cuIpcOpenEventHandle, CUevent*, CUipcEventHandle) \
   X(CUresult, cuMemHostAlloc, void**, size_t, unsigned) \
   X(CUresult, cuMemFreeHost, void*) \
   X(CUresult, cuMemHostGetDevicePointer_v2, CUdeviceptr*, void*, unsigned) \
@@ -174,8 +195,17 @@ struct cublasLtMatmulHeuristicResult_t {
 #define RL_NCCL_API(X) \
   X(const char*, ncclGetErrorString, ncclResult_t) \
   X(ncclResult_t, ncclGetUniqueId, ncclUniqueId*) \
-  X(ncclResult_t, ncclCommInitRank, ncclComm_t*, int, ncclUniqueId, int) \
+  X(ncclResult_t, ncclGetVersion, int*) \
+  X(ncclResult_t, ncclCommInitRankConfig, ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*) \
+  X(ncclResult_t, ncclCommSplit, ncclComm_t, int, int, ncclComm_t*, ncclConfig_t*) \
+  X(ncclResult_t, ncclCommAbort, ncclComm_t) \
   X(ncclResult_t, ncclCommDestroy, ncclComm_t) \
+  X(ncclResult_t, ncclGroupStart) \
+  X(ncclResult_t, ncclGroupEnd) \
+  X(ncclResult_t, ncclSend, const void*, size_t, int, int, ncclComm_t, CUstream) \
+  X(ncclResult_t, ncclRecv, void*, size_t, int, int, ncclComm_t, CUstream) \
+  X(ncclResult_t, ncclRedOpCreatePreMulSum, int*, void*, int, int, ncclComm_t) \
+  X(ncclResult_t, ncclRedOpDestroy, int, ncclComm_t) \
   X(ncclResult_t, ncclCommGetAsyncError, ncclComm_t, ncclResult_t*) \
   X(ncclResult_t, ncclAllReduce, const void*, void*, size_t, int, int, ncclComm_t, CUstream) \
   X(ncclResult_t, ncclReduce, const void*, void*, size_t, int, int, int, ncclComm_t, CUstream) \

@@ -1,6 +1,7 @@
 #include "kernels/cuda/nccl.h"
 
 #include <cstring>
+#include <thread>
 
 #include "kernels/cuda/runtime.h"
 
@@ -15,7 +16,8 @@ const Nccl& library() {
   return *nccl();
 }
 void check_result(ncclResult_t result, const char* call) {
-  if (result) fail(ErrorKind::Runtime, call, ": NCCL says: ", nccl()->ncclGetErrorString(result));
+  if (result && result != ncclInProgress)
+    fail(ErrorKind::Runtime, call, ": NCCL says: ", nccl()->ncclGetErrorString(result));
 }
 
 bool computes(Collective kind) {
@@ -37,12 +39,62 @@ int type_of(DType t) {
   }
 }
 
+// The operation "multiply by a factor and add", which lives as long as one call needs it.
+class Factor {
+ public:
+  Factor(void* factor, int type, ncclComm_t communicator) : communicator_(communicator) {
+    if (factor)
+      check_result(library().ncclRedOpCreatePreMulSum(&operation_, factor, type,
+                                                      ncclScalarHostImmediate, communicator),
+                   "ncclRedOpCreatePreMulSum");
+  }
+  ~Factor() {
+    if (operation_ >= 0) nccl()->ncclRedOpDestroy(operation_, communicator_);
+  }
+  Factor(const Factor&) = delete;
+  Factor& operator=(const Factor&) = delete;
+  int or_else(int operation) const { return operation_ >= 0 ? operation_ : operation; }
+
+ private:
+  int operation_ = -1;
+  ncclComm_t communicator_;
+};
+
+ncclResult_t launch(const CollectiveCall& c, size_t count, int type, int operation,
+                    ncclComm_t communicator, CUstream stream) {
+  const Nccl& n = library();
+  switch (c.kind) {
+    case Collective::AllReduce:
+      return n.ncclAllReduce(c.send, c.receive, count, type, operation, communicator, stream);
+    case Collective::Reduce:
+      return n.ncclReduce(c.send, c.receive, count, type, operation, c.root, communicator, stream);
+    case Collective::Broadcast:
+      return n.ncclBroadcast(c.send, c.receive, count, type, c.root, communicator, stream);
+    case Collective::AllGather:
+      return n.ncclAllGather(c.send, c.receive, count, type, communicator, stream);
+    case Collective::ReduceScatter: break;
+  }
+  return n.ncclReduceScatter(c.send, c.receive, count, type, operation, communicator, stream);
+}
+
+const char* name_of(Collective kind) {
+  constexpr const char* names[] = {"ncclAllReduce", "ncclReduce", "ncclBroadcast", "ncclAllGather",
+                                   "ncclReduceScatter"};
+  return names[static_cast<int>(kind)];
+}
+
 }  // namespace
 
 std::string nccl_id() {
   ncclUniqueId id;
   check_result(library().ncclGetUniqueId(&id), "ncclGetUniqueId");
   return std::string(id.internal, sizeof id.internal);
+}
+
+int nccl_version() {
+  int version = 0;
+  check_result(library().ncclGetVersion(&version), "ncclGetVersion");
+  return version;
 }
 
 ncclComm_t open_communicator(const std::string& text, int size, int rank) {
@@ -52,48 +104,68 @@ ncclComm_t open_communicator(const std::string& text, int size, int rank) {
   std::memcpy(id.internal, text.data(), sizeof id.internal);
   use(current_device());
   ncclComm_t made = nullptr;
-  check_result(library().ncclCommInitRank(&made, size, id, rank), "ncclCommInitRank");
+  ncclConfig_t config;
+  check_result(library().ncclCommInitRankConfig(&made, size, id, rank, &config),
+               "ncclCommInitRankConfig");
   return made;
+}
+
+ncclComm_t split_communicator(ncclComm_t communicator, int color, int key) {
+  use(current_device());
+  ncclComm_t made = nullptr;
+  ncclConfig_t config;
+  check_result(library().ncclCommSplit(communicator, color < 0 ? -1 : color, key, &made, &config),
+               "ncclCommSplit");
+  while (!is_ready(communicator)) std::this_thread::yield();
+  return color < 0 ? nullptr : made;
+}
+
+bool is_ready(ncclComm_t communicator) {
+  ncclResult_t state = 0;
+  check_result(library().ncclCommGetAsyncError(communicator, &state), "ncclCommGetAsyncError");
+  check_result(state, "an earlier call");
+  return state != ncclInProgress;
 }
 
 void close_communicator(ncclComm_t communicator) {
   check_result(library().ncclCommDestroy(communicator), "ncclCommDestroy");
 }
 
+void abort_communicator(ncclComm_t communicator) {
+  check_result(library().ncclCommAbort(communicator), "ncclCommAbort");
+}
+
 void run_collective(const CollectiveCall& c, ncclComm_t communicator, CUstream stream) {
-  const Nccl& n = library();
   int type = type_of(c.dtype);
   size_t count = static_cast<size_t>(c.count);
   if (type < 0) {
-    check_implemented(!computes(c.kind), "NCCL: no reductions of dtype ", c.dtype);
+    check_type(!computes(c.kind),
+               "Input tensor data type is not supported for NCCL process group: ", c.dtype);
     type = ncclUint8;
     count *= static_cast<size_t>(itemsize(c.dtype));
   }
-  ncclResult_t failed = 0;
-  check_result(n.ncclCommGetAsyncError(communicator, &failed), "ncclCommGetAsyncError");
-  check_result(failed, "an earlier collective");
+  while (!is_ready(communicator)) std::this_thread::yield();
   note_launch("nccl");
-  switch (c.kind) {
-    case Collective::AllReduce:
-      return check_result(
-          n.ncclAllReduce(c.send, c.receive, count, type, c.operation, communicator, stream),
-          "ncclAllReduce");
-    case Collective::Reduce:
-      return check_result(
-          n.ncclReduce(c.send, c.receive, count, type, c.operation, c.root, communicator, stream),
-          "ncclReduce");
-    case Collective::Broadcast:
-      return check_result(
-          n.ncclBroadcast(c.send, c.receive, count, type, c.root, communicator, stream),
-          "ncclBroadcast");
-    case Collective::AllGather:
-      return check_result(n.ncclAllGather(c.send, c.receive, count, type, communicator, stream),
-                          "ncclAllGather");
-    case Collective::ReduceScatter:
-      return check_result(
-          n.ncclReduceScatter(c.send, c.receive, count, type, c.operation, communicator, stream),
-          "ncclReduceScatter");
+  Factor factor(c.factor, type, communicator);
+  check_result(launch(c, count, type, factor.or_else(c.operation), communicator, stream),
+               name_of(c.kind));
+}
+
+void exchange(const std::vector<Message>& messages, CUstream stream) {
+  const Nccl& n = library();
+  note_launch("nccl");
+  check_result(n.ncclGroupStart(), "ncclGroupStart");
+  ncclResult_t failed = 0;
+  for (const Message& m : messages) {
+    size_t bytes = static_cast<size_t>(m.bytes);
+    ncclResult_t result =
+        m.is_sent ? n.ncclSend(m.data, bytes, ncclUint8, m.peer, m.communicator, stream)
+                  : n.ncclRecv(m.data, bytes, ncclUint8, m.peer, m.communicator, stream);
+    if (result && result != ncclInProgress && !failed) failed = result;
   }
+  ncclResult_t ended = n.ncclGroupEnd();  // also after a failure: threads count their groups
+  check_result(failed, "ncclSend or ncclRecv");
+  check_result(ended, "ncclGroupEnd");
 }
 
 }  // namespace rl::cuda

@@ -20,6 +20,7 @@ from rushlight.distributed.checkpoint.planner import (
 )
 from rushlight.distributed.tensor._dtensor import DTensor
 from rushlight.distributed.tensor._redistribute import sizes_of_parts
+from rushlight.distributed.tensor.placement_types import order_of_division
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def chunk_of(tensor: Tensor) -> ChunkStorageMetadata:
     """The piece that this process has of a tensor: all of a plain one."""
     lengths, first = list(tensor.shape), [0] * len(tensor.shape)
     if isinstance(tensor, DTensor):
-        for i, placement in enumerate(tensor.placements):
+        for i in order_of_division(tensor.placements):
+            placement = tensor.placements[i]
             if placement.is_partial():
                 raise ValueError("checkpoint: a tensor with Partial: redistribute it first")
             if placement.is_shard():

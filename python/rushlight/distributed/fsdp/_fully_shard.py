@@ -21,7 +21,7 @@ from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.device_mesh import init_device_mesh
 from rushlight.distributed.tensor._dtensor import DTensor
 from rushlight.distributed.tensor._redistribute import sizes_of_parts
-from rushlight.distributed.tensor.placement_types import Replicate, Shard
+from rushlight.distributed.tensor.placement_types import Replicate, Shard, _StridedShard
 from rushlight.nn import Module, Parameter
 
 TYPE_CHECKING = False
@@ -116,6 +116,39 @@ class UnshardHandle:
         """Return: the parameters were put together when `unshard` returned."""
 
 
+class _Outside:
+    """How tensor parallelism has divided a parameter before.
+
+    Args:
+        parameter: a DTensor on a mesh of tensor parallelism.
+        mesh: along whose last dim its parts are to be divided.
+        way: the placements on that mesh.
+    """
+
+    def __init__(self, parameter: DTensor, mesh: DeviceMesh, way: Any) -> None:
+        self.mesh, self.placements = parameter.device_mesh, parameter.placements
+        self.shape = parameter.shape
+        root = mesh._root
+        if root is None or self.mesh._root is not root:
+            raise ValueError(
+                "fully_shard: the mesh of data parallelism and that of tensor parallelism must be "
+                f"parts of one mesh, got {mesh} and {self.mesh}"
+            )
+        self.all_dims = root[(*mesh.mesh_dim_names, *self.mesh.mesh_dim_names)]
+        before = 1
+        for i, placement in enumerate(self.placements):
+            if placement.is_partial():
+                raise NotImplementedError(f"fully_shard: a parameter with {placement}")
+            if placement.is_shard(0):
+                before *= self.mesh.size(i)
+        own = _StridedShard(0, split_factor=before) if before > 1 else way[-1]
+        self.way = (*way[:-1], own, *self.placements)
+
+    def put_on(self, tensor: Tensor) -> DTensor:
+        """This process's part of tensor parallelism as such."""
+        return DTensor._make(tensor, self.mesh, self.placements, self.shape)
+
+
 class _Parameters:
     """The parameters that one call of fully_shard has divided."""
 
@@ -126,17 +159,26 @@ class _Parameters:
         self.copies = mesh.get_group(0) if mesh.ndim == 2 else None
         way = (Replicate(), Shard(0)) if mesh.ndim == 2 else (Shard(0),)
         self.sharded, self.shapes, self.steps = [], [], []
+        self.outside: list[_Outside | None] = []  # for each: how tensor parallelism has divided it
         for users in places:
             module, name = users[0]
             whole = module._parameters[name]
+            outside = _Outside(whole, mesh, way) if isinstance(whole, DTensor) else None
+            self.outside.append(outside)
+            requires_grad = whole.requires_grad
+            if outside is not None:
+                whole = whole.to_local()
             if whole.dim() == 0:
                 raise ValueError(f"fully_shard doesn't support scalar parameters: {name}")
             sizes = sizes_of_parts(whole.size(0), self.group.size())
             rank = self.group.rank()
             with rushlight.no_grad():
                 local = whole.detach().narrow(0, sum(sizes[:rank]), sizes[rank]).clone()
-            divided = DTensor._make(local, mesh, way, whole.shape)
-            parameter = Parameter(divided, requires_grad=whole.requires_grad)
+            if outside is None:
+                divided = DTensor._make(local, mesh, way, whole.shape)
+            else:
+                divided = DTensor._make(local, outside.all_dims, outside.way, outside.shape)
+            parameter = Parameter(divided, requires_grad=requires_grad)
             self.sharded.append(parameter)
             self.shapes.append(tuple(whole.shape))
             self.steps.append(sizes[0])
@@ -169,7 +211,12 @@ class _Parameters:
                 self.sharded[i] = module._parameters[name]
             full = _Unshard.apply(self, *[parameter.to_local() for parameter in self.sharded])
             self.full = list(full)
-            self._put(self.full)
+            self._put(
+                [
+                    tensor if outside is None else outside.put_on(tensor)
+                    for tensor, outside in zip(full, self.outside)
+                ]
+            )
 
     def reshard(self) -> None:
         """Let the modules have the parts again."""
@@ -197,7 +244,7 @@ class _Parameters:
         whole = []
         for indices in _by_dtype(padded):
             sent = rushlight.cat([padded[i] for i in indices])
-            rows = rushlight.empty(size, sent.numel(), dtype=sent.dtype)
+            rows = sent.new_empty(size, sent.numel())
             collectives.all_gather_into_tensor(rows, sent, group=self.group)
             columns = rows.split([counts[i] for i in indices], 1)
             for i, column in zip(indices, columns):
@@ -220,7 +267,7 @@ class _Parameters:
         parts = [None] * len(gradients)
         for indices in _by_dtype(laid_out):
             sent = rushlight.cat([laid_out[i] for i in indices], 1)
-            mine = rushlight.empty(sent.size(1), dtype=sent.dtype)
+            mine = sent.new_empty(sent.size(1))
             op = ReduceOp.AVG if self.divide_factor is None else ReduceOp.SUM
             collectives.reduce_scatter_tensor(mine, sent, op, self.group)
             if self.copies is not None:
@@ -296,6 +343,7 @@ class _Unshard(Function):
     @staticmethod
     def forward(ctx: Any, parameters: Any, *locals_: Any) -> Any:
         ctx.parameters, ctx.dtypes = parameters, [local.dtype for local in locals_]
+        ctx.devices = [local.device for local in locals_]
         ctx.set_materialize_grads(False)
         return tuple(parameters.gather([local.detach() for local in locals_]))
 
@@ -305,8 +353,10 @@ class _Unshard(Function):
         parameters.end_of_backward()
         dtypes = [parameters.policy.param_dtype or dtype for dtype in ctx.dtypes]
         whole = [
-            rushlight.zeros(shape, dtype=dtype) if gradient is None else gradient
-            for gradient, shape, dtype in zip(gradients, parameters.shapes, dtypes)
+            rushlight.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient
+            for gradient, shape, dtype, device in zip(
+                gradients, parameters.shapes, dtypes, ctx.devices
+            )
         ]
         if parameters.kept_gradients is not None:
             whole = [new + kept for new, kept in zip(whole, parameters.kept_gradients)]
@@ -521,10 +571,7 @@ def fully_shard(
                     if isinstance(inner, FSDPModule)
                     for mine in inner._fsdp.sharded
                 ):
-                    raise NotImplementedError(
-                        f"fully_shard: {name} is a DTensor already; tensor parallelism together "
-                        "with fully_shard is not supported"
-                    )
+                    users.setdefault(id(parameter), []).append((child, name))
                 continue
             if isinstance(child, rushlight.nn.RNNBase):
                 raise NotImplementedError(

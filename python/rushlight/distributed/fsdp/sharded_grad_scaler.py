@@ -50,7 +50,8 @@ class ShardedGradScaler(GradScaler):
         super().unscale_(optimizer)
         found = rushlight.tensor([float(self._overflowed[id(optimizer)])])
         if _group.is_initialized():
-            collectives.all_reduce(found, ReduceOp.MAX, self.process_group)
+            with _group.host_tensors():
+                collectives.all_reduce(found, ReduceOp.MAX, self.process_group)
         self._overflowed[id(optimizer)] = bool(found.item())
 
 

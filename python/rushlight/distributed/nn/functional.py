@@ -170,7 +170,7 @@ class _AllToAll(Function):
     @staticmethod
     def forward(ctx: Any, found: Any, shapes: Any, *tensors: Any) -> Any:
         ctx.found, ctx.shapes = found, [tuple(t.shape) for t in tensors]
-        outputs = [rushlight.empty(shape, dtype=tensors[0].dtype) for shape in shapes]
+        outputs = [tensors[0].new_empty(shape) for shape in shapes]
         collectives.all_to_all(outputs, [t.contiguous() for t in tensors], found)
         return tuple(outputs)
 
@@ -194,7 +194,7 @@ class _AllToAllSingle(Function):
     ) -> Any:
         ctx.found, ctx.shape = found, tuple(tensor.shape)
         ctx.splits = input_splits, output_splits
-        output = rushlight.empty(shape, dtype=tensor.dtype)
+        output = tensor.new_empty(shape)
         collectives.all_to_all_single(
             output, tensor.contiguous(), output_splits, input_splits, found
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import rushlight
 from rushlight import Tensor
 from rushlight.distributed import _collectives as collectives
@@ -11,7 +13,7 @@ from rushlight.distributed.tensor._redistribute import (
     UsedInParts,
     local_of,
 )
-from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard
+from rushlight.distributed.tensor.placement_types import Placement, Replicate
 from rushlight.overrides import DisableTorchFunctionSubclass
 
 TYPE_CHECKING = False
@@ -183,12 +185,12 @@ class DTensor(Tensor):
     def __deepcopy__(self, memo: Any) -> Any:
         if id(self) not in memo:
             with rushlight.no_grad():
-                copy = self.to_local().detach().clone()
-            copy = DTensor._make(copy, self._mesh, self._placements, self._shape)
-            copy.requires_grad_(self.requires_grad)
+                local = self.to_local().detach().clone()
+            made = DTensor._make(local, self._mesh, self._placements, self._shape)
+            made.requires_grad_(self.requires_grad)
             if getattr(self, "_is_param", False):
-                copy._is_param = True
-            memo[id(self)] = copy
+                made._is_param = True
+            memo[id(self)] = made
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
@@ -231,7 +233,9 @@ def _normal(placements, mesh, ndim):
         if placement.is_shard():
             if not -ndim <= placement.dim < ndim:
                 raise ValueError(f"{placement}: the tensor has {ndim} dims")
-            placement = Shard(placement.dim % ndim)
+            if placement.dim < 0:
+                placement = copy.copy(placement)
+                placement.dim %= ndim
         normal.append(placement)
     return tuple(normal)
 

@@ -231,7 +231,7 @@ def _embedding(
         inside = (x >= begin) & (x < begin + count)
         local = weight.to_local()
         if count == 0:
-            out = rushlight.zeros(shape, dtype=local.dtype) + local.sum() * 0
+            out = rushlight.zeros(shape, dtype=local.dtype, device=local.device) + local.sum() * 0
         else:
             out = embedding((x - begin).where(inside, rushlight.zeros_like(x)), local)
             out = out * inside.unsqueeze(-1)

@@ -6,7 +6,12 @@ import rushlight
 from rushlight.autograd import Function
 from rushlight.distributed import _collectives as collectives
 from rushlight.distributed._reduction import ReduceOp
-from rushlight.distributed.tensor.placement_types import Partial, Replicate, Shard
+from rushlight.distributed.tensor.placement_types import (
+    Partial,
+    Replicate,
+    Shard,
+    order_of_division,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +41,7 @@ def gather_parts(local: Any, dim: int, length: Any, group: ProcessGroup | None) 
     """The whole, of `length` along a dim, in each process."""
     moved = local.movedim(dim, 0).contiguous()
     sizes = sizes_of_parts(length, group.size())
-    parts = [rushlight.empty((n, *moved.shape[1:]), dtype=local.dtype) for n in sizes]
+    parts = [moved.new_empty((n, *moved.shape[1:])) for n in sizes]
     collectives.all_gather(parts, moved, group)
     return rushlight.cat(parts).movedim(0, dim).contiguous()
 
@@ -53,16 +58,20 @@ def local_of(local: Any, shape: Any, mesh: DeviceMesh, current: Any, target: Any
         return local
     if mesh.ndim == 1 and current[0].is_partial() and target[0].is_shard():
         return _reduce_scattered(local, current[0], target[0].dim, mesh.get_group())
-    # Dims of the mesh divide in their order: the last are put together first.
+    # What was divided last is put together first.
+    order, order_after = order_of_division(current), order_of_division(target)
     first = next(i for i, (a, b) in enumerate(zip(current, target)) if a != b)
-    for i in reversed(range(first, mesh.ndim)):
+    if order != order_after or order != sorted(order):
+        first = 0
+    for n in reversed(range(first, mesh.ndim)):
+        i = order[n]
         group, placement = mesh.get_group(i), current[i]
         if placement.is_partial():
             local = _reduced(local, placement, group)
         elif placement.is_shard():
-            length = _length(shape, placement.dim, mesh, current[:i])
+            length = _length(shape, placement.dim, mesh, current, order[:n])
             local = gather_parts(local, placement.dim, length, group)
-    for i in range(first, mesh.ndim):
+    for i in order_after[first:]:
         group, placement = mesh.get_group(i), target[i]
         if placement.is_shard():
             local = part_of(local, placement.dim, group)
@@ -73,11 +82,11 @@ def local_of(local: Any, shape: Any, mesh: DeviceMesh, current: Any, target: Any
     return local
 
 
-def _length(shape, dim, mesh, before):
-    """The length of a dim in what the mesh dims before have left of it."""
+def _length(shape, dim, mesh, placements, before):
+    """The length of a dim in what the mesh dims `before` have left of it."""
     length = shape[dim]
-    for i, placement in enumerate(before):
-        if placement.is_shard(dim):
+    for i in before:
+        if placements[i].is_shard(dim):
             group = mesh.get_group(i)
             length = sizes_of_parts(length, group.size())[group.rank()]
     return length

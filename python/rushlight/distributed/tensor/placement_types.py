@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 class Placement:
     """How a tensor lies in the processes of one dim of a mesh."""
@@ -30,13 +34,37 @@ class Shard(Placement):
         self.dim: int = dim
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Shard) and self.dim == other.dim
+        return type(other) is type(self) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
         return hash(("Shard", self.dim))
 
     def __repr__(self) -> str:
         return f"Shard(dim={self.dim})"
+
+
+class _StridedShard(Shard):
+    """Divided along a dim that a later dim of the mesh has divided before: as `fully_shard` divides
+    parts of tensor parallelism.
+
+    Args:
+        dim: the dim.
+        split_factor: in how many parts it was before.
+    """
+
+    def __init__(self, dim: int, *, split_factor: int) -> None:
+        super().__init__(dim)
+        self.split_factor = split_factor
+
+    __hash__ = Shard.__hash__
+
+    def __repr__(self) -> str:
+        return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"
+
+
+def order_of_division(placements: Sequence[Placement]) -> list[int]:
+    """The dims of a mesh in the order in which they divide a tensor."""
+    return sorted(range(len(placements)), key=lambda i: isinstance(placements[i], _StridedShard))
 
 
 class Replicate(Placement):

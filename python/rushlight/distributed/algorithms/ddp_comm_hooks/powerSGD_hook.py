@@ -190,7 +190,7 @@ def batched_powerSGD_hook(state: Any, bucket: Any) -> Any:
     index, side = bucket.index(), math.ceil(math.sqrt(buffer.numel()))
     state.total_numel_before_compression += buffer.numel()
     state.total_numel_after_compression += 2 * side * state.matrix_approximation_rank
-    padded = rushlight.zeros(side * side, dtype=buffer.dtype)
+    padded = rushlight.zeros(side * side, dtype=buffer.dtype, device=buffer.device)
     padded[: buffer.numel()] = buffer
     if state.use_error_feedback:
         if index in state.error_dict and state.error_dict[index].shape == padded.shape:
