@@ -33,7 +33,7 @@ VALUES = {
 # What keeps or shows the elements of one tensor in another way.
 TENSORS = {
     "adjoint_now", "alias", "as_tensor", "at_least", "become", "bool_to_int64", "clone_with_gaps",
-    "copy_of_storage", "first", "floating", "in_order", "number_beside", "without_base",
+    "copy_of_storage", "first", "floating", "in_order", "number_beside", "reduced_by_node", "without_base",
     "without_bases", "wrap_number",
 }  # fmt: skip
 # Composites in C++ that rows of several ranks share: such a row is not enough.

@@ -86,7 +86,9 @@ composite("aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = Fal
           "max]", """
     dims = one_or_all(dim)
     return amin(input, dims, keepdim), amax(input, dims, keepdim)
-          """, out=True,
+          """, out=True, grad={
+    "input": "extreme_backward(grad_min, input, min, one_or_all(dim), keepdim) + "
+             "extreme_backward(grad_max, input, max, one_or_all(dim), keepdim)"},
           doc="Smallest and largest element, over all or along a dim.")
 for _name, _doc in (("all", "Are all elements nonzero?"), ("any", "Is any element nonzero?")):
     kernel(f"{_name}(input: Tensor)", doc=_doc, grad="truth values have no gradient",
@@ -126,6 +128,8 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
     composite(f"{_name}_mean(input: Tensor, dim: list[int, 1] | None = None, *, {_STATISTICS}) -> "
               f"tuple[{_name}, mean]",
               f"return {_name}(input, dim, correction, keepdim), mean(input, dim, keepdim)",
+              grad={"input": f"{_gradient.replace('grad,', f'grad_{_name},').replace('out,', 'std,')}"
+                             f" + {_SPREAD.format(_SHARE.replace('grad', 'grad_mean'))}"},
               names=(f"torch.{_name}_mean",), named=False,
               doc=f"{_doc} and mean over the given dims.")
     composite(f"{_name}_mean__all_unbiased(input: Tensor, unbiased: bool) -> tuple[{_name}, mean]",

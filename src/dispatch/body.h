@@ -55,6 +55,9 @@ inline Tensor as_tensor(const std::optional<Scalar>& number) {
 }
 Tensor at_least(const Tensor& t, int64_t ndim);
 Tensor number_beside(const Tensor& t, const Tensor& other);  // a number's tensor, where other is
+// The mean or the sum of a loss's elements. Their node becomes that of the result, where only the
+// loss's row has one, as in torch.
+Tensor reduced_by_node(const Tensor& elements, bool mean);
 TensorList without_bases(TensorList views);
 // Copies whose strides are those of the input, gaps and offset included.
 Tensor copy_of_storage(const Tensor& t);
