@@ -570,7 +570,7 @@ def _inplace(op, signatures):
     self_name = cxx_variable(s.parameters[0].name)
     lines = [f"const Tensor& {op.name}_({s.cxx_parameters()}) {{"]
     called = _called_in_place(op, signatures) if row.kind == "composite" else None
-    if row.kind == "composite" and not (op.gradients and called):
+    if row.kind == "composite" and not op.gradients:
         made = _composite_inplace(op, signatures, called)
         if row.node and called:
             made = [f'  name_node_in_place("{row.node}", {self_name}, [&] {{', *made, "  });"]
@@ -594,11 +594,12 @@ def _inplace(op, signatures):
         lines.append("  }")
     if row.kind == "elementwise":
         lines.append(f"  {_compute(op, self_name)};")
-    elif called:
-        lines.append(f"  unrecorded([&] {{ return {called}; }});")
+    elif row.kind == "composite":
+        result = f'replace({self_name}, {_compute(op)}, "{op.name}_"), 0'
+        lines.append(f"  unrecorded([&] {{ return {called or result}; }});")
     else:
         lines.append(f"  unrecorded([&] {{ return {_compute_in_place(op)}; }});")
-    if not called:
+    if row.kind != "composite":
         lines.append(f'  bump_version({self_name}, "{op.name}_");')
     if op.gradients:
         lines.append("  if (node) {")

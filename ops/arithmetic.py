@@ -106,7 +106,7 @@ elementwise("addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: 
 # The order of arguments before value was a keyword; old optimizers still write it.
 for _name, _sign in (("addcmul", "*"), ("addcdiv", "/")):
     composite(f"{_name}__scaled(input: Tensor, value: Scalar, tensor1: Tensor, tensor2: Tensor)",
-              f"{_name}(input, tensor1, tensor2, value)",
+              f"{_name}(input, tensor1, tensor2, in_old_order(value, '{_name}'))",
               names=(f"torch.{_name}", f"Tensor.{_name}"), inplace=True,
               doc=f"input + value * tensor1 {_sign} tensor2.")
 

@@ -222,7 +222,7 @@ elementwise("where(condition: Tensor, input: Tensor | Number, other: Tensor | Nu
 # The order of arguments before alpha was a keyword; old optimizers still write it.
 for _name, _sign in (("add", "+"), ("sub", "-")):
     composite(f"{_name}__scaled(input: Tensor, alpha: Scalar, other: Tensor)",
-              f"{_name}(input, other, alpha)",
+              f"{_name}(input, other, in_old_order(alpha, '{_name}'))",
               names=(f"torch.{_name}", f"Tensor.{_name}"), inplace=True,
               doc=f"input {_sign} alpha * other.")
 

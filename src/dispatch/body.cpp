@@ -188,6 +188,12 @@ Tensor at_least(const Tensor& t, int64_t ndim) {
   return ops::unsqueeze(at_least(t, 2), 2);
 }
 
+Scalar in_old_order(const Scalar& number, const std::string& op) {
+  warn((op + ": a number before the tensors is the order of arguments of 2017, which is deprecated: "
+             "give alpha, beta or value by name").c_str());
+  return number;
+}
+
 Tensor reduced_by_node(const Tensor& elements, bool mean) {
   auto reduced = [&] { return mean ? ops::mean(elements) : ops::sum(elements); };
   auto* node = static_cast<Node*>(elements.impl()->grad_fn.get());
