@@ -82,19 +82,24 @@ for _name, _operands, _doc, _rules in (
               inplace=True, out=True,
               doc=f"beta * input + alpha * {_doc}.", **_rules)
 # The order of arguments before alpha and beta were keywords: of functions, then of methods.
-_OLD_ORDER = "loop: vmap knows the order of today"
-for _name, _a, _b in (
-        ("addmm", "mat1", "mat2"), ("addmv", "mat", "vec"), ("addr", "vec1", "vec2"),
-        ("addbmm", "batch1", "batch2"), ("baddbmm", "batch1", "batch2")):
+for _name, _a, _b, _x, _of in (
+        ("addmm", "mat1", "mat2", "x(2, 3)", "x(2, 4), x(4, 3)"),
+        ("addmv", "mat", "vec", "x(2)", "x(2, 4), x(4)"),
+        ("addr", "vec1", "vec2", "x(2, 3)", "x(2), x(3)"),
+        ("addbmm", "batch1", "batch2", "x(2, 3)", "x(5, 2, 4), x(5, 4, 3)"),
+        ("baddbmm", "batch1", "batch2", "x(5, 2, 3)", "x(5, 2, 4), x(5, 4, 3)")):
+    _rule = FIXED_DIMS if _name in ("addr", "addbmm") else "add_product"
     for _alpha, _passed in (("alpha: Scalar, ", "alpha"), ("", "1")):
         _end = "" if _alpha else "_unscaled"
         _body = f"{_name}(input, {_a}, {_b}, in_old_order(beta, '{_name}'), {_passed})"
         _doc = f"{_name} with beta first."
+        _of = "number, " * bool(_alpha) + _of.removeprefix("number, ")
         composite(f"{_name}__first{_end}(beta: Scalar, input: Tensor, {_alpha}{_a}: Tensor, "
-                  f"{_b}: Tensor)", _body, names=(f"torch.{_name}",), doc=_doc, batch=_OLD_ORDER)
+                  f"{_b}: Tensor)", _body, names=(f"torch.{_name}",), doc=_doc, batch=_rule,
+                  samples=(f"number, {_x}, {_of}",))
         composite(f"{_name}__second{_end}(input: Tensor, beta: Scalar, {_alpha}{_a}: Tensor, "
                   f"{_b}: Tensor)", _body, names=(f"Tensor.{_name}",), inplace=True, doc=_doc,
-                  batch=_OLD_ORDER)
+                  batch=_rule, samples=(f"{_x}, number, {_of}",))
 composite("addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: "
           "Scalar = 1, use_gelu: bool = False)",
           names=("torch._addmm_activation", "Tensor._addmm_activation"), out=True,
