@@ -1,5 +1,9 @@
-"""Nodes of the graph have torch's names."""
+"""Nodes of the graph have torch's names: those of rows, and of modules."""
 
+import re
+from collections import OrderedDict
+
+import modules
 import pytest
 from table import case, listed, texts_of
 from test_ops_torch import SHARED, has_gradient_in_both
@@ -89,3 +93,46 @@ def test_no_name_of_a_kernel_is_shown():
         "RemainderBackward0": x.remainder(2),
     }
     assert {name: out.grad_fn.name() for name, out in results.items()} == {n: n for n in results}
+
+
+# Modules whose results have other nodes: see docs/differences.md.
+OTHER_MODULES = set(
+    """
+    AdaptiveAvgPool1d AdaptiveMaxPool1d AvgPool1d BCELoss ChannelShuffle CircularPad1d CircularPad2d
+    CircularPad3d CrossEntropyLoss CrossMapLRN2d FractionalMaxPool2d FractionalMaxPool3d GRU
+    LeakyReLU LSTM
+    MaxPool1d MaxUnpool1d MultiLabelMarginLoss MultiMarginLoss PairwiseDistance PixelShuffle
+    PixelUnshuffle RMSNorm RNN RReLU SoftMarginLoss
+    """.split()
+)
+HOLDERS = {"ModuleDict", "ModuleList", "ParameterDict", "ParameterList"}  # they are not called
+MODULES = {}
+for _text, _inputs in modules.CASES:
+    MODULES.setdefault(re.match(r"nn\.(\w+)", _text)[1], []).append((_text, _inputs))
+
+
+def tensors(library, value):
+    if isinstance(value, (tuple, list)):
+        return [t for part in value for t in tensors(library, part)]
+    return [value] if isinstance(value, library.Tensor) else []
+
+
+def nodes_of_module(library, text, inputs):
+    library.manual_seed(0)
+    module = eval(text, {"T": library, "nn": library.nn, "OrderedDict": OrderedDict})
+    given = modules.inputs(library, inputs)
+    for t in tensors(library, list(given)):
+        if t.is_floating_point():
+            t.requires_grad_()
+    given = [t * 1 if t in set(tensors(library, list(given))) else t for t in given]
+    return [t.grad_fn and t.grad_fn.name() for t in tensors(library, module(*given))]
+
+
+@pytest.mark.parametrize("name", sorted(MODULES.keys() - HOLDERS))
+def test_modules(name):
+    differ = []
+    for text, inputs in MODULES[name]:
+        found, expected = (nodes_of_module(library, text, inputs) for library in (rl, torch))
+        if found != expected:
+            differ.append((text, found, expected))
+    assert bool(differ) == (name in OTHER_MODULES), differ
