@@ -36,7 +36,7 @@ view("squeeze(input: Tensor)", doc="Drops the dims of size 1.",
      shape="window::squeeze(input)",
      grad={"input": "reshape(grad, sizes(input))"},
      batch="squeeze")
-view("squeeze__dim(input: Tensor, dim: list[int, 1])", 
+view("squeeze__dim(input: Tensor, dim: list[int, 1])",
      node="SqueezeBackward{dim.size() == 1 ? 1 : 2}",
      doc="Drops the given dims where their size is 1.",
      shape="window::squeeze(input, dim)",
@@ -164,7 +164,8 @@ composite("chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]",
           doc="At most `chunks` pieces of equal size; the last may be smaller.")
 composite("split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]",
           "split_with_sizes(input, split_sizes_of(input, split_size, dim), dim)",
-          names=("Tensor.split",), node="SplitBackward0", doc="Pieces of split_size; the last may be smaller.")
+          names=("Tensor.split",), node="SplitBackward0",
+          doc="Pieces of split_size; the last may be smaller.")
 composite("split__sizes(input: Tensor, split_size: list[int], dim: int = 0) -> list[Tensor]",
           "split_with_sizes(input, split_size, dim)",
           names=("Tensor.split",), doc="Pieces of the given sizes.")

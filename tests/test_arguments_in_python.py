@@ -7,12 +7,11 @@ are no longer than they must be.
 import gc
 import importlib
 import inspect
-import io
 import types
 import warnings
 
 import pytest
-from test_arguments import numbers, tensors
+from test_arguments import tensors
 from test_arguments_of_functions import seen_of
 
 import rushlight as rl
@@ -42,8 +41,8 @@ NAMESPACES = (
 )  # fmt: skip
 # They change settings of the process, run for long, or need files, models or functions.
 ELSEWHERE = {
-    "": "cond compile vmap from_file get_device_module is_autocast_enabled load save set_printoptions "
-    "use_deterministic_algorithms fused_moving_avg_obs_fake_quant slice_inverse".split(),
+    "": "cond compile vmap from_file get_device_module is_autocast_enabled load save "
+    "set_printoptions use_deterministic_algorithms fused_moving_avg_obs_fake_quant slice_inverse".split(),
     "nn.utils": "fuse_conv_bn_eval fuse_conv_bn_weights remove_spectral_norm remove_weight_norm "
     "spectral_norm weight_norm".split(),
     "nn.functional": ["multi_head_attention_forward"],  # by nn.MultiheadAttention
@@ -68,8 +67,8 @@ CALLS = {
     **{f"nn.functional.max_unpool{d}d": f"*T.nn.functional.max_pool{d}d(T.randn(2, 4{', 6' * d}), "
        "2, return_indices=True), 2" for d in POOLED},
     **{f"fft.{name}": ["T.randn(4, 6)", "T.randn(4, 6) + 1j * T.randn(4, 6)"]
-       for name in "fft fft2 fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft irfft2 "
-       "irfftn rfft rfft2 rfftn fftshift ifftshift".split()},
+       for name in "fft fft2 fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft "
+       "irfft2 irfftn rfft rfft2 rfftn fftshift ifftshift".split()},
     "fft.fftfreq": "5", "fft.rfftfreq": "5",
     **{f"signal.windows.{name}": "7" for name in "bartlett blackman cosine exponential gaussian "
        "hamming hann kaiser nuttall".split()},
@@ -134,7 +133,7 @@ CALLS = {
     **{f"nn.functional.{name}": f"{ROWS}, {ROWS}"
        for name in ("huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss", "poisson_nll_loss")},
     "nn.functional.poisson_nll_loss": [f"{ROWS}, T.rand(3, 5) * 4",
-                                       f"T.rand(3, 5) * 1e-8, T.rand(3, 5) * 4, log_input=False"],
+                                       "T.rand(3, 5) * 1e-8, T.rand(3, 5) * 4, log_input=False"],
     "nn.functional.interpolate": [f"{IMAGE}, scale_factor=2.3", f"{IMAGE}, scale_factor=0.6, "
                                   "mode='bilinear'", IMAGE],
     "nn.functional.upsample": [f"{IMAGE}, scale_factor=2", f"{IMAGE}, 5, mode='bilinear'", IMAGE],
@@ -142,7 +141,7 @@ CALLS = {
     "nn.functional.upsample_nearest": [f"{IMAGE}, scale_factor=2", IMAGE],
     "nn.functional.linear_cross_entropy": f"{ROWS}, T.randn(5, 5), {LABELS}",
     "nn.functional.local_response_norm": f"{IMAGE}, 2",
-    **{f"nn.functional.{name}": ROWS for name in ("softmax", "log_softmax", "softmin", "normalize")},
+    **{f"nn.functional.{name}": ROWS for name in ("softmax", "log_softmax", "softmin")},
     "nn.functional.normalize": [ROWS, f"{ROWS} * 1e-13"],
     **{f"nn.functional.{name}": f"{ROWS}, {LABELS}" for name in ("multi_margin_loss",)},
     "nn.functional.multilabel_margin_loss":
@@ -150,7 +149,8 @@ CALLS = {
     "nn.functional.multilabel_soft_margin_loss": f"{ROWS}, T.rand(3, 5).round()",
     "nn.functional.soft_margin_loss": f"T.randn(3), {SIGNS}",
     "nn.functional.triplet_margin_with_distance_loss": f"{ROWS}, {ROWS}, {ROWS}",
-    "chain_matmul": "T.randn(2, 3), T.randn(3, 4)", "frobenius_norm": f"{ROWS}, 1", "nuclear_norm": ROWS,
+    "chain_matmul": "T.randn(2, 3), T.randn(3, 4)", "frobenius_norm": f"{ROWS}, 1",
+    "nuclear_norm": ROWS,
     "gradient": "T.randn(4, 4)", "hash_tensor": "T.arange(6).reshape(2, 3)",
     **{f"{name}_cell": "T.randn(2, 3), " + state + ", T.randn(G * 4, 3), T.randn(G * 4, 4)".replace(
         "G", str(gates)) for name, state, gates in (
@@ -161,7 +161,8 @@ CALLS = {
               "window=T.hann_window(64)"],
     "stft": ["T.randn(400), 64, window=T.hann_window(64), return_complex=True"],
     "lobpcg": "T.diag(T.arange(1.0, 13.0)) + 0.1 * T.ones(12, 12)",
-    "lu": "T.tensor([[1.0, 2.0], [3.0, 4.0]])", "meshgrid": "T.randn(2), T.randn(3)", "nonzero": "T.tensor([[1, 0], [2, 3]])",
+    "lu": "T.tensor([[1.0, 2.0], [3.0, 4.0]])", "meshgrid": "T.randn(2), T.randn(3)",
+    "nonzero": "T.tensor([[1, 0], [2, 3]])",
     "nonzero_static": "T.tensor([[1, 0], [2, 3]]), size=5", "norm": "T.randn(3, 3)",
     "norm_except_dim": ROWS, "pca_lowrank": "T.randn(9, 7)", "svd_lowrank": "T.randn(9, 7)",
     "range": "1, 5", "saddmm": "T.eye(2).to_sparse(), T.eye(2).to_sparse(), T.randn(2, 2)",
@@ -176,7 +177,8 @@ CALLS = {
     "sparse_compressed_tensor":
     "[0, 1, 2], [0, 1], [1.0, 2.0], (2, 2), layout=T.sparse_csr",
     "split": "T.randn(6, 4), 2", "unsafe_split_with_sizes": "T.randn(6, 4), [2, 2, 2]",
-    "spmm": "T.eye(2).to_sparse(), T.randn(2, 2)", "tensordot": "T.randn(3, 3, 3), T.randn(3, 3, 3)",
+    "spmm": "T.eye(2).to_sparse(), T.randn(2, 2)",
+    "tensordot": "T.randn(3, 3, 3), T.randn(3, 3, 3)",
     "unique": "T.tensor([[3, 1], [3, 1], [2, 2]])",
     "unique_consecutive": "T.tensor([[3, 1], [3, 1], [2, 2]])",
 }  # fmt: skip
@@ -196,9 +198,11 @@ NAMED = {
     "pos_weight": [lambda: rl.rand(5) * 3], "spacing": [2.0], "range": [(-1.0, 1.0)],
     "spline": [1], "bias": [lambda: rl.randn(4)], "offs": [lambda: rl.tensor([1, 3]).int()],
     "B": [lambda: rl.diag(rl.arange(2.0, 14.0))], "X": [lambda: rl.randn(12, 2)],
-    "iK": [lambda: rl.diag(rl.arange(12.0, 0.0, -1.0))], "tracker": [lambda worker: worker.ivars.update(n=1)],
+    "iK": [lambda: rl.diag(rl.arange(12.0, 0.0, -1.0))],
+    "tracker": [lambda worker: worker.ivars.update(n=1)],
     "M": [lambda: rl.randn(9, 7)], "rcond": [0.3], "atol": [0.3], "rtol": [0.6], "tol": [0.3, 0.9],
-    "hermitian": [True], "length": [100], "offsets": [lambda: rl.tensor([0, 2, 5])], "options": ["something"],
+    "hermitian": [True], "length": [100], "offsets": [lambda: rl.tensor([0, 2, 5])],
+    "options": ["something"],
 }  # fmt: skip
 CALLED = {"distance_function", "tracker"}  # functions as values
 

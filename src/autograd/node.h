@@ -100,7 +100,7 @@ class Node : public NodeBase {
 
   const char* op;                // "add": static
   const char* called = nullptr;  // its name where an op made of others gives it one: static
-  uint64_t sequence;  // later ops run first in backward
+  uint64_t sequence;             // later ops run first in backward
   SmallVector<Edge, 2> edges;
   SmallVector<OutputMeta, 1> outputs;
   std::unique_ptr<NodeHooks> hook_lists;

@@ -279,9 +279,9 @@ Tensor index_reduce_source(const Tensor& grad, const Tensor& input, int64_t dim,
                            const Tensor& index, const Tensor& source, const Tensor& out,
                            const std::string& reduce, bool include_self) {
   SliceWrite at(input, dim, index, source);
-  return reshape(scatter_reduce_src(grad, input, at.dim, at.index, at.source, out, reduce,
-                                    include_self),
-                 source.sizes());
+  return reshape(
+      scatter_reduce_src(grad, input, at.dim, at.index, at.source, out, reduce, include_self),
+      source.sizes());
 }
 
 Tensor index_fill_value(const Tensor& grad, int64_t dim, const Tensor& index) {
