@@ -23,8 +23,9 @@ CHECKS = {
 VALUES = {
     "batch_of", "broadcast_sizes", "can_be_lazy", "casts_to", "channel_sizes", "checked_alpha",
     "checked_divisor", "chunk_sizes", "common_dtype", "correction_of", "cross_dim",
-    "default_dtype", "embedded_sizes", "epsilon", "flattened_sizes", "hstack_dim", "infer_size",
-    "inner_sizes", "is_conjugated", "is_differentiable", "is_integral", "is_integral_or_bool",
+    "default_dtype", "embedded_sizes", "epsilon", "flattened_sizes", "hstack_dim", "in_old_order",
+    "infer_size", "inner_sizes", "is_conjugated", "is_differentiable", "is_integral",
+    "is_integral_or_bool",
     "is_negated", "is_reduced", "is_viewable", "item", "largest_finite", "last_dims", "length",
     "moved_dims", "one_or_all", "or_else", "padding_row", "promote", "reads_upper", "records",
     "reduction_name", "split_sizes_of", "truth", "unflattened_sizes", "whole_item",
@@ -33,7 +34,8 @@ VALUES = {
 # What keeps or shows the elements of one tensor in another way.
 TENSORS = {
     "adjoint_now", "alias", "as_tensor", "at_least", "become", "bool_to_int64", "clone_with_gaps",
-    "copy_of_storage", "first", "floating", "in_order", "number_beside", "without_base",
+    "copy_of_storage", "first", "floating", "in_order", "number_beside", "reduced_by_node",
+    "without_base",
     "without_bases", "wrap_number",
 }  # fmt: skip
 # Composites in C++ that rows of several ranks share: such a row is not enough.

@@ -52,6 +52,7 @@ def _definitions(ops, signatures):
     lines += ["}  // namespace", ""]
     computed = [_launched(op) for op in ops if op.row.launch and op.row.kind == "kernel"]
     computed += [_looked(op) for op in ops if op.row.shape and op.row.kind == "view"]
+    computed += [_composed(op, signatures) for op in ops if op.gradients and op.row.body]
     if computed:
         lines += ["}  // namespace ops", "namespace impl {", "", *computed]
         lines += ["}  // namespace impl", "namespace ops {", ""]
@@ -87,12 +88,17 @@ def _node(op, signatures):
         )
     for p in _differentiable_lists(op):
         fields.append(f"size_t {p.name}_count = 0;")
+    name = op.name.removesuffix("_kernel")
     lines = [
         f"struct {op.node} final : Node {{",
         f"  explicit {op.node}(size_t outputs = {len(s.outputs)}) "
-        f': Node("{op.name}", outputs) {{}}',
+        f': Node("{name}", outputs) {{}}',
     ]
+    if op.row.loss:
+        fields += ["int64_t mean_of = 0;"]
     lines += [f"  {f}" for f in fields]
+    if op.row.loss:
+        lines += ["  int64_t* reduction() override { return &mean_of; }"]
     lines += _node_name(op.row.node)
     lines += _read_saved(op)
     lines.append("  void apply(Gradients& g, Gradients& r) override {")
@@ -116,12 +122,12 @@ def _node_name(node):
     if not node:
         return []
     if isinstance(node, dict):
-        field, text = [f'  const char* called = "{node[None]}";'], "called"
+        text = f'"{node[None]}"'
     else:
-        field, parts = [], re.split(r"{(.*?)}", node)
+        parts = re.split(r"{(.*?)}", node)
         texts = [f'"{p}"' if i % 2 == 0 else f"name_part({p})" for i, p in enumerate(parts) if p]
         text = " + ".join(texts if len(parts) == 1 else ["std::string()", *texts])
-    return field + [f"  std::string name() const override {{ return {text}; }}"]
+    return [f"  std::string name() const override {{ return called ? called : {text}; }}"]
 
 
 def _read_saved(op):
@@ -178,6 +184,11 @@ def _gradient_variables(op):
         if "grad" in op.used or not named:
             lines = ["const Tensor& grad = g[0];", "if (!grad.defined()) return;"] + lines
         return lines
+    if op.row.loss:
+        return [
+            "if (!g[0].defined()) return;",
+            "const Tensor grad = mean_of > 1 ? g[0] / Scalar(mean_of) : g[0];",
+        ]
     return ["const Tensor& grad = g[0];", "if (!grad.defined()) return;"]
 
 
@@ -287,6 +298,21 @@ def _looked(op):
     head = f"{s.cxx_result} {op.cxx_name}({impl_parameters(op, defaults=False)}) {{"
     first = cxx_variable(s.parameters[0].name)
     return "\n".join([head, *_unused(op), f"  return look({first}, {op.row.shape});", "}", ""])
+
+
+def _composed(op, signatures):
+    """The function of a composite that is one node: it records nothing."""
+    s = op.signature
+    head = f"{s.cxx_result} {op.cxx_name}({impl_parameters(op, defaults=False)}) {{"
+    lines = ["  using namespace ops;", *_unread(op), *Body(op, signatures).lines()]
+    return "\n".join([head, *lines, "}", ""])
+
+
+def _unread(op):
+    """What the body of a composite does not read."""
+    read = set(re.findall(r"\w+", op.row.body))
+    names = [cxx_variable(p.name) for p in op.signature.parameters if p.name not in read]
+    return [f"  (void){name};" for name in names]
 
 
 def _made(op):
@@ -492,12 +518,14 @@ def _forward(op, signatures):
     if row.kind in ("factory", "draw"):
         lines = _made(op) if row.kind == "factory" else _drawn(op)
         return "\n".join([head, *lines, "}"])
-    if row.kind == "composite":
+    if row.kind == "composite" and not op.gradients:
         if not row.body:
             return None
-        read = set(re.findall(r"\w+", row.body))
-        unused = [f"  (void){cxx_variable(p.name)};" for p in s.parameters if p.name not in read]
-        return "\n".join([head, *unused, *Body(op, signatures).lines(), "}"])
+        lines = Body(op, signatures).lines()
+        if row.node:
+            call = f'  return name_nodes("{row.node}", [&]() -> {s.cxx_result} {{'
+            lines = [call, *(f"  {line}" for line in lines), "  });"]
+        return "\n".join([head, *_unread(op), *lines, "}"])
     lines = [head, *_guard(op), *_own_numbers(op)]
     compute = _wrap_view(op, _compute(op))
     if op.gradients:
@@ -541,10 +569,12 @@ def _inplace(op, signatures):
     s, row = op.signature, op.row
     self_name = cxx_variable(s.parameters[0].name)
     lines = [f"const Tensor& {op.name}_({s.cxx_parameters()}) {{"]
-    if row.kind == "composite":
-        return "\n".join(
-            lines + _composite_inplace(op, signatures) + [f"  return {self_name};", "}"]
-        )
+    called = _called_in_place(op, signatures) if row.kind == "composite" else None
+    if row.kind == "composite" and not op.gradients:
+        made = _composite_inplace(op, signatures, called)
+        if row.node and called:
+            made = [f'  name_node_in_place("{row.node}", {self_name}, [&] {{', *made, "  });"]
+        return "\n".join(lines + made + [f"  return {self_name};", "}"])
     lines += _guard(op) + _own_numbers(op)
     tensors = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
     others = ", ".join(
@@ -564,9 +594,13 @@ def _inplace(op, signatures):
         lines.append("  }")
     if row.kind == "elementwise":
         lines.append(f"  {_compute(op, self_name)};")
+    elif row.kind == "composite":
+        result = f'replace({self_name}, {_compute(op)}, "{op.name}_"), 0'
+        lines.append(f"  unrecorded([&] {{ return {called or result}; }});")
     else:
         lines.append(f"  unrecorded([&] {{ return {_compute_in_place(op)}; }});")
-    lines.append(f'  bump_version({self_name}, "{op.name}_");')
+    if row.kind != "composite":
+        lines.append(f'  bump_version({self_name}, "{op.name}_");')
     if op.gradients:
         lines.append("  if (node) {")
         lines.append(f"    rebase_history({self_name}, node);")
@@ -635,12 +669,9 @@ def _out(op):
     return "\n".join([*lines, "}"])
 
 
-def _composite_inplace(op, signatures):
-    """One call of another op is that op in place; what is more works on a copy, if backward may
-    need the old values.
-    """
-    s, first = op.signature, op.signature.parameters[0].name
-    self_name = cxx_variable(first)
+def _called_in_place(op, signatures):
+    """Of a composite that is one call of an op on its first argument: that op in place."""
+    first = op.signature.parameters[0].name
     expression = Body(op, signatures).expression() if op.row.body else None
     call = ast.parse(op.row.body, mode="eval").body if expression else None
     if (
@@ -649,7 +680,18 @@ def _composite_inplace(op, signatures):
         and any(called.row.inplace for called in signatures.get(call.func.id, ()))
     ):
         function = f"ops::{call.func.id}"
-        return [f"  {expression.replace(f'{function}(', f'{function}_(', 1)};"]
+        return expression.replace(f"{function}(", f"{function}_(", 1)
+    return None
+
+
+def _composite_inplace(op, signatures, called):
+    """One call of another op is that op in place; what is more works on a copy, if backward may
+    need the old values.
+    """
+    if called:
+        return [f"  {called};"]
+    s = op.signature
+    self_name = cxx_variable(s.parameters[0].name)
     names = [(cxx_variable(p.name), p.is_tensor) for p in s.parameters[1:]]
     arguments = ", ".join(
         [
@@ -666,5 +708,6 @@ def _composite_inplace(op, signatures):
     return [
         f"  const bool recorded = records({tensors});",
         f"  const Tensor before = recorded ? clone_before_change({self_name}) : {self_name};",
-        f'  replace({self_name}, {op.cxx_name}({arguments}), "{op.name}_");',
+        f"  const Tensor result = {op.cxx_name}({arguments});",
+        f'  if (!result.is_same(before)) replace({self_name}, result, "{op.name}_");',
     ]

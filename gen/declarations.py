@@ -33,7 +33,7 @@ def write_all(tables):
 def write_impl_header(table, ops):
     lines = [
         f"// Made by gen/declarations.py from ops/{table}.py: what src/dispatch must define for",
-        "// rows of kind kernel and view.",
+        "// rows of kind kernel and view, and for composites that are one node.",
         "#pragma once",
         '#include "dispatch/op_types.h"',
         "",
@@ -43,7 +43,8 @@ def write_impl_header(table, ops):
     lines += [
         f"{op.signature.cxx_result} {op.cxx_name}({impl_parameters(op)});"
         for op in ops
-        if op.row.kind in ("kernel", "view")
+        if op.row.kind in ("kernel", "view") or op.gradients
+        if op.row.kind != "elementwise"
     ]
     return "\n".join(lines + ["", "}  // namespace rl::impl", ""])
 
@@ -87,6 +88,8 @@ def impl_parameters(op, defaults=True):
 
 def takes_target(op):
     row = op.row
+    if row.kind == "composite":
+        return False
     return row.inplace or bool(row.launch and row.out and op.signature.returns == "Tensor")
 
 

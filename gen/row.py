@@ -1,5 +1,6 @@
 """A row with everything worked out: signature, formulas, what backward saves."""
 
+import re
 from dataclasses import dataclass, field
 
 from gen.formula import ACCUMULATED, Formula
@@ -158,7 +159,9 @@ class Op:
 
     @property
     def saved_values(self):
-        return [p for p in self.number_parameters if p.name in self.used]
+        named = re.findall(r"\w+", " ".join(re.findall(r"{(.*?)}", str(self.row.node))))
+        named = [] if isinstance(self.row.node, dict) else named
+        return [p for p in self.number_parameters if p.name in self.used or p.name in named]
 
     @property
     def saved_outputs(self):

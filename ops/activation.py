@@ -78,6 +78,7 @@ elementwise("logsigmoid(input: Tensor)", "log_sigmoid(input)", dtypes=FLOATING,
             doc="log(sigmoid(input)).", grad={"input": "grad * sigmoid(neg(input))"})
 elementwise("prelu_kernel(input: Tensor, weight: Tensor)",
             "where(input > 0, input, weight * input)", dtypes=FLOATING, names=(),
+            node="PreluKernelBackward0",
             doc="input above 0, weight * input below.",
             grad={"input": "grad * where(input > 0, 1, weight)",
                   "weight": "grad * where(input > 0, 0, input)"})
@@ -87,7 +88,8 @@ composite("selu(input: Tensor)", "elu(input, 1.6732632423543772848, 1.0507009873
           doc="elu scaled to keep mean 0 and variance 1.")
 composite("celu(input: Tensor, alpha: Scalar = 1)",
           "elu(input, checked_alpha(alpha), 1, 1.0 / alpha)", names=("torch.celu",), inplace=True,
-          doc="input above 0, alpha * (exp(input / alpha) - 1) below.", node="CeluBackward0")
+          node="CeluBackward0",
+          doc="input above 0, alpha * (exp(input / alpha) - 1) below.")
 composite("prelu(input: Tensor, weight: Tensor)", """
     check_same_device("prelu", "input", input, "weight", weight)
     check(dtype(input) == dtype(weight), "prelu: Type promoting not supported. Got ", dtype(input),
@@ -139,3 +141,17 @@ composite("functional_hardtanh(input: Tensor, min_val: float = -1.0, max_val: fl
           """,
           names=("nn.functional.hardtanh",), doc="input limited to [min_val, max_val].",
           batch="elementwise")
+composite("glu(input: Tensor, dim: int = -1)", """
+    check(dim_of(input) > 0, "glu does not support 0-dimensional tensors")
+    check(size(input, dim) % 2 == 0, "glu: size ", size(input, dim), " of dim ", dim,
+          " must be even")
+    halves = chunk(input, 2, dim)
+    return halves[0] * sigmoid(halves[1])
+          """, names=("nn.functional.glu",), grad={"input": "glu_gradient(grad, input, dim)"},
+          doc="a sigmoid(b), with a and b the halves of the input along `dim`.",
+          samples=("x(2, 4)", "x(4, 3), dim=0"), batch="dim")
+composite("glu_gradient(grad_output: Tensor, input: Tensor, dim: int)", """
+    halves = chunk(input, 2, dim)
+    gate = sigmoid(halves[1])
+    return cat([grad_output * conj(gate), grad_output * conj(halves[0] * gate * (1 - gate))], dim)
+          """, names=(), doc="Gradient of glu.")

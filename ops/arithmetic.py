@@ -13,7 +13,9 @@ from ops.schema import (
 
 composite("rsub(input: Tensor, other: Tensor | Number, *, alpha: Scalar = 1)",
           "sub(other, input, alpha)", names=("torch.rsub",),
-          doc="other - alpha * input.", node="RsubBackward0")
+          node={None: "RsubBackward0", "other": "RsubBackward1"},
+          grad={"input": "scale(grad, -conj(alpha))", "other": "grad"},
+          doc="other - alpha * input.")
 elementwise("fmod(input: Tensor, other: Tensor | Number)", "fmod(input, other)",
             node={None: "FmodBackward1", "other": "FmodBackward0"}, dtypes=REAL,
             inplace=True,
@@ -66,7 +68,8 @@ for _name, _power in (("logaddexp", "exp"), ("logaddexp2", "exp2")):
                 doc=f"log of {_power}(input) + {_power}(other), in that base.",
                 grad={"input": f"grad / conj(1 + {_power}(other - input))",
                       "other": f"grad / conj(1 + {_power}(input - other))"})
-composite("ldexp(input: Tensor, other: Tensor)", """
+composite("ldexp(input: Tensor, other: Tensor)", grad={
+    "input": "grad * pow(2.0, other)", "other": "grad * out * 0.69314718055994530942"}, body="""
     factor = pow(2.0, other)
     exact = is_reduced(dtype(input)) and is_integral_or_bool(dtype(other))
     return input * (to(factor, dtype(input)) if exact else factor)
@@ -103,7 +106,7 @@ elementwise("addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: 
 # The order of arguments before value was a keyword; old optimizers still write it.
 for _name, _sign in (("addcmul", "*"), ("addcdiv", "/")):
     composite(f"{_name}__scaled(input: Tensor, value: Scalar, tensor1: Tensor, tensor2: Tensor)",
-              f"{_name}(input, tensor1, tensor2, value)",
+              f"{_name}(input, tensor1, tensor2, in_old_order(value, '{_name}'))",
               names=(f"torch.{_name}", f"Tensor.{_name}"), inplace=True,
               doc=f"input + value * tensor1 {_sign} tensor2.")
 

@@ -25,6 +25,7 @@ elementwise("add(input: Tensor | Number, other: Tensor | Number, *, alpha: Scala
 elementwise("sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)",
             "input - alpha * other", two_numbers=True, dtypes=NUMERIC,
             guard="check_subtraction(input, other)",
+            node={None: "SubBackward0", "input": "RsubBackward1"},
             names=("torch.sub", "Tensor.sub", "torch.subtract", "Tensor.subtract"),
             doc="input - alpha * other, element by element.",
             grad={"input": "grad", "other": "scale(grad, -conj(alpha))"}, inplace=True,
@@ -110,8 +111,7 @@ elementwise("floor_divide(input: Tensor | Number, other: Tensor | Number)",
             grad="floor_divide is constant almost everywhere; torch defines no gradient either",
             slot=("nb_floor_divide", "__floordiv__", "__rfloordiv__", "floor_divide_"))
 elementwise("trunc_divide(input: Tensor, other: Tensor | Number)", "trunc_divide(input, other)",
-            node="DivBackward2",
-            dtypes=REAL, names=(),
+            node="DivBackward2", dtypes=REAL, names=(),
             guard='check_divisor("div", input, other)',
             inplace=True, doc="Quotient rounded towards zero.",
             grad={"input": "zeros_like(grad)", "other": "zeros_like(grad)"})
@@ -131,7 +131,7 @@ composite("div__rounding(input: Tensor | Number, other: Tensor | Number, *, roun
           "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
           given(rounding_mode), "'")
     return floor_division(input, other)
-          """, inplace=True, out="cast",
+          """, node="DivBackward2", inplace=True, out="cast",
           names=("torch.div", "Tensor.div", "torch.divide", "Tensor.divide"),
           doc="input / other, rounded to a whole number by 'trunc' or 'floor'.",
           batch="elementwise")
@@ -150,7 +150,8 @@ kernel("pow__scalar(input: Tensor, exponent: Scalar)", doc="input to a power.", 
        names=("torch.pow", "Tensor.pow"), grad={"input": "pow_backward(grad, input, exponent)"},
        batch="elementwise")
 elementwise("pow(input: Tensor | Number, exponent: Tensor)", "pow(input, exponent)",
-            node={None: "PowBackward1", "exponent": "PowBackward0"}, dtypes=NUMERIC,
+            node={None: "PowBackward1", "exponent": "PowBackward0", "input": "PowBackward2"},
+            dtypes=NUMERIC,
             inplace=True,
             # Of 0 to the power of 0 or more, which is 1 or 0, the exponent's gradient is taken as
             # 0.
@@ -196,7 +197,7 @@ composite("clamp(input: Tensor, min: Scalar | None = None, max: Scalar | None = 
           "clamp: At least one of 'min' or 'max' must not be None")
     return clamp(input, as_tensor(min), as_tensor(max))
           """,
-          inplace=True, out="cast",
+          node="ClampBackward1", inplace=True, out="cast",
           names=("torch.clamp", "Tensor.clamp", "torch.clip", "Tensor.clip"),
           doc="Elements outside [min, max] become the nearer end.",
           batch="elementwise")
@@ -207,7 +208,7 @@ composite("clamp__tensor(input: Tensor, min: Tensor | None = None, max: Tensor |
         return clamp_min(input, min)
     return clamp_max(input, max) if min is None else clamp_range(input, min, max)
           """,
-          inplace=True, out="cast",
+          node="ClampBackward0", inplace=True, out="cast",
           names=("torch.clamp", "Tensor.clamp", "torch.clip", "Tensor.clip"),
           doc="Elements outside [min, max] become the nearer end.",
           batch="elementwise")
@@ -222,7 +223,7 @@ elementwise("where(condition: Tensor, input: Tensor | Number, other: Tensor | Nu
 # The order of arguments before alpha was a keyword; old optimizers still write it.
 for _name, _sign in (("add", "+"), ("sub", "-")):
     composite(f"{_name}__scaled(input: Tensor, alpha: Scalar, other: Tensor)",
-              f"{_name}(input, other, alpha)",
+              f"{_name}(input, other, in_old_order(alpha, '{_name}'))",
               names=(f"torch.{_name}", f"Tensor.{_name}"), inplace=True,
               doc=f"input {_sign} alpha * other.")
 

@@ -32,20 +32,28 @@ composite("corrcoef(input: Tensor)", """
     return complex(clamp(real(r), -1, 1), clamp(imag(r), -1, 1))
           """, ref="numpy.corrcoef", doc="Correlations of the rows.",
           batch=FIXED_DIMS, autocast="lower_precision")
-composite("cross(input: Tensor, other: Tensor, dim: int | None = None)", """
+composite("linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1)", """
     d = cross_dim(input, other, dim)
     common = broadcast_sizes(sizes(input), sizes(other), "cross")
     a = expand(input, common)
     b = expand(other, common)
     # a[i + 1] b[i + 2] - a[i + 2] b[i + 1]
     return roll(a, [-1], [d]) * roll(b, [1], [d]) - roll(a, [1], [d]) * roll(b, [-1], [d])
-          """, out=True,
+          """, names=("linalg.cross",), out=True,
+          grad={"input": "linalg_cross(conj(other), grad, dim)",
+                "other": "linalg_cross(grad, conj(input), dim)"},
+          ref="numpy.cross", doc="Cross product of vectors of three elements in a dim.",
+          batch=FIXED_DIMS)
+composite("cross(input: Tensor, other: Tensor, dim: int | None = None)",
+          "linalg_cross(input, other, cross_dim(input, other, dim))", out=True,
           ref="numpy.cross",
           doc="Vector product along a dim of size 3, by default the first such dim.",
           batch=FIXED_DIMS, node="LinalgCrossBackward0")
 composite("dist(input: Tensor, other: Tensor, p: Scalar = 2)",
           "vector_norm(input - other, p)", doc="p-norm of input - other.",
-          batch=FIXED_DIMS, node="DistBackward0")
+          grad={"input": "norm_backward(grad, input - other, out, p, [], False)",
+                "other": "neg(norm_backward(grad, input - other, out, p, [], False))"},
+          batch=FIXED_DIMS)
 composite("renorm(input: Tensor, p: Scalar, dim: int, maxnorm: Scalar)", inplace=True, out=True,
           doc="Slices along a dim whose p-norm is over maxnorm are scaled down to it.",
           batch=FIXED_DIMS, node="RenormBackward0")
@@ -53,7 +61,8 @@ composite("trace(input: Tensor)", """
     check(dim_of(input) == 2, "trace: expected a matrix, but got tensor with dim ", dim_of(input))
     return sum(diagonal(input))
           """, doc="Sum of the diagonal.", ref="numpy.trace",
-          batch="trace", autocast="float32", linear=True, node="TraceBackward0")
+          grad={"input": "trace_backward(grad, sizes(input))"},
+          batch="trace", autocast="float32", linear=True)
 composite("kron(input: Tensor, other: Tensor)", out="cast", ref="numpy.kron",
           doc="Kronecker product.",
           batch=FIXED_DIMS)

@@ -57,6 +57,10 @@ tensor([-0.6321,  0.0000,  2.0000])
 >>> torch.nn.functional.selu(torch.tensor([-1.0, 0.0, 2.0]))
 tensor([-1.1113,  0.0000,  2.1014])
 """,
+    "glu": """\
+>>> torch.nn.functional.glu(torch.tensor([1.0, 2.0, 0.0, 0.0]))
+tensor([0.5000, 1.0000])
+""",
     "functional_celu": """\
 >>> torch.nn.functional.celu(torch.tensor([-1.0, 0.0, 2.0]))
 tensor([-0.6321,  0.0000,  2.0000])

@@ -27,7 +27,7 @@ composite("linalg_cholesky(input: Tensor, *, upper: bool = False)",
           autocast="float32")
 composite("cholesky(input: Tensor, upper: bool = False)",
           "linalg_cholesky_ex(input, upper, True)[0]", out="cast", doc=f"{_CHOLESKY}.",
-          autocast="float32", node="CholeskyBackward0")
+          node="CholeskyBackward0", autocast="float32")
 composite("cholesky_solve(input: Tensor, L: Tensor, upper: bool = False)", """
     check_square("cholesky_solve", L, "L")
     check_matrix("cholesky_solve", input, "B")
@@ -270,10 +270,6 @@ kernel("linalg_lstsq_kernel(A: Tensor, B: Tensor, rcond: float, driver: str) -> 
        grad={"A": "lstsq_backward_matrix(grad, A, B, solution)",
              "B": "lstsq_backward_right(grad, A)"})
 
-composite("linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1)",
-          "cross(input, other, dim)", names=("linalg.cross",), out=True,
-          ref="numpy.cross", doc="Cross product of vectors of three elements in a dim.",
-          node="LinalgCrossBackward0")
 composite("linalg_multi_dot(tensors: list[Tensor])", names=("linalg.multi_dot",), out=True,
           ref="numpy.linalg.multi_dot",
           doc="Product of matrices in the order of least work; the first and the last may be "

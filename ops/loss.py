@@ -26,7 +26,7 @@ kernel("log_softmax_gradient(grad_output: Tensor, output: Tensor, dim: Dim)", na
              "output": "neg(grad * exp(output) * sum(grad_output, [dim], True, None))"})
 
 elementwise("mse_elements(input: Tensor, target: Tensor)", "(input - target) * (input - target)",
-            node="MseLossBackward0", dtypes=FLOATING, names=(),
+            node="MseLossBackward0", dtypes=FLOATING, names=(), loss=True,
             doc="Squared difference.", grad={"input": "2 * grad * (input - target)",
                                              "target": "2 * grad * (target - input)"})
 elementwise("l1_elements(input: Tensor, target: Tensor)", "abs(input - target)",
@@ -37,7 +37,7 @@ elementwise("l1_elements(input: Tensor, target: Tensor)", "abs(input - target)",
 elementwise("smooth_l1_elements(input: Tensor, target: Tensor, beta: float)",
             "where(abs(input - target) < beta, 0.5 * square(input - target) / beta, abs(input - "
             "target) - 0.5 * beta)",
-            node="SmoothL1LossBackward0", dtypes=FLOATING, names=(),
+            node="SmoothL1LossBackward0", dtypes=FLOATING, names=(), loss=True,
             doc="Squared difference below beta, absolute above.",
             grad={"input": "grad * where(input - target >= beta, 1, where(target - input >= beta, "
                            "-1, (input - target) / beta))",
@@ -46,7 +46,7 @@ elementwise("smooth_l1_elements(input: Tensor, target: Tensor, beta: float)",
 elementwise("huber_elements(input: Tensor, target: Tensor, delta: float)",
             "where(abs(input - target) <= delta, 0.5 * square(input - target), delta * (abs(input "
             "- target) - 0.5 * delta))",
-            node="HuberLossBackward0", dtypes=FLOATING, names=(),
+            node="HuberLossBackward0", dtypes=FLOATING, names=(), loss=True,
             doc="Squared difference below delta, linear above.",
             grad={"input": "grad * where(input - target >= delta, delta, where(target - input >= "
                            "delta, -delta, input - target))",
@@ -54,19 +54,19 @@ elementwise("huber_elements(input: Tensor, target: Tensor, delta: float)",
                             "delta, delta, target - input))"})
 elementwise("bce_elements(input: Tensor, target: Tensor)",
             "neg(target * maximum(log(input), -100) + (1 - target) * maximum(log1p(-input), -100))",
-            node="BinaryCrossEntropyBackward0", dtypes=FLOATING, names=(),
+            node="BinaryCrossEntropyBackward0", dtypes=FLOATING, names=(), loss=True,
             doc="Binary cross entropy, logarithms held above -100.",
             grad={"input": "grad * (input - target) / clamp_min((1 - input) * input, 1e-12)",
                   "target": "grad * (clamp_min(log1p(neg(input)), -100) - clamp_min(log(input), "
                             "-100))"})
 elementwise("bce_plain_logits_elements(input: Tensor, target: Tensor)",
             "(1 - target) * input + log1pexp(neg(input))",
-            node="BinaryCrossEntropyWithLogitsBackward0", dtypes=FLOATING, names=(),
+            node="BinaryCrossEntropyWithLogitsBackward0", dtypes=FLOATING, names=(), loss=True,
             doc="Binary cross entropy of sigmoid(input).",
             grad={"input": "grad * (sigmoid(input) - target)", "target": "neg(grad * input)"})
 elementwise("bce_logits_elements(input: Tensor, target: Tensor, pos_weight: Tensor)",
             "(1 - target) * input + (1 + (pos_weight - 1) * target) * log1pexp(neg(input))",
-            node="BinaryCrossEntropyWithLogitsBackward0", dtypes=FLOATING, names=(),
+            node="BinaryCrossEntropyWithLogitsBackward0", dtypes=FLOATING, names=(), loss=True,
             doc="Binary cross entropy of sigmoid(input), the positives weighted.",
             grad={"input": "grad * (1 - target - (1 + (pos_weight - 1) * target) * "
                            "sigmoid(neg(input)))",
@@ -92,7 +92,7 @@ composite("reduced_loss(elements: Tensor, reduction: str)", """
     check_reduction(reduction)
     if reduction == "none":
         return elements
-    return mean(elements) if reduction == "mean" else sum(elements)
+    return reduced_by_node(elements, reduction == "mean")
           """, names=(), doc="The mean or the sum of a loss's elements, or these.")
 # The mean of squared and absolute differences is that of as many as the weights sum up to.
 composite("weighted_loss(elements: Tensor, input: Tensor, weight: Tensor | None, reduction: str)",
@@ -177,7 +177,8 @@ composite(f"kl_div(input: Tensor, target: Tensor, {_REDUCE}, log_target: bool = 
 
 kernel("nll_loss_kernel(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, "
        "reduction: str) "
-       "-> tuple[loss, total_weight]", node="NllLossBackward0", names=(),
+       "-> tuple[loss, total_weight]", names=(),
+       node='NllLoss{input_meta_of.sizes.size() > 2 ? "2D" : ""}Backward0',
        doc="Weighted negative of the target's log probability, (N, C, ...).",
        grad={"input": "nll_loss_gradient(grad, target, weight, ignore_index, reduction, "
                       "total_weight, meta_of(input))"})

@@ -24,8 +24,8 @@ kernel("dot(input: Tensor, tensor: Tensor)", out=True, doc="Sum of the products 
        ref="numpy.dot",
        grad={"input": "grad * conj(tensor)", "tensor": "grad * conj(input)"}, batch="matmul")
 composite("vdot(input: Tensor, other: Tensor)", "dot(conj(input), other)", out=True,
-          ref="numpy.vdot",
-          doc="Sum of the products of two vectors, the first conjugated.", node="VdotBackward0")
+          ref="numpy.vdot", grad={"input": "conj(grad) * other", "other": "grad * input"},
+          doc="Sum of the products of two vectors, the first conjugated.")
 composite("inner(input: Tensor, other: Tensor)", """
     if dim_of(input) == 0 or dim_of(other) == 0:
         return input * other
@@ -64,30 +64,60 @@ for _name, _product, _a, _b, _transposed in (("addmm", "mm", "mat1", "mat2", "t(
                  _b: f"scale({_product}(conj({_transposed.format(_a)}), grad), conj(alpha))"},
            batch="add_product", autocast="lower_precision")
 for _name, _operands, _doc, _rules in (
-        ("addmv", "mat: Tensor, vec: Tensor", "mat @ vec", {"batch": "add_product"}),
+        ("addmv", "mat: Tensor, vec: Tensor", "mat @ vec", {"batch": "add_product", "grad": {
+            "mat": "scale(outer(grad, conj(vec)), conj(alpha))",
+            "vec": "scale(mv(conj(t(mat)), grad), conj(alpha))"}}),
         ("addr", "vec1: Tensor, vec2: Tensor", "the outer product of vec1 and vec2",
-         {"batch": FIXED_DIMS}),
+         {"batch": FIXED_DIMS, "grad": {
+             "vec1": "scale(mv(grad, conj(vec2)), conj(alpha))",
+             "vec2": "scale(mv(t(grad), conj(vec1)), conj(alpha))"}}),
         ("addbmm", "batch1: Tensor, batch2: Tensor", "the sum of batch1 @ batch2 over the batch",
-         {"batch": FIXED_DIMS, "autocast": "lower_precision"})):
+         {"batch": FIXED_DIMS, "autocast": "lower_precision", "grad": {
+             "batch1": "scale(matmul(unsqueeze(grad, 0), conj(transpose(batch2, 1, 2))), "
+                       "conj(alpha))",
+             "batch2": "scale(matmul(conj(transpose(batch1, 1, 2)), unsqueeze(grad, 0)), "
+                       "conj(alpha))"}})):
+    _rules["grad"] = {"input": "scale(grad, conj(beta))", **_rules["grad"]}
     composite(f"{_name}(input: Tensor, {_operands}, *, beta: Scalar = 1, alpha: Scalar = 1)",
               inplace=True, out=True,
-              doc=f"beta * input + alpha * {_doc}.", node=f"{_name.capitalize()}Backward0",
-              **_rules)
+              doc=f"beta * input + alpha * {_doc}.", **_rules)
+# The order of arguments before alpha and beta were keywords: of functions, then of methods.
+for _name, _a, _b, _x, _of in (
+        ("addmm", "mat1", "mat2", "x(2, 3)", "x(2, 4), x(4, 3)"),
+        ("addmv", "mat", "vec", "x(2)", "x(2, 4), x(4)"),
+        ("addr", "vec1", "vec2", "x(2, 3)", "x(2), x(3)"),
+        ("addbmm", "batch1", "batch2", "x(2, 3)", "x(5, 2, 4), x(5, 4, 3)"),
+        ("baddbmm", "batch1", "batch2", "x(5, 2, 3)", "x(5, 2, 4), x(5, 4, 3)")):
+    _rule = FIXED_DIMS if _name in ("addr", "addbmm") else "add_product"
+    for _alpha, _passed in (("alpha: Scalar, ", "alpha"), ("", "1")):
+        _end = "" if _alpha else "_unscaled"
+        _body = f"{_name}(input, {_a}, {_b}, in_old_order(beta, '{_name}'), {_passed})"
+        _doc = f"{_name} with beta first."
+        _of = "number, " * bool(_alpha) + _of.removeprefix("number, ")
+        composite(f"{_name}__first{_end}(beta: Scalar, input: Tensor, {_alpha}{_a}: Tensor, "
+                  f"{_b}: Tensor)", _body, names=(f"torch.{_name}",), doc=_doc, batch=_rule,
+                  samples=(f"number, {_x}, {_of}",))
+        composite(f"{_name}__second{_end}(input: Tensor, beta: Scalar, {_alpha}{_a}: Tensor, "
+                  f"{_b}: Tensor)", _body, names=(f"Tensor.{_name}",), inplace=True, doc=_doc,
+                  batch=_rule, samples=(f"{_x}, number, {_of}",))
 composite("addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: "
           "Scalar = 1, use_gelu: bool = False)",
           names=("torch._addmm_activation", "Tensor._addmm_activation"), out=True,
           doc="relu, or exact gelu, of beta * input + alpha * mm of the others.")
-_LINEAR = {"input": "add_linear_input(accumulated, grad, weight)",
-           "weight": "add_linear_weight(accumulated, grad, input, dim_of(weight))",
-           "bias": "grad"}
+# In the order of addmm's arguments, which torch makes of it.
+_LINEAR = {"bias": "grad",
+           "input": "add_linear_input(accumulated, grad, weight)",
+           "weight": "add_linear_weight(accumulated, grad, input, dim_of(weight))"}
+_LINEAR_NODE = ('{outputs[0].sizes.size() != 2 ? "Linear" : edges[0].node ? "Addmm" : "Mm"}'
+                "Backward0")
 kernel("linear(input: Tensor, weight: Tensor, bias: Tensor | None = None)",
        names=("nn.functional.linear",), out=True,
        doc="input @ weight.T + bias; input (*, in), weight (out, in) or (in), bias (out) or ().",
-       grad=_LINEAR,
+       grad=_LINEAR, node=_LINEAR_NODE,
        batch="linear", autocast="lower_precision")
 # One pass forward, and two nodes: these of linear and of relu.
 kernel("linear__rectified(input: Tensor, weight: Tensor, bias: Tensor | None, rectified: bool)",
-       names=(), grad=_LINEAR,
+       names=(), grad=_LINEAR, node=_LINEAR_NODE,
        doc="The values of relu(linear) with the gradient of linear.")
 kernel("relu__known(input: Tensor, known: bool)", names=(),
        doc="relu of what has no negative elements.",
@@ -100,13 +130,6 @@ composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor
           names=("nn.functional.bilinear", "torch.bilinear"),
           doc="x1^T A x2 + b for each output; weight (out, in1, in2).",
           batch=FIXED_DIMS)
-composite("t(input: Tensor)", """
-    check(dim_of(input) <= 2, "t: expects a tensor with <= 2 dimensions, but self is ",
-          dim_of(input), "D")
-    return input if dim_of(input) < 2 else transpose(input, 0, 1)
-          """, doc="Transpose of a matrix; vectors are returned as they are.",
-          names=("torch.t", "Tensor.t"),
-          batch="t", node="TBackward0")
 composite("adjoint(input: Tensor)", "conj(transpose(input, -2, -1))",
           doc="Conjugate transpose of the last two dims.",
           names=("torch.adjoint", "Tensor.adjoint"))

@@ -11,6 +11,7 @@ kernel("sort(input: Tensor, dim: Dim = -1, descending: bool = False, *, stable: 
        "None) -> tuple[values, indices]",
        out=True, shape="with_places(like(input))",
        launch="sort(input, dim, descending, values, indices)",
+       node="SortBackward{stable ? 1 : 0}",
        doc="The elements of each line along a dim in order, and where they came from; always "
            "stable.",
        grad={"input": _PICKED})

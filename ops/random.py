@@ -110,15 +110,15 @@ factory(f"randperm(n: int, *, {_OPTIONS})", names=("torch.randperm",), out=True,
         doc="A random permutation of 0 ... n - 1.")
 kernel("normal(mean: Tensor, std: Tensor, *, generator: Generator = None)", names=("torch.normal",),
        out="cast",
-          doc="Normal numbers, a mean and a deviation for each.",
+          doc="Normal numbers, a mean and a deviation for each.", node="NormalBackward3",
           grad={"mean": "zeros_like(grad)", "std": "zeros_like(grad)"})
 kernel("normal__std(mean: Tensor, std: float = 1, *, generator: Generator = None)",
        names=("torch.normal",), out="cast",
-          doc="Normal numbers, a mean for each.",
+          doc="Normal numbers, a mean for each.", node="NormalBackward1",
           grad={"mean": "zeros_like(grad)"})
 kernel("normal__mean(mean: float, std: Tensor, *, generator: Generator = None)",
        names=("torch.normal",), out="cast",
-          doc="Normal numbers, a deviation for each.",
+          doc="Normal numbers, a deviation for each.", node="NormalBackward2",
           grad={"std": "zeros_like(grad)"})
 factory(f"normal__size(mean: float, std: float, size: list[int], *, {_OPTIONS})",
           names=("torch.normal",), out=True,

@@ -46,7 +46,8 @@ composite("resize_as_(input: Tensor, the_template: Tensor, *, memory_format: mem
           doc="Resizes to the shape of another tensor.")
 composite("broadcast_to(input: Tensor, size: list[int])", "expand(input, size)",
           doc="Broadcasts to a shape without copying.")
-composite("zero_(input: Tensor)", "fill_(input, 0)", names=("torch.zero_", "Tensor.zero_"),
+composite("zero_(input: Tensor)", "fill_(input, 0)", node="ZeroBackward0",
+          names=("torch.zero_", "Tensor.zero_"),
           doc="Overwrites input with zeros.",
           batch="keeps_itself")
 composite("fill_diagonal_(input: Tensor, fill_value: Scalar, wrap: bool = False)",

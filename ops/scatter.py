@@ -51,10 +51,15 @@ composite(f"index_reduce(input: Tensor, {_PLACES}, source: Tensor, reduce: str, 
           f"bool = True)", out=True, inplace=True,
           doc="input with source reduced ('prod', 'mean', 'amax' or 'amin') into the slices that "
               "index names.",
-          batch=OWN_PLACES, node="IndexReduceBackward0")
+          grad={"input": "index_reduce_input(grad, input, dim, index, source, out, reduce, "
+                         "include_self)",
+                "source": "index_reduce_source(grad, input, dim, index, source, out, reduce, "
+                          "include_self)"},
+          batch=OWN_PLACES)
 
 _SLICE = "dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1"
 _COPY = "clone_with_gaps(input)"
+_ZEROS = "zeros_of(grad, sizes(src))"
 for _view, _arguments, _place, _copy in (
         ("select", "dim: int, index: int", "dim, index", _COPY),
         ("slice", _SLICE, "dim, start, end, step", _COPY),
@@ -69,5 +74,7 @@ for _view, _arguments, _place, _copy in (
         copy_(place, src)
         return copy
               """, out=_view == "slice",
-              doc=f"A copy of input with src written where {_view} looks.", batch=OWN_PLACES,
-              node=f"{_view.title().replace('_', '')}ScatterBackward0")
+              grad=_view != "as_strided" and {
+                  "input": f"{_view}_scatter(grad, {_ZEROS}, {_place})",
+                  "src": f"{_view}(grad, {_place})"} or None,
+              doc=f"A copy of input with src written where {_view} looks.", batch=OWN_PLACES)

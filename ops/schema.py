@@ -42,6 +42,8 @@ class Row:
     result: str = "common"
     # a call that refuses arguments before all else
     guard: str = None
+    # elementwise: a loss, whose node takes in the sum or the mean of its elements
+    loss: bool = False
     # elementwise: the types the formula is compiled for
     dtypes: frozenset = ALL
     # {input: formula}, or a sentence that says why there is none. "a, b": one formula that returns
@@ -63,8 +65,8 @@ class Row:
     two_numbers: bool = False  # the function also takes numbers alone, and gives a tensor
     # The graph node's name; default: that of the op and "Backward0". In braces, C++ of the values
     # that the node keeps (autograd/node_name.h). Or {parameter: name}: by the first parameter whose
-    # argument is a number rather than a tensor, with None for the rest. Of a composite: the name
-    # that its result's node shows to a Python caller, where torch has one node for all of it.
+    # argument is a number rather than a tensor, with None for the rest. Of a composite without a
+    # gradient of its own: a name for the node that its last op makes.
     node: object = field(default=None, hash=False)
     # The function also takes out=, of the result's dtype; "cast": of any it can be cast to.
     out: object = False
@@ -121,5 +123,5 @@ def draw(signature, **columns):
 
 
 def composite(signature, body=None, **columns):
-    """A combination of other ops, differentiable because they are."""
+    """A combination of other ops, differentiable because they are; with `grad` it is one node."""
     return _add("composite", signature, body=body, **columns)

@@ -27,11 +27,17 @@ view("view(input: Tensor, size: list[int])", names=("Tensor.view",),
      shape="window::view(input, size)",
      grad={"input": "reshape(grad, sizes(input))"},
      batch="reshape")
+view("unsafe_view(input: Tensor, size: list[int])", names=(),
+     doc="view of a tensor that nobody else has.", shape="window::view(input, size)",
+     grad={"input": "reshape(grad, sizes(input))"}, batch="reshape")
+view("t(input: Tensor)", names=("torch.t", "Tensor.t"), doc="Transpose of a matrix; a view of "
+     "vectors and numbers.", shape="window::t(input)", grad={"input": "t(grad)"}, batch="t")
 view("squeeze(input: Tensor)", doc="Drops the dims of size 1.",
      shape="window::squeeze(input)",
      grad={"input": "reshape(grad, sizes(input))"},
      batch="squeeze")
-view("squeeze__dim(input: Tensor, dim: list[int, 1])", node="SqueezeBackward1",
+view("squeeze__dim(input: Tensor, dim: list[int, 1])",
+     node="SqueezeBackward{dim.size() == 1 ? 1 : 2}",
      doc="Drops the given dims where their size is 1.",
      shape="window::squeeze(input, dim)",
      grad={"input": "reshape(grad, sizes(input))"}, batch="squeeze")
@@ -66,8 +72,9 @@ composite("detach(input: Tensor)",
           batch="leading")
 composite("reshape(input: Tensor, shape: list[int])", """
     sizes = infer_size(shape, numel(input), "reshape")
-    return view(input, sizes) if is_viewable(input, sizes) else without_base(view(in_order(input),
-                                                                                  sizes))
+    if is_viewable(input, sizes):
+        return view(input, sizes)
+    return without_base(unsafe_view(in_order(input), sizes))
           """,
           doc="The same elements under another shape: a view where possible, else a copy.",
           batch="reshape")
@@ -153,12 +160,12 @@ composite("unflatten(input: Tensor, dim: int, sizes: list[int])",
           "view(input, unflattened_sizes(input, dim, sizes))", doc="One dim as several.")
 composite("chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]",
           "split_with_sizes(input, chunk_sizes(input, chunks, dim), dim)",
-          doc="At most `chunks` pieces of equal size; the last may be smaller.",
-          node="SplitBackward0")
+          node="SplitBackward0",
+          doc="At most `chunks` pieces of equal size; the last may be smaller.")
 composite("split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]",
           "split_with_sizes(input, split_sizes_of(input, split_size, dim), dim)",
-          names=("Tensor.split",), doc="Pieces of split_size; the last may be smaller.",
-          node="SplitBackward0")
+          names=("Tensor.split",), node="SplitBackward0",
+          doc="Pieces of split_size; the last may be smaller.")
 composite("split__sizes(input: Tensor, split_size: list[int], dim: int = 0) -> list[Tensor]",
           "split_with_sizes(input, split_size, dim)",
           names=("Tensor.split",), doc="Pieces of the given sizes.")
@@ -213,6 +220,7 @@ composite("movedim(input: Tensor, source: list[int, 1], destination: list[int, 1
           doc="Moves dims to other places.",
           batch="movedim")
 composite("repeat(input: Tensor, repeats: list[int])", names=("Tensor.repeat",),
+          grad={"input": "repeat_backward(grad, repeats, sizes(input))"},
           doc="Copies laid side by side, `repeats` along each dim.",
           batch="repeat", node="RepeatBackward0")
 composite("tile(input: Tensor, dims: list[int])",
@@ -238,7 +246,7 @@ composite("diag(input: Tensor, diagonal: int = 0)", """
           dim_of(input), "D")
     if dim_of(input) == 1:
         return diag_embed(input, diagonal, 0, 1)
-    return in_order(diagonal(input, diagonal, 0, 1))
+    return diagonal_copy(input, diagonal, 0, 1)
           """, out=True,
           doc="The diagonal of a matrix, or a matrix with the given diagonal.",
           batch=FIXED_DIMS)
@@ -249,7 +257,7 @@ composite("diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int 
     return result
           """,
           doc="Matrices with the last dim on a diagonal.",
-          batch="diag_embed", linear=True, node="DiagEmbedBackward0")
+          grad={"input": "diagonal(grad, offset, dim1, dim2)"}, batch="diag_embed", linear=True)
 composite("diagflat(input: Tensor, offset: int = 0)", "diag(reshape(input, [-1]), offset)",
           doc="A matrix with all elements on a diagonal.",
           linear=True, node="DiagEmbedBackward0")
@@ -279,8 +287,8 @@ composite("rot90(input: Tensor, k: int = 1, dims: list[int] = (0, 1))", """
         return without_base(transpose(flip(input, [a]), a, b))
     return in_order(input)
           """,
-          doc="Turns a plane by k right angles.",
-          linear=True, node="Rot90Backward0")
+          doc="Turns a plane by k right angles.", grad={"input": "rot90(grad, -k, dims)"},
+          linear=True)
 composite("hstack(tensors: list[Tensor])", """
     check(not is_empty(tensors), "hstack: expects a non-empty TensorList")
     parts = [at_least(t, 1) for t in tensors]
@@ -315,7 +323,18 @@ kernel("constant_pad_nd(input: Tensor, pad: list[int], value: Scalar = 0)",
            "from the last dim on.",
        grad={"input": "constant_pad_nd(grad, negated(pad), 0)"}, batch="leading")
 
-# torch's names for the copies of what a view shows.
+# torch's names for the copies of what a view shows, and their gradients, which no view shares.
+_VIEW_GRADIENTS = {
+    "as_strided": "as_strided_backward(grad, meta_of(input), strides(input), offset(input), size, "
+                  "stride, storage_offset)",
+    "diagonal": "add_diagonal(accumulated, grad, sizes(input), offset, dim1, dim2)",
+    "expand": "grad", "permute": "permute_backward(grad, dims)",
+    "narrow": "add_slice(accumulated, grad, sizes(input), dim, start, start + length, 1)",
+    "select": "add_select(accumulated, grad, sizes(input), dim, index)", "t": "t(grad)",
+    "transpose": "transpose(grad, dim0, dim1)",
+    "unfold": "unfold_backward(grad, sizes(input), dimension, size, step)",
+    **dict.fromkeys(("squeeze", "squeeze__dim", "unsqueeze", "view"),
+                    "reshape(grad, sizes(input))")}
 for _view, _arguments, _samples in (
         ("as_strided", "size: list[int], stride: list[int], storage_offset: int | None = None",
          ("x(2, 3), (2, 2), (3, 1)",)),
@@ -337,15 +356,15 @@ for _view, _arguments, _samples in (
               f"in_order({'reshape' if _name == 'view' else _name}"
               f"({', '.join(['input', *_names])}))",
               names=(f"torch.{_name}_copy",), out=True,
-              doc=f"A copy of what {_name} shows.", samples=_samples,
-              node="NarrowCopyBackward0" if _name == "narrow" else
-              f"{_name.title().replace('_', '')}Backward{int(bool(_overload))}_copy")
+              node=f"{_name.title().replace('_', '')}Backward{int(bool(_overload))}_copy"
+              if _name != "narrow" else "NarrowCopyBackward0",
+              grad={"input": _VIEW_GRADIENTS[_view]},
+              doc=f"A copy of what {_name} shows.", samples=_samples)
 composite("alias_copy(input: Tensor)", "in_order(input)", names=("torch.alias_copy",), out="cast",
-          doc="A copy.", node="AliasBackward0_copy")
+          node="AliasBackward0_copy", doc="A copy.")
 composite("unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]",
-          "without_bases(chunk(input, chunks, dim))",
-          doc="At most `chunks` pieces of equal size; the last may be smaller.",
-          node="UnsafeSplitBackward0")
+          "without_bases(chunk(input, chunks, dim))", node="UnsafeSplitBackward0",
+          doc="At most `chunks` pieces of equal size; the last may be smaller.")
 composite("unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]",
-          "without_bases(split(input, split_size, dim))",
-          doc="Pieces of split_size; the last may be smaller.", node="UnsafeSplitBackward0")
+          "without_bases(split(input, split_size, dim))", node="UnsafeSplitBackward0",
+          doc="Pieces of split_size; the last may be smaller.")

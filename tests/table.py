@@ -148,7 +148,12 @@ class Maker:
     def arguments(self, text):
         scope = {name: getattr(self, name) for name in _NAMES}
         scope.update(
-            {"inf": float("inf"), "dtype": DType, "call": lambda *args, **named: (args, named)}
+            {
+                "inf": float("inf"),
+                "nan": float("nan"),
+                "dtype": DType,
+                "call": lambda *args, **named: (args, named),
+            }
         )
         return eval(f"call({text})", scope)  # our own table
 

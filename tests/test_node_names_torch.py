@@ -1,5 +1,9 @@
-"""Nodes of the graph have torch's names."""
+"""Nodes of the graph have torch's names: those of rows, and of modules."""
 
+import re
+from collections import OrderedDict
+
+import modules
 import pytest
 from table import case, listed, texts_of
 from test_ops_torch import SHARED, has_gradient_in_both
@@ -10,18 +14,32 @@ torch = pytest.importorskip("torch")
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
-# Made of other operations than torch's, so that other nodes are there; or of torch's nodes that say
-# NotImplemented; or of numbers for which torch has a further name.
-OTHER_NODES = set(
-    """
-    addmm_activation avg_pool1d bernoulli_p binomial clamp clamp_tensor combinations conj_physical
-    cov cumulative_trapezoid_points diag div_rounding fold functional_celu functional_dropout
-    functional_unfold kron linalg_ldl_solve linalg_multi_dot linear matmul max_pool1d
-    max_pool1d_with_indices nanquantile nanquantile_number ndtr normal normal_mean normal_std pad
-    pow quantile quantile_number remainder remainder_number rms_norm scaled_dot_product_attention to
-    to_device trapezoid trapezoid_points vander view_dtype
-    """.split()
-)
+# Rows whose nodes have other names, by the reason; docs/differences.md has these.
+OTHER_NODES = {
+    # one node here, of a kernel that does all of it
+    "fused": """
+        avg_pool1d cross_entropy l1_loss linear max_pool1d max_pool1d_with_indices ndtr pad rms_norm
+    """,
+    # one node in torch: the gradient through the steps is as good, and needs no formula of its own
+    "composed": """
+        as_strided_scatter cholesky_inverse cholesky_solve linalg_householder_product linalg_lu
+        linalg_lu_solve linalg_matrix_exp lu_solve lu_unpack matrix_exp mvlgamma ormqr polar renorm
+        triangular_solve
+    """,
+    # made of other steps
+    "steps": """
+        combinations cov fold functional_unfold kron linalg_multi_dot matmul nanquantile
+        nanquantile_number quantile quantile_number scaled_dot_product_attention vander
+    """,
+    # arithmetic with a number inside torch's own C++ is another overload
+    "numbers": "cumulative_trapezoid cumulative_trapezoid_points trapezoid trapezoid_points",
+    # torch has no gradient there, or no node
+    "more": """
+        addmm_activation bernoulli_p binomial conj_physical linalg_ldl_solve remainder
+        remainder_number view_dtype
+    """,
+}
+OTHER_NODES = {name: reason for reason, names in OTHER_NODES.items() for name in names.split()}
 
 
 def nodes(library, call):
@@ -71,6 +89,51 @@ def test_no_name_of_a_kernel_is_shown():
         "GridSampler2DBackward0": F.grid_sample(x, rl.zeros(1, 3, 3, 2), align_corners=False),
         "PowBackward0": x**2.5,
         "PowBackward1": x**x,
+        "PowBackward2": rl.pow(2.0, x),
+        "RsubBackward1": 2 - x,
         "RemainderBackward0": x.remainder(2),
     }
     assert {name: out.grad_fn.name() for name, out in results.items()} == {n: n for n in results}
+
+
+# Modules whose results have other nodes: see docs/differences.md.
+OTHER_MODULES = set(
+    """
+    AdaptiveAvgPool1d AdaptiveMaxPool1d AvgPool1d BCELoss ChannelShuffle CircularPad1d CircularPad2d
+    CircularPad3d CrossEntropyLoss CrossMapLRN2d FractionalMaxPool2d FractionalMaxPool3d GRU
+    LeakyReLU LSTM
+    MaxPool1d MaxUnpool1d MultiLabelMarginLoss MultiMarginLoss PairwiseDistance PixelShuffle
+    PixelUnshuffle RMSNorm RNN RReLU SoftMarginLoss
+    """.split()
+)
+HOLDERS = {"ModuleDict", "ModuleList", "ParameterDict", "ParameterList"}  # they are not called
+MODULES = {}
+for _text, _inputs in modules.CASES:
+    MODULES.setdefault(re.match(r"nn\.(\w+)", _text)[1], []).append((_text, _inputs))
+
+
+def tensors(library, value):
+    if isinstance(value, (tuple, list)):
+        return [t for part in value for t in tensors(library, part)]
+    return [value] if isinstance(value, library.Tensor) else []
+
+
+def nodes_of_module(library, text, inputs):
+    library.manual_seed(0)
+    module = eval(text, {"T": library, "nn": library.nn, "OrderedDict": OrderedDict})
+    given = modules.inputs(library, inputs)
+    for t in tensors(library, list(given)):
+        if t.is_floating_point():
+            t.requires_grad_()
+    given = [t * 1 if t in set(tensors(library, list(given))) else t for t in given]
+    return [t.grad_fn and t.grad_fn.name() for t in tensors(library, module(*given))]
+
+
+@pytest.mark.parametrize("name", sorted(MODULES.keys() - HOLDERS))
+def test_modules(name):
+    differ = []
+    for text, inputs in MODULES[name]:
+        found, expected = (nodes_of_module(library, text, inputs) for library in (rl, torch))
+        if found != expected:
+            differ.append((text, found, expected))
+    assert bool(differ) == (name in OTHER_MODULES), differ

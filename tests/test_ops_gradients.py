@@ -161,6 +161,6 @@ def op_node(op):
     """A pattern of its node's names: a row may say part of the name by an argument, in braces."""
     node = op.row.node
     name = (node[None] if isinstance(node, dict) else node) or "".join(
-        part[:1].upper() + part[1:] for part in op.name.split("_") if part
+        part[:1].upper() + part[1:] for part in op.name.removesuffix("_kernel").split("_") if part
     ) + "Backward0"
     return re.compile(re.sub(r"\{.*?\}", ".+", name))

@@ -76,6 +76,7 @@ void RunLock::wait(const void* self) {
 // "log_softmax" gives "LogSoftmaxBackward0", "max_pool2d" "MaxPool2DBackward0": a letter is a
 // capital where no letter stands before it.
 std::string Node::name() const {
+  if (called) return called;
   std::string text;
   bool inside = false;
   for (const char* c = op; *c; ++c) {

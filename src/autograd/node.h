@@ -80,6 +80,8 @@ class Node : public NodeBase {
   std::string shown_name() const { return called ? called : name(); }
   virtual void read_saved(SavedReader&) const {}  // shows it each thing it kept
   virtual bool is_accumulator() const { return false; }
+  // Of a loss that its node may reduce: by how many elements its gradient is divided.
+  virtual int64_t* reduction() { return nullptr; }
   void destroy() override;
 
   // Is the gradient of input `i` of use? False too where the running backward does not need it.
@@ -97,9 +99,9 @@ class Node : public NodeBase {
   }
   [[noreturn]] void fail_released() const;
 
-  const char* op;     // "add": static
-  const char* called = nullptr;  // the name of the composite whose last node this is: static
-  uint64_t sequence;  // later ops run first in backward
+  const char* op;                // "add": static
+  const char* called = nullptr;  // its name where an op made of others gives it one: static
+  uint64_t sequence;             // later ops run first in backward
   SmallVector<Edge, 2> edges;
   SmallVector<OutputMeta, 1> outputs;
   std::unique_ptr<NodeHooks> hook_lists;

@@ -424,9 +424,14 @@ PyObject* saved_tensors(PyObject* self, void*) {
   });
 }
 
+PyObject* saved_variables(PyObject* self, void*) {
+  const char* text = "saved_variables: saved_tensors is its name since tensors are variables";
+  return PyErr_WarnEx(PyExc_DeprecationWarning, text, 1) ? nullptr : saved_tensors(self, nullptr);
+}
+
 PyGetSetDef attributes[] = {
     {"saved_tensors", saved_tensors, nullptr, "What save_for_backward was given.", nullptr},
-    {"saved_variables", saved_tensors, nullptr, nullptr, nullptr},
+    {"saved_variables", saved_variables, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMemberDef members[] = {
     {"to_save", T_OBJECT, offsetof(Context, to_save), 0, nullptr},

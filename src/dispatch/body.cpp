@@ -4,8 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/node.h"
+#include "dispatch/generated.h"
 #include "dispatch/pieces.h"
 #include "ops_create.h"
+#include "ops_reduction.h"
 #include "ops_shape.h"
 
 namespace rl {
@@ -183,6 +186,25 @@ Tensor at_least(const Tensor& t, int64_t ndim) {
   if (ndim == 1) return ops::reshape(t, Dims{1});
   if (ndim == 2) return t.dim() == 0 ? ops::reshape(t, Dims{1, 1}) : ops::unsqueeze(t, 0);
   return ops::unsqueeze(at_least(t, 2), 2);
+}
+
+Scalar in_old_order(const Scalar& number, const std::string& op) {
+  warn((op +
+        ": a number before the tensors is the order of arguments of 2017, which is deprecated: "
+        "give alpha, beta or value by name")
+           .c_str());
+  return number;
+}
+
+Tensor reduced_by_node(const Tensor& elements, bool mean) {
+  auto reduced = [&] { return mean ? ops::mean(elements) : ops::sum(elements); };
+  auto* node = static_cast<Node*>(elements.impl()->grad_fn.get());
+  int64_t* mean_of = node && records(elements) ? node->reduction() : nullptr;
+  if (!mean_of) return reduced();
+  Tensor result = unrecorded(reduced);
+  *mean_of = mean ? elements.numel() : 1;
+  set_history(result, Ref<Node>::share(node));
+  return result;
 }
 
 TensorList without_bases(TensorList views) {

@@ -37,6 +37,8 @@ int64_t cross_dim(const Tensor& a, const Tensor& b, std::optional<int64_t> dim);
 int64_t padding_row(const Tensor& table, std::optional<int64_t> padding_idx);
 Dims last_dims(int64_t ndim, int64_t count);
 bool reads_upper(const std::string& uplo);
+// The number itself, with a warning that arguments stand in the order of 2017.
+Scalar in_old_order(const Scalar& number, const std::string& op);
 // What the older arguments of losses mean, where they are given.
 std::string reduction_name(std::optional<bool> size_average, std::optional<bool> reduce,
                            const std::string& reduction);
@@ -55,6 +57,9 @@ inline Tensor as_tensor(const std::optional<Scalar>& number) {
 }
 Tensor at_least(const Tensor& t, int64_t ndim);
 Tensor number_beside(const Tensor& t, const Tensor& other);  // a number's tensor, where other is
+// The mean or the sum of a loss's elements. Their node becomes that of the result, where only the
+// loss's row has one, as in torch.
+Tensor reduced_by_node(const Tensor& elements, bool mean);
 TensorList without_bases(TensorList views);
 // Copies whose strides are those of the input, gaps and offset included.
 Tensor copy_of_storage(const Tensor& t);

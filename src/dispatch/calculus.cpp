@@ -14,6 +14,16 @@
 #include "ops_reduction.h"
 #include "ops_shape.h"
 
+namespace rl::grad {
+
+Tensor trace_backward(const Tensor& grad, IntSpan sizes) {
+  Tensor result = zeros_of(grad, sizes);
+  ops::copy_(ops::diagonal(result, 0, 0, 1), grad);
+  return result;
+}
+
+}  // namespace rl::grad
+
 namespace rl::ops {
 
 Tensor diff(const Tensor& input, int64_t n, int64_t dim, const Tensor& prepend,
@@ -40,11 +50,11 @@ Tensor diff(const Tensor& input, int64_t n, int64_t dim, const Tensor& prepend,
 
 namespace {
 
-// Areas of the strips between neighbours along the last of `d`'s dims.
+// Twice the areas of the strips between neighbours along dim `d`.
 Tensor strips(const Tensor& y, const Tensor& width, int64_t d) {
   int64_t n = y.sizes()[d];
   Tensor heights = slice(y, d, 1, std::nullopt, 1) + slice(y, d, 0, std::max<int64_t>(n - 1, 0), 1);
-  return heights * width / Scalar(2);
+  return heights * width;
 }
 
 void check_not_bool(const Tensor& t, const char* op) {
@@ -87,7 +97,8 @@ Tensor no_points(const Tensor& y, int64_t dim) {
 }  // namespace
 
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
-  return y.size(dim) == 0 ? no_points(y, dim) : sum(strips_at("trapezoid", y, x, dim), Dims{dim});
+  if (y.size(dim) == 0) return no_points(y, dim);
+  return sum(strips_at("trapezoid", y, x, dim), Dims{dim}) / Scalar(2);
 }
 // The sum, less half of both ends: a pass over y alone.
 Tensor trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
@@ -97,11 +108,12 @@ Tensor trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
   return (sum(y, Dims{dim}) - ends * Scalar(0.5)) * wrap_number(dx);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
-  return cumsum(strips_at("cumulative_trapezoid", y, x, dim), dim);
+  return cumsum(strips_at("cumulative_trapezoid", y, x, dim), dim) / Scalar(2);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
   check_spacing("cumulative_trapezoid", y, dx);
-  return cumsum(strips(y, wrap_number(dx), wrap_dim(dim, y.dim(), "cumulative_trapezoid")), dim);
+  int64_t d = wrap_dim(dim, y.dim(), "cumulative_trapezoid");
+  return cumsum(strips(y, wrap_number(dx), d), d) / Scalar(2);
 }
 
 namespace {

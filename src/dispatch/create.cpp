@@ -88,9 +88,11 @@ Tensor convert_to(const Tensor& input, DType dtype, Device device, bool copy,
     return input;
   bool ordered = preserved || shape::strides_in(format, input.sizes(), "to") == input.strides();
   if (input.is_complex() && !is_complex(dtype) && dtype != DType::Bool) warn_of_complex();
-  Tensor out = dtype == input.dtype() ? clone(input, ordered ? std::nullopt : format)
-                                      : to_dtype(input, dtype);
-  return ordered || dtype == input.dtype() ? out : clone(out, format);
+  return name_nodes("ToCopyBackward0", [&] {
+    if (dtype == input.dtype()) return clone(input, ordered ? std::nullopt : format);
+    Tensor out = to_dtype(input, dtype);
+    return ordered ? out : clone(out, format);
+  });
 }
 }  // namespace
 

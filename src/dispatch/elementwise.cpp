@@ -264,6 +264,8 @@ Tensor run_in_gradient_buffer(const Loop& loop, const Scalar* numbers, bool last
   bool ours = last && impl->data && is_exclusive(grad) &&
               impl->storage->nbytes == impl->numel * itemsize(impl->dtype) &&
               common_dtype(LoopType::Common, inputs, count) == impl->dtype;
+  for (int i = 1; i < count; ++i)  // the gradient of a sum is smaller than what is added
+    ours = ours && inputs[i]->dim() <= impl->sizes.size() && inputs[i]->numel() <= impl->numel;
   return run_elementwise(loop, LoopType::Common, inputs, count, numbers, ours ? grad : Tensor());
 }
 

@@ -51,6 +51,25 @@ template <class List> void set_history_all(const List& outputs, const Ref<Node>&
   uint32_t nr = 0;
   for (const Tensor& t : outputs) set_history(t, node, nr++);
 }
+// The node of `t`, if it was made after `since`, is shown under a name of its own.
+void name_node(const Tensor& t, uint64_t since, const char* name);
+inline void name_nodes_of(const Tensor& t, uint64_t since, const char* name) {
+  name_node(t, since, name);
+}
+template <class List> void name_nodes_of(const List& list, uint64_t since, const char* name) {
+  for (const Tensor& t : list) name_node(t, since, name);
+}
+template <class F> auto name_nodes(const char* name, F&& f) {
+  const uint64_t since = thread_state().next_sequence;
+  auto result = f();
+  name_nodes_of(result, since, name);
+  return result;
+}
+template <class F> void name_node_in_place(const char* name, const Tensor& changed, F&& f) {
+  const uint64_t since = thread_state().next_sequence;
+  f();
+  name_node(changed, since, name);
+}
 TensorList make_views(const Tensor& of, TensorList views);
 
 // Gives the result a node that refuses to run backward and says why.

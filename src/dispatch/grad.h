@@ -38,6 +38,9 @@ Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int
                        int64_t step);
 TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim);
 
+Tensor repeat_backward(const Tensor& grad, const Dims& repeats, IntSpan sizes);
+Tensor trace_backward(const Tensor& grad, IntSpan sizes);
+
 // Reductions. `dims` empty: all.
 int64_t count_reduced(IntSpan sizes, IntSpan dims);
 Tensor extreme_backward(const Tensor& grad, const Tensor& input, const Tensor& out, const Dims& dim,
@@ -73,6 +76,12 @@ Tensor scatter_reduce_input(const Tensor& grad, const Tensor& input, int64_t dim
 Tensor scatter_reduce_src(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index,
                           const Tensor& src, const Tensor& out, const std::string& reduce,
                           bool include_self);
+Tensor index_reduce_input(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index,
+                          const Tensor& source, const Tensor& out, const std::string& reduce,
+                          bool include_self);
+Tensor index_reduce_source(const Tensor& grad, const Tensor& input, int64_t dim,
+                           const Tensor& index, const Tensor& source, const Tensor& out,
+                           const std::string& reduce, bool include_self);
 Tensor index_fill_value(const Tensor& grad, int64_t dim, const Tensor& index);
 Tensor index_copy_source(const Tensor& grad, int64_t dim, const Tensor& index, IntSpan sizes);
 Tensor masked_scatter_source(const Tensor& grad, const Tensor& mask, IntSpan sizes);

@@ -245,6 +245,43 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, boo
 
 Tensor relu(const Tensor& input, bool known) { return known ? alias(input) : ops::relu(input); }
 
+// These are one node each, whatever they are made of.
+Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+             const Scalar& alpha) {
+  check(mat.dim() == 2 && vec.dim() == 1, "addmv: vector + matrix @ vector expected, got ",
+        mat.sizes(), " and ", vec.sizes());
+  check(mat.sizes()[1] == vec.sizes()[0], "addmv: size mismatch, got mat ", mat.sizes(), ", vec ",
+        vec.sizes());
+  check_same_dtype("addmv", mat, vec);
+  check_addable("addmv", input, mat.dtype(), Dims{mat.sizes()[0]});
+  Tensor column = ops::addmm(ops::unsqueeze(input, -1), mat, ops::unsqueeze(vec, 1), beta, alpha);
+  return without_base(ops::squeeze(column, Dims{1}));
+}
+
+Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+            const Scalar& alpha) {
+  check(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D vec1 and vec2, but got ",
+        vec1.sizes(), " and ", vec2.sizes());
+  check(vec1.dtype() == vec2.dtype(),
+        "addr: expected vec1 and vec2 to have the same dtype, but got ", vec1.dtype(), " and ",
+        vec2.dtype());
+  check_addable("addr", input, vec1.dtype(), Dims{vec1.sizes()[0], vec2.sizes()[0]});
+  if (vec1.dtype() == DType::Bool)
+    return ops::add(grad::scale(ops::outer(vec1, vec2), whole_for(DType::Bool, alpha)),
+                    grad::scale(input, whole_for(DType::Bool, beta)));
+  return ops::addmm(input, ops::unsqueeze(vec1, 1), ops::unsqueeze(vec2, 0), beta, alpha);
+}
+
+// The batch is part of what is summed over.
+Tensor addbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+              const Scalar& alpha) {
+  Dims sizes = product_of_batches("addbmm", batch1, batch2);
+  int64_t rows = sizes[1], columns = sizes[2], depth = sizes[0] * batch1.sizes()[2];
+  check_addable("addbmm", input, batch1.dtype(), Dims{rows, columns});
+  return ops::addmm(input, ops::reshape(ops::transpose(batch1, 0, 1), Dims{rows, depth}),
+                    ops::reshape(batch2, Dims{depth, columns}), beta, alpha);
+}
+
 }  // namespace impl
 
 namespace ops {
@@ -273,42 +310,6 @@ Tensor linear_activation(const Tensor& input, const Tensor& weight, const Tensor
                                tanh ? &kernels::gelu_tanh_loop : &kernels::gelu_erf_loop);
 }
 
-Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, const Scalar& beta,
-             const Scalar& alpha) {
-  check(mat.dim() == 2 && vec.dim() == 1, "addmv: vector + matrix @ vector expected, got ",
-        mat.sizes(), " and ", vec.sizes());
-  check(mat.sizes()[1] == vec.sizes()[0], "addmv: size mismatch, got mat ", mat.sizes(), ", vec ",
-        vec.sizes());
-  check_same_dtype("addmv", mat, vec);
-  check_addable("addmv", input, mat.dtype(), Dims{mat.sizes()[0]});
-  Tensor column = addmm(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha);
-  return without_base(squeeze(column, Dims{1}));
-}
-
-Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
-            const Scalar& alpha) {
-  check(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D vec1 and vec2, but got ",
-        vec1.sizes(), " and ", vec2.sizes());
-  check(vec1.dtype() == vec2.dtype(),
-        "addr: expected vec1 and vec2 to have the same dtype, but got ", vec1.dtype(), " and ",
-        vec2.dtype());
-  check_addable("addr", input, vec1.dtype(), Dims{vec1.sizes()[0], vec2.sizes()[0]});
-  if (vec1.dtype() == DType::Bool)
-    return add(grad::scale(outer(vec1, vec2), whole_for(DType::Bool, alpha)),
-               grad::scale(input, whole_for(DType::Bool, beta)));
-  return addmm(input, unsqueeze(vec1, 1), unsqueeze(vec2, 0), beta, alpha);
-}
-
-// The batch is part of what is summed over.
-Tensor addbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
-              const Scalar& alpha) {
-  Dims sizes = impl::product_of_batches("addbmm", batch1, batch2);
-  int64_t rows = sizes[1], columns = sizes[2], depth = sizes[0] * batch1.sizes()[2];
-  check_addable("addbmm", input, batch1.dtype(), Dims{rows, columns});
-  return addmm(input, reshape(transpose(batch1, 0, 1), Dims{rows, depth}),
-               reshape(batch2, Dims{depth, columns}), beta, alpha);
-}
-
 namespace {
 
 Dims leading(const Tensor& t, int64_t count) { return Dims(IntSpan(t.sizes().data(), count)); }
@@ -329,7 +330,7 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b) {
   Dims sizes = batch;
   sizes.push_back(n);
   sizes.push_back(m);
-  return without_base(view(out, sizes));
+  return without_base(unsafe_view(out, sizes));
 }
 
 }  // namespace
@@ -342,14 +343,20 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (a.dim() == 1 && b.dim() == 1) return dot(a, b);
   if (a.dim() == 2 && b.dim() == 1) return mv(a, b);
   if (a.dim() == 1) return without_base(squeeze(matmul(unsqueeze(a, 0), b), Dims{-2}));
-  if (b.dim() == 1) return without_base(squeeze(matmul(a, unsqueeze(b, 1)), Dims{-1}));
+  if (b.dim() == 1) {
+    check(a.size(-1) == b.size(0), "matmul: mat1 and mat2 shapes cannot be multiplied, got ",
+          a.sizes(), " and ", b.sizes());
+    Dims sizes = leading(a, a.dim() - 1);
+    Tensor rows = reshape(a, Dims{product(sizes), a.size(-1)});
+    return without_base(unsafe_view(mv(rows, b), sizes));
+  }
   if (b.dim() == 2) {  // the rows of all batches in one product
     check(a.size(-1) == b.size(0), "matmul: mat1 and mat2 shapes cannot be multiplied, got ",
           a.sizes(), " and ", b.sizes());
     Dims sizes = a.sizes();
     sizes.back() = b.sizes()[1];
     Tensor rows = reshape(a, Dims{product(leading(a, a.dim() - 1)), a.size(-1)});
-    return without_base(view(mm(rows, b), sizes));
+    return without_base(unsafe_view(mm(rows, b), sizes));
   }
   return batched_matmul(a, b);
 }

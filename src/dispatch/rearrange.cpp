@@ -6,8 +6,10 @@
 #include "dispatch/guards.h"
 #include "dispatch/host_elements.h"
 #include "dispatch/pieces.h"
+#include "impl_shape.h"
 #include "ops_create.h"
 #include "ops_indexing.h"
+#include "ops_reduction.h"
 #include "ops_reshaping.h"
 #include "ops_shape.h"
 
@@ -20,7 +22,51 @@ int64_t hstack_dim(const Tensor& t) {
   return t.dim() == 1 ? 0 : 1;
 }
 Tensor in_order(const Tensor& t) { return ops::clone(t, MemoryFormat::Contiguous); }
+
+// Each dim n of the input stands there as (repeat, n).
+Tensor repeat_backward(const Tensor& grad, const Dims& repeats, IntSpan sizes) {
+  const int64_t added = repeats.size() - sizes.size();
+  Dims wide, repeated;
+  for (int64_t d = 0; d < repeats.size(); ++d) {
+    if (repeats[d] != 1) {
+      repeated.push_back(wide.size());
+      wide.push_back(repeats[d]);
+    }
+    if (d >= added) wide.push_back(sizes[d - added]);
+  }
+  for (int64_t n : repeats)
+    if (n == 0) return zeros_of(grad, sizes);
+  if (repeated.empty()) return ops::reshape(grad, sizes);
+  return ops::sum(ops::reshape(grad, wide), repeated, false, std::nullopt);
+}
+
 }  // namespace grad
+
+namespace impl {
+
+Tensor repeat(const Tensor& input, const Dims& repeats) {
+  int64_t added = repeats.size() - input.dim();
+  check(added >= 0,
+        "repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions "
+        "of tensor");
+  // Each dim n becomes (repeat, n), expanded and then joined.
+  Dims split_sizes, wide, sizes;
+  for (int64_t d = 0; d < repeats.size(); ++d) {
+    int64_t n = d < added ? 1 : input.sizes()[d - added];
+    check(repeats[d] >= 0, "repeat: Trying to create tensor with negative dimension ",
+          wrapping_product(repeats[d], n), ": repeats ", repeats);
+    split_sizes.push_back(1);
+    split_sizes.push_back(n);
+    wide.push_back(repeats[d]);
+    wide.push_back(n);
+    sizes.push_back(wrapping_product(repeats[d], n));
+  }
+  Tensor out = ops::reshape(ops::expand(ops::reshape(input, split_sizes), wide), sizes);
+  return out.storage() == input.storage() ? ops::clone(out, MemoryFormat::Contiguous)
+                                          : without_base(out);
+}
+
+}  // namespace impl
 
 namespace ops {
 
@@ -65,34 +111,16 @@ TensorList tensor_split(const Tensor& input, const Tensor& places, int64_t dim) 
   return tensor_split(input, Dims(IntSpan(at, places.numel())), dim);
 }
 
-Tensor repeat(const Tensor& input, const Dims& repeats) {
-  int64_t added = repeats.size() - input.dim();
-  check(added >= 0,
-        "repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions "
-        "of tensor");
-  // Each dim n becomes (repeat, n), expanded and then joined.
-  Dims split_sizes, wide, sizes;
-  for (int64_t d = 0; d < repeats.size(); ++d) {
-    int64_t n = d < added ? 1 : input.sizes()[d - added];
-    check(repeats[d] >= 0, "repeat: Trying to create tensor with negative dimension ",
-          wrapping_product(repeats[d], n), ": repeats ", repeats);
-    split_sizes.push_back(1);
-    split_sizes.push_back(n);
-    wide.push_back(repeats[d]);
-    wide.push_back(n);
-    sizes.push_back(wrapping_product(repeats[d], n));
-  }
-  Tensor out = reshape(expand(reshape(input, split_sizes), wide), sizes);
-  return out.storage() == input.storage() ? clone(out, MemoryFormat::Contiguous)
-                                          : without_base(out);
-}
-
 Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int64_t> dim,
-                         std::optional<int64_t>) {
+                         std::optional<int64_t> output_size) {
   check(repeats >= 0, "repeat_interleave: Repeats must be non-negative, got ", repeats);
   Tensor x = dim ? input : reshape(input, Dims{-1});
   if (x.dim() == 0) x = unsqueeze(x, 0);
   int64_t d = wrap_dim(dim.value_or(0), x.dim(), "repeat_interleave");
+  const int64_t expected = x.sizes()[d] * repeats;
+  check(output_size.value_or(expected) == expected,
+        "repeat_interleave: Invalid output_size, expected ", expected, " but got ",
+        output_size.value_or(0));
   Dims wide = x.sizes(), sizes = x.sizes();
   wide.insert(d + 1, repeats);
   sizes[d] = wrapping_product(sizes[d], repeats);

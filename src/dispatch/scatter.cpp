@@ -196,6 +196,25 @@ Tensor take_along_dim(const Tensor& input, const Tensor& indices, std::optional<
   return gather(expand(input, read), d, expand(places, picked));
 }
 
+}  // namespace ops
+
+namespace {
+// The slices of `input` that `index` names, for scatter_reduce.
+struct SliceWrite {
+  SliceWrite(const Tensor& input, int64_t d, const Tensor& at, const Tensor& given)
+      : dim(wrap_dim(d, input.dim(), "index_reduce")) {
+    Dims sizes = input.sizes();
+    if (input.dim()) sizes[dim] = at.numel();
+    source = ops::reshape(given, sizes);
+    index = grad::expand_index(at, dim, source);
+  }
+  int64_t dim;
+  Tensor source, index;
+};
+}  // namespace
+
+namespace impl {
+
 Tensor index_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                     const std::string& reduce, bool include_self) {
   int64_t d = wrap_dim(dim, input.dim(), "index_reduce");
@@ -214,11 +233,11 @@ Tensor index_reduce(const Tensor& input, int64_t dim, const Tensor& index, const
   check(source.sizes() == expected ||
             (source.dim() <= 1 && input.dim() <= 1 && source.numel() == index.numel()),
         "index_reduce(): source has shape ", source.sizes(), ", expected ", expected);
-  Tensor src = reshape(source, expected);
-  return scatter_reduce(input, d, grad::expand_index(index, d, src), src, reduce, include_self);
+  SliceWrite at(input, dim, index, source);
+  return ops::scatter_reduce(input, at.dim, at.index, at.source, reduce, include_self);
 }
 
-}  // namespace ops
+}  // namespace impl
 
 // With gaps and offset as they are, as in torch: the whole storage is copied.
 Tensor copy_of_storage(const Tensor& input) {
@@ -247,6 +266,22 @@ Tensor expand_index(const Tensor& index, int64_t dim, const Tensor& like) {
   Dims sizes(like.dim(), 1);
   sizes[dim] = index.numel();
   return expand(reshape(index, sizes), like.sizes());
+}
+
+Tensor index_reduce_input(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& index,
+                          const Tensor& source, const Tensor& out, const std::string& reduce,
+                          bool include_self) {
+  SliceWrite at(input, dim, index, source);
+  return scatter_reduce_input(grad, input, at.dim, at.index, at.source, out, reduce, include_self);
+}
+
+Tensor index_reduce_source(const Tensor& grad, const Tensor& input, int64_t dim,
+                           const Tensor& index, const Tensor& source, const Tensor& out,
+                           const std::string& reduce, bool include_self) {
+  SliceWrite at(input, dim, index, source);
+  return reshape(
+      scatter_reduce_src(grad, input, at.dim, at.index, at.source, out, reduce, include_self),
+      source.sizes());
 }
 
 Tensor index_fill_value(const Tensor& grad, int64_t dim, const Tensor& index) {

@@ -56,6 +56,12 @@ Window transpose(const Tensor& input, int64_t dim0, int64_t dim1) {
   return w;
 }
 
+Window t(const Tensor& input) {
+  check(input.dim() <= 2, "t: expects a tensor with <= 2 dimensions, but self is ", input.dim(),
+        "D");
+  return transpose(input, 0, input.dim() - 1);
+}
+
 Window permute(const Tensor& input, const Dims& dims) {
   check(dims.size() == input.dim(), "permute: input.dim() = ", input.dim(),
         " is not equal to len(dims) = ", dims.size());

@@ -26,6 +26,7 @@ namespace window {
 Window as_strided(const Tensor& t, const Dims& size, const Dims& stride,
                   std::optional<int64_t> storage_offset);
 Window transpose(const Tensor& t, int64_t dim0, int64_t dim1);
+Window t(const Tensor& t);
 Window permute(const Tensor& t, const Dims& dims);
 Window expand(const Tensor& t, const Dims& size);
 Window view(const Tensor& t, const Dims& size);

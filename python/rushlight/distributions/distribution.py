@@ -157,7 +157,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Tensor:
         """Draw n samples: the older form of sample((n,))."""
-        warnings.warn("sample_n(n) will be removed. Use .sample((n,)) instead", UserWarning, 2)
+        warnings.warn("sample_n(n) will be removed. Use .sample((n,)) instead", FutureWarning, 2)
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:

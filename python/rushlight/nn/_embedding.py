@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
+from rushlight._ignored import warn_program
 
 
 def embedding_bag(
@@ -26,6 +27,12 @@ def embedding_bag(
         weight: (num_embeddings, embedding_dim).
         per_sample_weights: a factor for each index; only with mode="sum".
     """
+    if weight.dtype == rushlight.int64 and input.is_floating_point():
+        warn_program(
+            "embedding_bag: the weight first is the order of arguments of 2017: "
+            "give the indices first"
+        )
+        input, weight = weight, input
     _check_bag(input, weight, offsets, mode, per_sample_weights)
     if padding_idx is not None:
         if not -weight.size(0) <= padding_idx < weight.size(0):

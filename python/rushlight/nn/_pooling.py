@@ -97,9 +97,7 @@ def _max_unpool(input, indices, kernel_size, stride, padding, output_size, dims)
             f"{name}: indices must be below the output's {positions} positions but are in "
             f"[{int(places.min())}, {int(places.max())}]"
         )
-    values = input.flatten(-dims)
-    empty = values.new_zeros((*values.shape[:-1], positions))
-    output = empty.scatter(-1, places, values).unflatten(-1, size)
+    output = _table._max_unpool(input, indices, [*input.shape[:-dims], *size], dims)
     keeps_format = dims == 2 and is_channels_last(input)
     return output.contiguous(memory_format=rushlight.channels_last) if keeps_format else output
 

@@ -195,17 +195,6 @@ relu_, elu_, selu_, celu_, leaky_relu_, hardtanh_, threshold_ = map(
 )
 
 
-@_shown_as("GluBackward0")
-def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """a sigmoid(b), with a and b the halves of the input along `dim`."""
-    if input.dim() == 0:
-        raise RuntimeError("glu does not support 0-dimensional tensors")
-    if input.size(dim) % 2:
-        raise RuntimeError(f"glu: size {input.size(dim)} of dim {dim} must be even")
-    a, b = input.chunk(2, dim)
-    return a * b.sigmoid()
-
-
 # -- losses ------------------------------------------------------------------------------------
 
 

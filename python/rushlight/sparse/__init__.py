@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _absent
+from rushlight._ignored import warn_program
 from rushlight.sparse import _arithmetic, _products, _shapes  # noqa: F401  they fill the table
 from rushlight.sparse._make import (
     sparse_bsc_tensor,
@@ -167,8 +168,13 @@ def to_sparse_semi_structured(original_tensor: Tensor, transposed: bool = False)
 
 
 def _typed(name, dtype):
-    def function(indices, values, size=None):
-        return sparse_coo_tensor(indices, values, size, dtype=dtype)
+    def function(*args):
+        warn_program(f"sparse.{name}: the older name of sparse_coo_tensor, which takes dtype")
+        if not args or isinstance(args[0], int):  # sizes alone
+            return sparse_coo_tensor(args or (0,), dtype=dtype)
+        if len(args) == 1:  # torch.Size
+            return sparse_coo_tensor(args[0], dtype=dtype)
+        return sparse_coo_tensor(*args, dtype=dtype)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The older name of sparse_coo_tensor, for {dtype}."

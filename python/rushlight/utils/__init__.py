@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from rushlight.utils._summary import summary as summary
 
 _SUBMODULES = (
-    "_contextlib", "_foreach_utils", "_python_dispatch", "_pytree", "_triton", "checkpoint",
+    "_contextlib", "_foreach_utils", "_python_dispatch", "_pytree", "_triton", "backcompat",
+    "checkpoint",
     "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "flop_counter", "hooks",
     "model_zoo", "tensorboard", "weak",
 )  # fmt: skip

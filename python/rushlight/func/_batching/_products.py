@@ -59,7 +59,10 @@ def _outer_parts(input, vec2):
 
 
 @inside("add_product")
-def _add_product(input, first, second, *, beta=1, alpha=1):
+def _add_product(*args, beta=1, alpha=1):
+    input, first, second = (a for a in args if isinstance(a, rushlight.Tensor))
+    numbers = [a for a in args if not isinstance(a, rushlight.Tensor)]  # in the order of 2017
+    beta, alpha = (*numbers, *(beta, alpha)[len(numbers) :])
     product = first @ second
     return beta * input + (product if alpha == 1 else alpha * product)
 
