@@ -65,21 +65,6 @@ def cost_of_event(setup, statement, count, rounds):
     return 1e6 * (watched - plain) / (per_call * count), per_call
 
 
-def share_covered(case, rounds):
-    """The share of the steps of training in which some event ran, by elapsed time."""
-    train, best = Subject(case, rushlight).train, 0.0
-    train()
-    for _ in range(rounds):
-        steps = schedule(wait=0, warmup=1, active=3, repeat=1)
-        with profile(schedule=steps, with_modules=True) as prof:
-            for _ in range(4):
-                train()
-                prof.step()
-        report = Report(prof.recording, Limits(1e10, 1e11))
-        best = max(best, report.covered / report.wall)
-    return best
-
-
 def cost_of_trap(case, rounds):
     """How much longer a step of training takes in the trap."""
     subject = Subject(case, rushlight)
@@ -120,11 +105,6 @@ def main():
         if options.only in name:
             cost, per_call = cost_of_event(setup, statement, count, options.rounds)
             print(f"{name:<46}{per_call:>14.0f}{cost:>9.3f} us  {PROMISED_EVENT} us")
-    print(f"{'Training that events cover, of elapsed time':<60}{'share':>12}  promised")
-    for case in CASES:
-        if options.only in case.name:
-            share = share_covered(case, max(3, options.rounds // 3))
-            print(f"{case.name:<60}{100 * share:>10.1f} %  {100 * PROMISED_COVER:.0f} %")
     print(f"{'Training in the NaN trap, beside without':<60}{'ratio':>12}  promised")
     for case in CASES:
         if options.only in case.name:

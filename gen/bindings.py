@@ -89,8 +89,8 @@ def _call(op, inplace, out_index, returns_type):
         ]
         watched = observation(op, observed_name(op), given, call)
         call = f"(observed() ? {watched} : {call})"
-    if op.row.kind == "composite" and op.row.node and not inplace:
-        call = f'shown_as("{op.row.node}", [&] {{ return {call}; }})'
+    if op.row.kind == "composite" and op.row.node and not op.row.body and not inplace:
+        call = f'name_nodes("{op.row.node}", [&] {{ return {call}; }})'
     to_out = None
     if out_index is not None:
         out = "to" if s.returns == "tuple" else f"a.tensor({out_index})"
@@ -148,7 +148,6 @@ def write_bindings(table, tables):
     body = "\n".join(_definitions(table, tables))
     lines = [
         f"// Made by gen/bindings.py from ops/{table}.py.",
-        '#include "autograd/shown_name.h"',
         '#include "bind/args.h"',
         '#include "bind/registry.h"',
         '#include "dispatch/observe.h"',

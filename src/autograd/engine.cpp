@@ -39,7 +39,7 @@ void validate_grad(Tensor& grad, const OutputMeta& want, const Node& from, size_
   bool fits = impl->dtype == want.dtype && impl->sizes == want.sizes && impl->device == want.device;
   if (__builtin_expect(fits, 1)) return;
   auto refuse = [&](const auto&... conflict) {
-    fail(ErrorKind::Runtime, "Function ", from.shown_name(), " returned an invalid gradient at index ",
+    fail(ErrorKind::Runtime, "Function ", from.name(), " returned an invalid gradient at index ",
          index, " - ", conflict...);
   };
   if (impl->device != want.device)
@@ -339,7 +339,7 @@ struct GraphTask {
     }
     for (size_t i = 0; i < results.size(); ++i)
       if (anomaly_checks_nan && results[i].defined() && engine_ops.has_nan(results[i]))
-        fail(ErrorKind::Runtime, "Function '", node.shown_name(), "' returned nan values in its ", i,
+        fail(ErrorKind::Runtime, "Function '", node.name(), "' returned nan values in its ", i,
              "th output.", recorded_at(node));
   }
 
@@ -428,7 +428,7 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
 }
 
 Gradients call_node(Node& node, Gradients grads) {
-  check(grads.size() == node.outputs.size(), node.shown_name(), ": expected ", node.outputs.size(),
+  check(grads.size() == node.outputs.size(), node.name(), ": expected ", node.outputs.size(),
         " gradients, one for each output, got ", grads.size());
   for (size_t i = 0; i < grads.size(); ++i)
     if (grads[i].defined()) validate_grad(grads[i], node.outputs[i], node, i);

@@ -6,7 +6,6 @@
 
 #include "autograd/meta.h"
 #include "autograd/node_streams.h"
-#include "autograd/shown_name.h"
 #include "core/after_fork.h"
 #include "core/interpreter.h"
 
@@ -43,12 +42,6 @@ void Node::destroy() {
     delete node;
   }
   thread.deleting_node = false;
-}
-
-void name_node(const Tensor& t, uint64_t since, const char* name) {
-  if (!records(t)) return;
-  Node* node = grad_fn(t);
-  if (node && !node->is_accumulator() && node->sequence > since) node->called = name;
 }
 
 Ref<Node> share_if_alive(Node* node) {

@@ -77,7 +77,6 @@ class Node : public NodeBase {
   // Drops saved tensors: backward has consumed them.
   virtual void release_saved() {}
   virtual std::string name() const;               // "AddBackward0"
-  std::string shown_name() const { return called ? called : name(); }
   virtual void read_saved(SavedReader&) const {}  // shows it each thing it kept
   virtual bool is_accumulator() const { return false; }
   // Of a loss that its node may reduce: by how many elements its gradient is divided.

@@ -5,7 +5,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/meta.h"
-#include "autograd/shown_name.h"
+#include "dispatch/generated.h"
 #include "bind/args.h"
 #include "bind/collector.h"
 #include "bind/convert.h"
@@ -27,7 +27,7 @@ Edge to_edge(PyObject* o, const char* what) {
     Ref<Node> node = to_node(PyTuple_GET_ITEM(o, 0));
     int64_t nr = to_int64(PyTuple_GET_ITEM(o, 1));
     check_index(nr >= 0 && nr < static_cast<int64_t>(node->outputs.size()), what,
-                ": GradientEdge names output ", nr, " of ", node->shown_name(), ", which has ",
+                ": GradientEdge names output ", nr, " of ", node->name(), ", which has ",
                 node->outputs.size());
     return {std::move(node), static_cast<uint32_t>(nr)};
   }
@@ -158,7 +158,7 @@ PyObject* will_execute(PyObject*, PyObject* node) {
 
 PyObject* is_restricted(PyObject*, PyObject*) { return wrap(current_backward_is_restricted()); }
 
-PyObject* last(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(last_node()); }
+PyObject* last(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(thread_state().next_sequence); }
 
 void name_nodes(PyObject* results, uint64_t since, const char* name) {
   if (is_tensor(results)) name_node(tensor_of(results), since, name);

@@ -78,13 +78,13 @@ PyTypeObject* type_named(const std::string& full_name) {
 PyObject* repr(PyObject* self) {
   return guarded([&] {
     Ref<Node> node = is_context(self) ? node_of_context(self) : to_node(self);
-    std::string name = node ? node->shown_name() : Py_TYPE(self)->tp_name;
+    std::string name = node ? node->name() : Py_TYPE(self)->tp_name;
     return PyUnicode_FromFormat("<%s object at %p>", name.c_str() + name.rfind(':') + 1, self);
   });
 }
 
 PyObject* name(PyObject* self, PyObject*) {
-  return guarded([&] { return PyUnicode_FromString(to_node(self)->shown_name().c_str()); });
+  return guarded([&] { return PyUnicode_FromString(to_node(self)->name().c_str()); });
 }
 
 // ---- grad_fn._saved_self and so on
@@ -162,7 +162,7 @@ auto with_saved(PyObject* self, F&& f) {
   SavedFinder finder(name, static_cast<size_t>(o->index));
   RunLock lock(*o->node);
   o->node->read_saved(finder);
-  check(finder.found && finder.found->defined(), o->node->shown_name(), ": ", name,
+  check(finder.found && finder.found->defined(), o->node->name(), ": ", name,
         " is not saved, or has been released");
   return f(*finder.found, *o->node);
 }
@@ -196,7 +196,7 @@ PyObject* register_saved_hooks(PyObject* self, PyObject* args) {
     check_type(PyCallable_Check(packer) && PyCallable_Check(unpacker),
                "register_hooks: both hooks must be callable");
     with_saved(self, [&](const SavedTensor& saved, const Node& node) {
-      check(!saved.packed(), "register_hooks: this saved tensor of ", node.shown_name(),
+      check(!saved.packed(), "register_hooks: this saved tensor of ", node.name(),
             " has hooks already");
       auto packed = pack_with(saved.tensor(), packer, unpacker);
       const_cast<SavedTensor&>(saved).replace_by(std::move(packed));  // readers see it as const
@@ -297,12 +297,12 @@ PyObject* list_attributes(PyObject* self, PyObject*) {
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     Ref<Node> node = to_node(self);
-    check_type(!kwargs || PyDict_GET_SIZE(kwargs) == 0, node->shown_name(),
+    check_type(!kwargs || PyDict_GET_SIZE(kwargs) == 0, node->name(),
                ": takes gradients by position alone");
     Gradients grads;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
       PyObject* o = PyTuple_GET_ITEM(args, i);
-      check_type(o == Py_None || is_tensor(o), node->shown_name(), ": argument ", i,
+      check_type(o == Py_None || is_tensor(o), node->name(), ": argument ", i,
                  " must be a Tensor or None, not ", type_name(o));
       grads.push_back(o == Py_None ? Tensor() : tensor_of(o));
     }
@@ -344,7 +344,7 @@ PyObject* variable(PyObject* self, void*) {
     Ref<Node> node = to_node(self);
     if (node->is_accumulator()) return wrap(static_cast<AccumulateGrad*>(node.get())->variable);
     PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'",
-                 node->shown_name().c_str());
+                 node->name().c_str());
     return nullptr;
   });
 }
@@ -410,7 +410,7 @@ PyObject* wrap_node(Node* node) {
   if (!node) Py_RETURN_NONE;
   for (;;) {
     if (PyObject* known = linked_object(node->python, node)) return known;
-    auto* o = PyObject_GC_New(PyNode, type_named(node->shown_name()));
+    auto* o = PyObject_GC_New(PyNode, type_named(node->name()));
     if (!o) throw PythonError{};
     Object fresh(reinterpret_cast<PyObject*>(o));
     allow_revival(fresh.get());

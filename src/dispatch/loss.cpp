@@ -1,6 +1,5 @@
 // Softmax and losses.
 #include "autograd/geometry.h"
-#include "autograd/shown_name.h"
 #include "core/warning.h"
 #include "dispatch/body.h"
 #include "dispatch/generated.h"
@@ -273,7 +272,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                 const std::string& reduction) {
   ClassTargets checked("nll_loss", input, target, weight);
   std::string how = reduction_name(size_average, reduce, reduction);
-  return shown_as(class_loss_node(input.dim(), how), [&] {
+  return name_nodes(class_loss_node(input.dim(), how), [&] {
     return checked.finish(nll_loss_kernel(checked.scores, checked.targets, checked.weight,
                                           ignore_index, how)[0]);
   });
@@ -316,7 +315,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
   check_value(input.dim() > 0, "cross_entropy: input must have at least one dim, got shape ",
               input.sizes());
   if (input.sizes() == target.sizes())
-    return shown_as(reduction == "mean" ? "DivBackward1" : "NegBackward0", [&] {
+    return name_nodes(reduction == "mean" ? "DivBackward1" : "NegBackward0", [&] {
       return soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing);
     });
   check(label_smoothing >= 0 && label_smoothing <= 1,
@@ -324,7 +323,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
   ClassTargets checked("cross_entropy", input, target, weight);
   const char* node =
       label_smoothing > 0 ? "AddBackward0" : class_loss_node(input.dim(), reduction);
-  return shown_as(node, [&] {
+  return name_nodes(node, [&] {
     return checked.finish(cross_entropy_kernel(checked.scores, checked.targets, checked.weight,
                                                ignore_index, reduction, label_smoothing)[0]);
   });
