@@ -150,6 +150,7 @@ def write_bindings(table, tables):
         f"// Made by gen/bindings.py from ops/{table}.py.",
         '#include "bind/args.h"',
         '#include "bind/registry.h"',
+        *(['#include "dispatch/generated.h"'] if "name_nodes(" in body else []),
         '#include "dispatch/observe.h"',
         f'#include "ops_{table}.h"',
         "",

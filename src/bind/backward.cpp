@@ -5,13 +5,13 @@
 
 #include "autograd/engine.h"
 #include "autograd/meta.h"
-#include "dispatch/generated.h"
 #include "bind/args.h"
 #include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/graph.h"
 #include "bind/registry.h"
+#include "dispatch/generated.h"
 
 namespace rl::bind {
 
@@ -158,7 +158,9 @@ PyObject* will_execute(PyObject*, PyObject* node) {
 
 PyObject* is_restricted(PyObject*, PyObject*) { return wrap(current_backward_is_restricted()); }
 
-PyObject* last(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(thread_state().next_sequence); }
+PyObject* last(PyObject*, PyObject*) {
+  return PyLong_FromUnsignedLongLong(thread_state().next_sequence);
+}
 
 void name_nodes(PyObject* results, uint64_t since, const char* name) {
   if (is_tensor(results)) name_node(tensor_of(results), since, name);
