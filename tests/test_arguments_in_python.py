@@ -42,7 +42,8 @@ NAMESPACES = (
 # They change settings of the process, run for long, or need files, models or functions.
 ELSEWHERE = {
     "": "cond compile vmap from_file get_device_module is_autocast_enabled load save "
-    "set_printoptions use_deterministic_algorithms fused_moving_avg_obs_fake_quant slice_inverse".split(),
+    "set_printoptions use_deterministic_algorithms fused_moving_avg_obs_fake_quant "
+    "slice_inverse".split(),
     "nn.utils": "fuse_conv_bn_eval fuse_conv_bn_weights remove_spectral_norm remove_weight_norm "
     "spectral_norm weight_norm".split(),
     "nn.functional": ["multi_head_attention_forward"],  # by nn.MultiheadAttention
