@@ -39,8 +39,8 @@ void validate_grad(Tensor& grad, const OutputMeta& want, const Node& from, size_
   bool fits = impl->dtype == want.dtype && impl->sizes == want.sizes && impl->device == want.device;
   if (__builtin_expect(fits, 1)) return;
   auto refuse = [&](const auto&... conflict) {
-    fail(ErrorKind::Runtime, "Function ", from.shown_name(), " returned an invalid gradient at index ",
-         index, " - ", conflict...);
+    fail(ErrorKind::Runtime, "Function ", from.shown_name(),
+         " returned an invalid gradient at index ", index, " - ", conflict...);
   };
   if (impl->device != want.device)
     refuse("expected device ", want.device, " but got ", impl->device);
@@ -339,8 +339,8 @@ struct GraphTask {
     }
     for (size_t i = 0; i < results.size(); ++i)
       if (anomaly_checks_nan && results[i].defined() && engine_ops.has_nan(results[i]))
-        fail(ErrorKind::Runtime, "Function '", node.shown_name(), "' returned nan values in its ", i,
-             "th output.", recorded_at(node));
+        fail(ErrorKind::Runtime, "Function '", node.shown_name(), "' returned nan values in its ",
+             i, "th output.", recorded_at(node));
   }
 
   bool keep_graph_, create_graph_, restricted_;

@@ -76,7 +76,7 @@ class Node : public NodeBase {
   virtual bool runs_without_gradient() const { return false; }
   // Drops saved tensors: backward has consumed them.
   virtual void release_saved() {}
-  virtual std::string name() const;               // "AddBackward0"
+  virtual std::string name() const;  // "AddBackward0"
   std::string shown_name() const { return called ? called : name(); }
   virtual void read_saved(SavedReader&) const {}  // shows it each thing it kept
   virtual bool is_accumulator() const { return false; }
@@ -97,9 +97,9 @@ class Node : public NodeBase {
   }
   [[noreturn]] void fail_released() const;
 
-  const char* op;     // "add": static
+  const char* op;                // "add": static
   const char* called = nullptr;  // the name of the composite whose last node this is: static
-  uint64_t sequence;  // later ops run first in backward
+  uint64_t sequence;             // later ops run first in backward
   SmallVector<Edge, 2> edges;
   SmallVector<OutputMeta, 1> outputs;
   std::unique_ptr<NodeHooks> hook_lists;

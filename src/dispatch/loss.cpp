@@ -274,8 +274,8 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
   ClassTargets checked("nll_loss", input, target, weight);
   std::string how = reduction_name(size_average, reduce, reduction);
   return shown_as(class_loss_node(input.dim(), how), [&] {
-    return checked.finish(nll_loss_kernel(checked.scores, checked.targets, checked.weight,
-                                          ignore_index, how)[0]);
+    return checked.finish(
+        nll_loss_kernel(checked.scores, checked.targets, checked.weight, ignore_index, how)[0]);
   });
 }
 
@@ -322,8 +322,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
   check(label_smoothing >= 0 && label_smoothing <= 1,
         "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
   ClassTargets checked("cross_entropy", input, target, weight);
-  const char* node =
-      label_smoothing > 0 ? "AddBackward0" : class_loss_node(input.dim(), reduction);
+  const char* node = label_smoothing > 0 ? "AddBackward0" : class_loss_node(input.dim(), reduction);
   return shown_as(node, [&] {
     return checked.finish(cross_entropy_kernel(checked.scores, checked.targets, checked.weight,
                                                ignore_index, reduction, label_smoothing)[0]);
