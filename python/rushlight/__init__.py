@@ -40,6 +40,7 @@ _C.__getattr__ = lambda name: _python_part_of_core(name)
 _C._TensorMeta, _C.TensorBase = type(Tensor), Tensor  # noqa: F821  (of _C._types)
 
 newaxis = None
+DeviceObjType = device  # noqa: F821  (of _C._types)
 legacy_contiguous_format = contiguous_format  # noqa: F821  (of _C._types)
 from_dlpack.__module__ = "rushlight.utils.dlpack"  # noqa: F821  (of _C._functions)
 
@@ -124,6 +125,10 @@ _ELSEWHERE = {
         "poisson_nll_loss", "resize_as_sparse_", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
         "rnn_tanh_cell", "saddmm", "slice_inverse", "triplet_margin_loss",
         "unsafe_split_with_sizes", "while_loop",
+    ),
+    "_native_norms": (
+        "_convolution", "native_batch_norm", "native_group_norm", "native_layer_norm",
+        "split_with_sizes_copy", "unbind_copy",
     ),
     "_symbolic_numbers": (
         "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",

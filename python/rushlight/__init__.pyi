@@ -779,6 +779,14 @@ from rushlight._lower_functions import (
     unsafe_split_with_sizes as unsafe_split_with_sizes,
     while_loop as while_loop,
 )
+from rushlight._native_norms import (
+    _convolution as _convolution,
+    native_batch_norm as native_batch_norm,
+    native_group_norm as native_group_norm,
+    native_layer_norm as native_layer_norm,
+    split_with_sizes_copy as split_with_sizes_copy,
+    unbind_copy as unbind_copy,
+)
 from rushlight._older_methods import (
     AcceleratorError as AcceleratorError,
     FatalError as FatalError,

@@ -55,6 +55,8 @@ def activate() -> Any:
     for name, module in list(sys.modules.items()):
         if _is_ours(name) and name != "rushlight._C":
             _rename(module)
+    # What lies below the compiled module, in the folder that has its stubs.
+    rushlight._C.__path__ = [f"{rushlight.__path__[0]}/_C"]
     rushlight.torch = importlib.import_module("torch")
     rushlight.__name__ = "torch"  # patches of modules' members, such as Pyro's, compare it
     if "multiprocessing.spawn" in sys.modules:

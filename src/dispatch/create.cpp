@@ -177,9 +177,9 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   DType type = line_dtype(start, end, dtype);
   DType wide = rl::is_complex(type) ? DType::Complex128 : DType::Float64;
   const bool whole = is_integral_or_bool(type);  // the exponents are then of that dtype too
-  Tensor line = linspace(whole ? Scalar(start.to<int64_t>()) : start,
-                         whole ? Scalar(end.to<int64_t>()) : end, steps, wide, layout, device,
-                         false, pin);
+  Tensor line =
+      linspace(whole ? Scalar(start.to<int64_t>()) : start, whole ? Scalar(end.to<int64_t>()) : end,
+               steps, wide, layout, device, false, pin);
   return ask_gradient(to_dtype(pow(wrap_number(Scalar(base)), line), type), requires_grad,
                       "logspace");
 }

@@ -130,7 +130,7 @@ def _program(side, examples, results):
             stream.write(json.dumps([name, *outcome]) + "\n")
 
 
-_NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
+_NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
 _ADDRESS = re.compile(r"0x[0-9a-f]+|<[^>]*at [^>]*>")
 
 

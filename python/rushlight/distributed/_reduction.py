@@ -42,6 +42,9 @@ class ReduceOp(enum.Enum):
     PREMUL_SUM = 8
 
 
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # torch has the members there
+
+
 class PremultipliedSum:
     """The sum of tensors that are multiplied by `factor` first."""
 

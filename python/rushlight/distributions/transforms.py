@@ -96,6 +96,12 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
+def _clipped_sigmoid(x):
+    """The sigmoid, kept away from 0 and 1."""
+    finfo = rushlight.finfo(x.dtype)
+    return x.sigmoid().clamp(min=finfo.tiny, max=1.0 - finfo.eps)
+
+
 class SigmoidTransform(Transform):
     """y = 1 / (1 + exp(-x)), kept away from 0 and 1."""
 
@@ -105,8 +111,7 @@ class SigmoidTransform(Transform):
     sign = +1
 
     def _call(self, x):
-        finfo = rushlight.finfo(x.dtype)
-        return x.sigmoid().clamp(min=finfo.tiny, max=1.0 - finfo.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y):
         finfo = rushlight.finfo(y.dtype)

@@ -296,7 +296,8 @@ def _from_real(name, input, sizes, dims, norm, inverse=False):
     together = not inverse  # torch lays out an inverse transform as one after the other
     if others and together:
         input = _others_last(input, dims)
-    half = _native._r2c(input, last, input.shape[last], inverse, scale, False)
+    half = _native._r2c(input, last, input.shape[last], False, scale, False)
+    half = half.conj_physical() if inverse else half  # so that the parts of real frequencies are -0
     return _native._c2c(half, others, inverse, 1.0, together) if others else half
 
 

@@ -698,8 +698,9 @@ class Function:
                 return answer
             return Computed(self.builder, self.builder.node(operator.not_, (answer,)), "bool")
         if isinstance(a, Shape) and isinstance(b, Shape) and name in ("eq", "ne"):
-            a, b = (self.builder.call_primitive("shape", (v.tensor,)) for v in (a, b))
-            return Computed(self.builder, self.builder.node(getattr(operator, name), (a, b)), "bool")
+            shapes = tuple(self.builder.call_primitive("shape", (v.tensor,)) for v in (a, b))
+            node = self.builder.node(getattr(operator, name), shapes)
+            return Computed(self.builder, node, "bool")
         kinds = {_kind(a), _kind(b)}
         if kinds == {"dtype"} or not kinds <= {"int", "float", "bool"}:
             self.refuse(node, f"a comparison of a {_kind(a)} and a {_kind(b)}")

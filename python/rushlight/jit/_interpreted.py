@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
-def warn_interpreted(name: str, reason: Exception) -> None:
+def warn_interpreted(name: str, reason: Exception | str) -> None:
     """Say that something runs as Python, and why."""
     warnings.warn(
         f"{name} runs as Python, and cannot be saved: {reason}", UserWarning, stacklevel=4

@@ -24,6 +24,7 @@ from rushlight.jit._interpreted import (
     Interpreted,
     interpreted_function,
     interpreted_module,
+    warn_interpreted,
 )
 from rushlight.jit._values import Builder, CompilationError, Computed
 from rushlight.nn import Module
@@ -263,7 +264,7 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
         ScriptModule or ScriptFunction.
 
     Raises:
-        CompilationError: `obj` is a class, or nothing that can be called.
+        CompilationError: `obj` is a module's class, or nothing that can be called.
 
     Example:
         >>> def twice_or_not(x: torch.Tensor, twice: bool):
@@ -291,8 +292,13 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
         module.__dict__["_signature"] = inspect.signature(obj.forward)
         module.__dict__["training"] = obj.training
         return module
+    if inspect.isclass(obj) and issubclass(obj, Module):
+        raise CompilationError(
+            f"jit.script: the class {obj.__name__}: script a module, not its class"
+        )
     if inspect.isclass(obj):
-        raise CompilationError(f"jit.script: the class {obj.__name__}: classes are not compiled")
+        warn_interpreted(obj.__qualname__, "jit.script: classes are not compiled")
+        return obj
     if not callable(obj):
         raise CompilationError(f"jit.script: a {type(obj).__name__} is no function or module")
     try:

@@ -266,7 +266,17 @@ def hparams(values: Any, metrics: Any, domains: Any = None) -> Any:
         for name in plain
     ]
     experiment = hparams_config_pb(described, [Metric(name) for name in metrics])
-    return experiment, hparams_pb(plain)
+    return experiment, hparams_pb(plain), _session_end()
+
+
+def _session_end():
+    """The message that a run ended as it should."""
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
+
+    end = plugin_data_pb2.SessionEndInfo(status=api_pb2.STATUS_SUCCESS)
+    data = metadata.create_summary_metadata(plugin_data_pb2.HParamsPluginData(session_end_info=end))
+    return Summary(value=[Summary.Value(tag=metadata.SESSION_END_INFO_TAG, metadata=data)])
 
 
 def custom_scalars(layout: _layout | None) -> Any:
