@@ -240,7 +240,7 @@ def test_ray(tmp_path):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_sharded_models(count):
-    sections = ["placements", "tensor_parallel", "fully_sharded", "states"]
+    sections = ["placements", "drawn", "tensor_parallel", "fully_sharded", "states"]
     ranks.by_environment(count, ranks.program("sharded"), *sections).check()
 
 

@@ -240,6 +240,53 @@ def training(rank, size, device):
     assert torch.equal(weight, first)
 
 
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = torch.nn.Linear(10, 12), torch.nn.Linear(12, 5)
+
+    def forward(self, x):
+        return self.last(self.first(x).relu())
+
+
+def sharded(rank, size, device):
+    """Inputs of the CPU to modules of GPUs; fully_shard and tensor parallelism there."""
+    from rushlight.distributed.fsdp import fully_shard
+    from rushlight.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    torch.manual_seed(0)
+    alone = Net().to(device)
+    dist.broadcast(alone.first.weight.detach(), 0)
+    x = torch.randn(4 * size, 10)
+    dist.broadcast(x, 0)
+    model = Net().to(device)
+    model.load_state_dict(alone.state_dict())
+    data_parallel = torch.nn.parallel.DistributedDataParallel(model, device_ids=[device.index])
+    assert torch.allclose(data_parallel(x), alone(x.to(device)), atol=1e-5)
+    sharded = Net().to(device)
+    sharded.load_state_dict(alone.state_dict())
+    fully_shard(sharded.first), fully_shard(sharded)
+    assert sharded.first.weight.device_mesh.device_type == "cuda"
+    optimizers = [torch.optim.AdamW(m.parameters(), lr=0.1) for m in (sharded, alone)]
+    for _ in range(2):
+        sharded(x.chunk(size)[rank]).square().mean().backward()
+        alone(x.to(device)).square().mean().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+    for part, whole in zip(sharded.parameters(), alone.parameters()):
+        assert part.to_local().is_cuda and torch.allclose(part.full_tensor(), whole, atol=1e-4)
+    mesh = dist.init_device_mesh("cuda", (size,))
+    divided = Net()  # goes to the GPUs of the mesh
+    divided.load_state_dict(alone.cpu().state_dict())
+    parallelize_module(divided, mesh, {"first": ColwiseParallel(), "last": RowwiseParallel()})
+    assert torch.allclose(divided(x.to(device)).cpu(), alone(x), atol=1e-4)
+
+
 def worker(rank, size, port, names):
     os.environ.update(
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(size)
@@ -247,7 +294,7 @@ def worker(rank, size, port, names):
     dist.init_process_group("cpu:gloo,cuda:nccl")
     device = torch.device("cuda", rank % 2)
     torch.cuda.set_device(device)
-    everything = (reductions, copies, parts, messages, own_streams, groups, training)
+    everything = (reductions, copies, parts, messages, own_streams, groups, training, sharded)
     for part in everything if not names else [globals()[name] for name in names]:
         part(rank, size, device)
     dist.destroy_process_group()

@@ -141,6 +141,23 @@ def same_gradients(model, alone):
         torch.testing.assert_close(grad, q.grad, rtol=1e-4, atol=1e-5, msg=name)
 
 
+def drawn():
+    """Random numbers in place do not depend on how a tensor lies, nor on this process's state."""
+    torch.manual_seed(rank)
+    whole = distribute_tensor(torch.zeros(7, 5), mesh, [Shard(0)])
+    state = torch.get_rng_state() if rank == 0 else None
+    assert whole.normal_(2.0, 0.5) is whole
+    values = whole.full_tensor()
+    assert values.unique().numel() == 35 and (values - 2).abs().mean() < 1
+    if rank == 0:
+        torch.set_rng_state(state)
+    across = distribute_tensor(torch.zeros(7, 5), mesh, [Shard(1)]).normal_(2.0, 0.5)
+    assert torch.equal(across.full_tensor(), values)
+    linear = distribute_tensor(torch.zeros(4, 4), mesh, [Shard(1)])
+    nn.init.uniform_(linear, 1, 2)
+    assert linear.full_tensor().min() >= 1
+
+
 def tensor_parallel():
     torch.manual_seed(0)
     alone = Net()
@@ -347,6 +364,13 @@ def states():
             assert torch.equal(one.full_tensor(), two.full_tensor())
         assert adam.param_groups[0]["lr"] == 0.1
     at_rank_0 = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
+    new = torch.optim.Adam(model.parameters(), lr=0.1)
+    before = [p.full_tensor().clone() for p in model.parameters()]
+    model.zero_grad()
+    states._init_optim_state(new)
+    assert len(new.state) == 4 and new.param_groups[0]["lr"] == 0.1
+    for p, q in zip(model.parameters(), before):
+        assert torch.equal(p.full_tensor(), q) and p.grad is None
     saved = states.get_model_state_dict(model, options=at_rank_0)
     assert bool(saved) is (rank == 0)
     other, _ = made(2)

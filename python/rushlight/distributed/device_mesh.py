@@ -22,7 +22,7 @@ class DeviceMesh:
     coordinate alone form a group.
 
     Args:
-        device_type: "cpu".
+        device_type: "cpu", or "cuda" where there are GPUs.
         mesh: the ranks, as a tensor or as nested lists.
         mesh_dim_names: a name for each dim.
 
@@ -44,8 +44,11 @@ class DeviceMesh:
         _groups: Any = None,
         _root: Any = None,
     ) -> None:
-        if device_type != "cpu":
-            raise RuntimeError(f"DeviceMesh: no devices of type {device_type!r}, there is cpu")
+        there_are = ("cpu", "cuda") if rushlight.cuda.is_available() else ("cpu",)
+        if device_type not in there_are:
+            raise RuntimeError(
+                f"DeviceMesh: no devices of type {device_type!r}, there is {', '.join(there_are)}"
+            )
         self.device_type = device_type
         self.mesh: Any = rushlight.as_tensor(mesh, dtype=rushlight.int64).detach().contiguous()
         self.mesh_dim_names: Any = None if mesh_dim_names is None else tuple(mesh_dim_names)
@@ -60,8 +63,13 @@ class DeviceMesh:
         self._root = _root
         self._flattened = {}
         if not _group.is_initialized():
-            _group.init_process_group("gloo")
+            _group.init_process_group("gloo" if device_type == "cpu" else None)
         rank, size = _group.get_rank(), _group.get_world_size()
+        if device_type == "cuda" and not rushlight.cuda.is_initialized():
+            # The program has not chosen one: processes of a machine share its GPUs out.
+            rushlight.cuda.set_device(
+                _group.get_node_local_rank(rank) % rushlight.cuda.device_count()
+            )
         if _root is None and self.mesh.numel() > size:
             raise RuntimeError(
                 f"Mesh should not be bigger than default world size {size}, but found "
@@ -233,7 +241,7 @@ def init_device_mesh(
     """All processes as a mesh of this shape, in the order of their ranks.
 
     Args:
-        device_type: "cpu".
+        device_type: "cpu", or "cuda" where there are GPUs.
         mesh_shape: how many processes there are along each dim.
         mesh_dim_names: a name for each dim.
         backend_override: None.

@@ -176,6 +176,22 @@ def get_optimizer_state_dict(
     return {} if _is_empty_here(options) else {"state": state, "param_groups": groups}
 
 
+def _init_optim_state(optim):
+    """Let an optimizer make its state, by a step without gradients that changes no parameter."""
+    parameters = [p for group in optim.param_groups for p in group["params"] if p.requires_grad]
+    if optim.state or any(parameter.grad is not None for parameter in parameters):
+        return
+    for parameter in parameters:
+        parameter.grad = rushlight.zeros_like(parameter)
+    rates = [(group, group["lr"]) for group in optim.param_groups if "lr" in group]
+    for group, rate in rates:
+        group["lr"] = rushlight.zeros_like(rate) if isinstance(rate, rushlight.Tensor) else 0.0
+    optim.step()
+    for group, rate in rates:
+        group["lr"] = rate
+    optim.zero_grad(set_to_none=True)
+
+
 def _only(optimizers):
     if isinstance(optimizers, rushlight.optim.Optimizer):
         return optimizers

@@ -15,7 +15,7 @@ from rushlight._set_module import set_module
 from rushlight.autograd import Function
 from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.distributed import _collectives as collectives
-from rushlight.distributed._casts import cast_floating
+from rushlight.distributed._casts import cast_floating, moved
 from rushlight.distributed._group import get_world_size
 from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.device_mesh import init_device_mesh
@@ -466,6 +466,8 @@ def share_comm_ctx(modules: list[FSDPModule]) -> None:
 def _run_whole(module, forward, args, kwargs):
     parameters = module._fsdp
     policy = parameters.policy
+    if parameters.sharded and parameters.sharded[0].is_cuda:
+        args, kwargs = moved((args, kwargs), parameters.sharded[0].device)
     if policy.param_dtype is not None and policy.cast_forward_inputs:
         args, kwargs = cast_floating((args, kwargs), policy.param_dtype)
     for one in (parameters, *parameters.forward_prefetch):
@@ -555,7 +557,9 @@ def fully_shard(
         raise TypeError(f"fully_shard: offload_policy: expected one, got {offload_policy!r}")
     if reshard_after_forward is not None and not isinstance(reshard_after_forward, bool):
         raise NotImplementedError("fully_shard: reshard_after_forward must be True, False or None")
-    mesh = init_device_mesh("cpu", (get_world_size(),)) if mesh is None else mesh
+    if mesh is None:
+        on_gpu = any(parameter.is_cuda for parameter in module.parameters())
+        mesh = init_device_mesh("cuda" if on_gpu else "cpu", (get_world_size(),))
     if mesh.ndim not in (1, 2):
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
     ignored = {id(parameter) for parameter in ignored_params or ()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight.distributed import _collectives as collectives
+from rushlight.distributed._group import host_tensors
 from rushlight.distributed.tensor._dtensor import DTensor, _mesh_or_current, _normal
 from rushlight.distributed.tensor._redistribute import local_of, sizes_of_parts
 from rushlight.distributed.tensor.placement_types import Replicate
@@ -52,20 +53,26 @@ def _local_shape(shape, mesh, placements):
 def _made(name, make: Callable[..., Tensor], size, dtype, layout, requires_grad, mesh, placements):
     shape = _sizes(name, size)
     mesh, placements = _place(name, shape, mesh, placements, layout)
-    local = make(_local_shape(shape, mesh, placements), dtype=dtype)
+    local = make(_local_shape(shape, mesh, placements), dtype=dtype).to(mesh.device_type)
     return DTensor._make(local, mesh, placements, shape).requires_grad_(requires_grad)
+
+
+def agreed_generator(mesh: DeviceMesh) -> rushlight.Generator:
+    """A generator with the same seed in all processes of a mesh, drawn by the first."""
+    seed = rushlight.randint(0, 2**62, ())
+    with host_tensors():
+        for i in range(mesh.ndim):
+            if mesh.size(i) > 1:
+                collectives.broadcast(seed, group=mesh.get_group(i), group_src=0)
+    return rushlight.Generator().manual_seed(int(seed))
 
 
 def _random(name, size, dtype, layout, requires_grad, mesh, placements):
     """Numbers that do not depend on how the tensor lies: the whole is drawn by one seed."""
     shape = _sizes(name, size)
     mesh, placements = _place(name, shape, mesh, placements, layout)
-    seed = rushlight.randint(0, 2**62, ())
-    for i in range(mesh.ndim):
-        if mesh.size(i) > 1:
-            collectives.broadcast(seed, group=mesh.get_group(i), group_src=0)
-    generator = rushlight.Generator().manual_seed(int(seed))
-    whole = getattr(rushlight, name)(shape, dtype=dtype, generator=generator)
+    whole = getattr(rushlight, name)(shape, dtype=dtype, generator=agreed_generator(mesh))
+    whole = whole.to(mesh.device_type)
     local = local_of(whole, shape, mesh, (Replicate(),) * mesh.ndim, placements)
     return DTensor._make(local, mesh, placements, shape).requires_grad_(requires_grad)
 

@@ -268,6 +268,8 @@ def distribute_tensor(
     placements = _normal(placements, mesh, tensor.dim())
     with rushlight.no_grad():
         whole = tensor.detach().clone()
+        if not whole.is_meta:
+            whole = whole.to(mesh.device_type)
         if src_data_rank is not None:
             for i in range(mesh.ndim):
                 if mesh.size(i) > 1:

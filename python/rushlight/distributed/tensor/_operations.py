@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
+from rushlight.distributed.tensor._creation import agreed_generator
 from rushlight.distributed.tensor._dtensor import DTensor
-from rushlight.distributed.tensor._redistribute import UsedInParts, sizes_of_parts
+from rushlight.distributed.tensor._redistribute import UsedInParts, local_of, sizes_of_parts
 from rushlight.distributed.tensor.placement_types import Partial, Replicate, Shard
 from rushlight.overrides import DisableTorchFunctionSubclass
 
@@ -94,6 +95,21 @@ def _is_whole(placements):
     return all(placement.is_replicate() for placement in placements)
 
 
+def _draw(func, args, kwargs):
+    """Fill a tensor in parts with random numbers: each process draws the whole by one seed."""
+    tensor, mesh = args[0], args[0]._mesh
+    whole = rushlight.empty(tuple(tensor._shape), dtype=tensor.dtype)
+    kwargs = dict(kwargs)
+    if kwargs.get("generator") is None:
+        kwargs["generator"] = agreed_generator(mesh)
+    func(whole, *args[1:], **kwargs)
+    replicated = (Replicate(),) * mesh.ndim
+    part = local_of(whole.to(tensor.device), tensor._shape, mesh, replicated, tensor._placements)
+    with DisableTorchFunctionSubclass():
+        tensor.copy_(part)
+    return tensor
+
+
 def _elementwise(func, name, args, kwargs):
     tensors = [thing for thing in _flat(args, kwargs) if isinstance(thing, Tensor)]
     dtensors = [thing for thing in tensors if isinstance(thing, DTensor)]
@@ -107,7 +123,7 @@ def _elementwise(func, name, args, kwargs):
         plain = [one.to_local() if isinstance(one, DTensor) else one for one in args]
         return _raw(func, plain, kwargs)
     if name in _RANDOM and not _is_whole(dtensors[0]._placements):
-        return _refuse(f"{name} of parts")
+        return _draw(func, args, kwargs)
     keeps_sums = name in ("detach", "clone", "contiguous", "zeros_like", "empty_like")
     placements = _common(name, dtensors, args[0] if in_place else None, keeps_sums)
 

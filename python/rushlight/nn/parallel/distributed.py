@@ -9,7 +9,7 @@ import weakref
 
 import rushlight
 from rushlight.distributed import _collectives as collectives, _objects as objects
-from rushlight.distributed._casts import cast_floating
+from rushlight.distributed._casts import cast_floating, moved
 from rushlight.distributed._group import resolve
 from rushlight.distributed._reducer import Reducer
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
@@ -72,7 +72,8 @@ class DistributedDataParallel(Module, Joinable):
 
     Args:
         module: the module; its parameters and buffers become those of rank 0.
-        device_ids, output_device: None, or the one GPU that holds all parameters.
+        device_ids, output_device: None, or the one GPU that holds all parameters, to which inputs
+            then go.
         dim: 0.
         broadcast_buffers: before each forward pass, buffers become those of rank 0.
         init_sync: check parameters and take those of rank 0 at the start.
@@ -150,7 +151,8 @@ class DistributedDataParallel(Module, Joinable):
                 "DistributedDataParallel: skip_all_reduce_unused_params is not supported"
             )
         self.module = module
-        place = device.index if device.type == "cuda" else None
+        # As in torch, a module that is not told where it is gets its inputs as they are.
+        place = device.index if device.type == "cuda" and device_ids else None
         self.device_ids, self.output_device = None if place is None else [place], place
         self.dim = dim
         self.device, self.device_type = device, device.type
@@ -272,6 +274,8 @@ class DistributedDataParallel(Module, Joinable):
         return output
 
     def _call(self, inputs, kwargs):
+        if self.device_ids:
+            inputs, kwargs = moved((inputs, kwargs), self.device)
         precision = self.mixed_precision
         if precision is None or not (precision.param_dtype or precision.buffer_dtype):
             return self.module(*inputs, **kwargs)

@@ -1,0 +1,5 @@
+"""`distributed.device_mesh` by its path below `distributed.tensor`."""
+
+from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+__all__ = ["DeviceMesh", "init_device_mesh"]
