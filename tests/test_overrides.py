@@ -1,5 +1,8 @@
 """Function modes, and what rushlight.overrides tells about functions."""
 
+import gc
+import weakref
+
 import pytest
 
 import rushlight
@@ -14,6 +17,7 @@ from rushlight.overrides import (
     has_torch_function_variadic,
     is_tensor_like,
     is_tensor_method_or_property,
+    redispatch_function,
     resolve_name,
     wrap_torch_function,
 )
@@ -187,3 +191,13 @@ def test_subclasses_keep_their_class_in_lists_and_iteration():
     assert [type(row) for row in x] == [Kind, Kind]
     with pytest.raises(TypeError, match="0-d"):
         iter(x.sum())
+
+
+def test_redispatch_with_arguments_that_are_no_sequence_keeps_nothing():
+    kept = rushlight.ones(2)
+    seen = weakref.ref(kept)
+    with pytest.raises(TypeError, match="not iterable"):
+        redispatch_function(rushlight.add, (), 5, {"other": kept})
+    del kept
+    gc.collect()
+    assert seen() is None
