@@ -1040,6 +1040,7 @@ from rushlight.storage import (
 from rushlight._version import __version__ as __version__
 
 newaxis: None
+DeviceObjType: type[device]
 legacy_contiguous_format: memory_format
 ScriptClassFunction: Any
 _grouped_mm: Any
