@@ -6,6 +6,7 @@ import sys
 from collections import OrderedDict
 
 from rushlight import _C
+from rushlight._set_module import set_module
 from rushlight.cuda._device import device_count, index_of, is_available, is_initialized
 
 TYPE_CHECKING = False
@@ -31,6 +32,9 @@ def ipc_collect() -> None:
     sent = sys.modules.get("rushlight.multiprocessing.gpu_memory")
     if sent is not None:
         sent.sent.collect()
+
+
+set_module("rushlight.cuda", ipc_collect)
 
 
 def empty_cache() -> None:

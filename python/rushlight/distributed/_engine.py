@@ -17,7 +17,7 @@ from rushlight._set_module import set_module
 from rushlight.distributed._errors import DistBackendError
 from rushlight.distributed._member import line_of_main_thread
 from rushlight.distributed._stores import seconds_of
-from rushlight.futures import wait_for_event
+from rushlight.futures import _wait_for_event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Work:
         if self._error is not None:
             raise self._error
         if self._event is not None:
-            wait_for_event(self._event)
+            _wait_for_event(self._event)
             self._release()
         return True
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rushlight.types import _device
 
 
-def wait_for_event(event: Any) -> None:
+def _wait_for_event(event: Any) -> None:
     """Let what the current stream of a GPU is given from now on wait for an event."""
     from rushlight import cuda
 
@@ -43,7 +43,7 @@ class Future:
         """Wait for the value and return it, or raise the exception that was set."""
         result = self._future.result()
         if self._event is not None:
-            wait_for_event(self._event)
+            _wait_for_event(self._event)
         return result
 
     def value(self) -> Any:
