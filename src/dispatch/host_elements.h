@@ -17,5 +17,12 @@ inline Tensor moved_to(const Tensor& t, Device device) {
   NoGradGuard guard;
   return ops::to(t, device);
 }
+// `t` with the elements that `write` gives it on the CPU; on meta there are none to write.
+template <class F> Tensor written_by_host(const Tensor& t, F&& write) {
+  if (t.is_meta()) return t;
+  Tensor host = t.device().is_cpu() ? t : rl::empty(t.sizes(), {t.dtype(), Device{}});
+  write(host);
+  return moved_to(host, t.device());
+}
 
 }  // namespace rl

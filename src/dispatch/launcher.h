@@ -143,6 +143,13 @@ class Placement {
   bool known_ = false;
 };
 
+// The same of tensors that a kernel takes in a structure of its own.
+template <class... Tensors> Device place_of(const char* kernel, const Tensors&... tensors) {
+  Placement placement(kernel);
+  (placement.add(Operand(tensors)), ...);
+  return placement.device();
+}
+
 template <class Parameter> struct Hand {
   template <class Given> static Parameter over(Given& given) {
     return static_cast<Parameter>(given);
@@ -206,6 +213,7 @@ class Launcher<Result (*Kernels::*)(const kernels::Context&, Parameters...), slo
     Device device = placement.device();
     if (__builtin_expect(device.is_meta(), 0)) {
       if constexpr (std::is_void_v<Result>) return;
+      else if constexpr (std::is_same_v<Result, bool>) return true;  // nothing is left to do
       else fail_meta(name_);
     }
     const Kernels* table = Kernels::of_device[static_cast<int>(device.type)];
