@@ -1,11 +1,6 @@
 """Products of matrices and vectors."""
 from ops.schema import FIXED_DIMS, composite, function, kernel
 
-function("check_same_factors(op: name, a: Tensor, b: Tensor) -> None", """
-    check(dtype(a) == dtype(b), op, ": expected m1 and m2 to have the same dtype, but got: ",
-          dtype(a), " != ", dtype(b))
-    check_implemented(dtype(a) != bool, op, ": not implemented for dtype ", dtype(a))
-         """)
 # May `input` be added to a product of these sizes?
 function("check_addable(op: name, input: Tensor, factor: Tensor, wanted: list[int]) -> None", """
     check(dtype(input) == dtype(factor), op,
@@ -16,14 +11,6 @@ function("check_addable(op: name, input: Tensor, factor: Tensor, wanted: list[in
           sizes(input))
          """)
 # The sizes of products, for what can be multiplied.
-function("product_of_matrices(op: name, a: Tensor, b: Tensor) -> list[int]", """
-    check(dim_of(a) == 2, op, ": input must be a matrix, got shape ", sizes(a))
-    check(dim_of(b) == 2, op, ": mat2 must be a matrix, got shape ", sizes(b))
-    check_same_factors(op, a, b)
-    check(sizes(a)[1] == sizes(b)[0], op, ": mat1 and mat2 shapes cannot be multiplied (",
-          sizes(a)[0], "x", sizes(a)[1], " and ", sizes(b)[0], "x", sizes(b)[1], ")")
-    return [sizes(a)[0], sizes(b)[1]]
-         """)
 function("product_of_batches(op: name, a: Tensor, b: Tensor) -> list[int]", """
     check(dim_of(a) == 3 and dim_of(b) == 3, op, ": batch1 and batch2 must be 3D tensors, got ",
           sizes(a), " and ", sizes(b))
@@ -35,8 +22,6 @@ function("product_of_batches(op: name, a: Tensor, b: Tensor) -> list[int]", """
          """)
 
 kernel("mm(input: Tensor, mat2: Tensor)", out=True,
-       shape='OutputSpec{grad::product_of_matrices("mm", input, mat2), input.dtype()}',
-       launch="gemm(input, mat2, out, {}, nullptr)",
        doc="Product of two matrices, (n, k) by (k, m).", ref="numpy.matmul",
        grad={"input": "mm(grad, conj(t(mat2)))", "mat2": "mm(conj(t(input)), grad)"},
        batch="matmul", autocast="lower_precision")
@@ -157,30 +142,7 @@ function("batched_matmul(a: Tensor, b: Tensor)", """
     y = reshape(b if sizes(b) == right else expand(b, right), [count, size(b, -2), size(b, -1)])
     return without_base(view(bmm(x, y), with_matrix(batch, size(a, -2), size(b, -1))))
          """)
-composite("matmul(input: Tensor, other: Tensor)", """
-    check(dim_of(input) > 0 and dim_of(other) > 0,
-          "matmul: both arguments to matmul need to be at least 1D, but they are ",
-          dim_of(input), "D and ", dim_of(other), "D")
-    if dim_of(input) == 2 and dim_of(other) == 2:
-        return mm(input, other)
-    if dim_of(input) == 1 and dim_of(other) == 1:
-        return dot(input, other)
-    if dim_of(input) == 2 and dim_of(other) == 1:
-        return mv(input, other)
-    if dim_of(input) == 1:
-        return without_base(squeeze(matmul(unsqueeze(input, 0), other), [-2]))
-    if dim_of(other) == 1:
-        return without_base(squeeze(matmul(input, unsqueeze(other, 1)), [-1]))
-    if dim_of(other) != 2:
-        return batched_matmul(input, other)
-    check(size(input, -1) == size(other, 0),
-          "matmul: mat1 and mat2 shapes cannot be multiplied, got ", sizes(input), " and ",
-          sizes(other))
-    # the rows of all batches in one product
-    leading = without_last(sizes(input))
-    rows = reshape(input, [product(leading), size(input, -1)])
-    return without_base(view(mm(rows, other), with_last(leading, size(other, 1))))
-          """, out=True, ref="numpy.matmul",
+composite("matmul(input: Tensor, other: Tensor)", out=True, ref="numpy.matmul",
           names=("torch.matmul", "Tensor.matmul", "linalg.matmul"),
           doc="Matrix product over the last two dims; leading dims broadcast, vectors stand for "
               "matrices.",

@@ -21,8 +21,9 @@ using shape::one_or_all;
 
 inline DType common_dtype(const Tensor& a, const Tensor& b) { return result_type(a, b); }
 inline bool casts_to(DType from, DType to) { return can_cast(from, to); }
-double largest_finite(DType t);                  // of complex dtypes, that of their parts
-double epsilon(DType t);                         // what rms_norm adds by default
+double largest_finite(DType t);  // of complex dtypes, that of their parts
+double epsilon(DType t);         // what rms_norm adds by default
+void check_same_factors(const char* op, const Tensor& a, const Tensor& b);
 Scalar whole_for(DType dtype, const Scalar& s);  // a whole number where elements are
 // The only element, of a tensor that has elements.
 bool truth(const char* op, const Tensor& t);

@@ -24,8 +24,24 @@ Scalar whole_for(DType dtype, const Scalar& s) {
   return is_integral_or_bool(dtype) ? Scalar(s.to<int64_t>()) : s;
 }
 
+void check_same_factors(const char* op, const Tensor& a, const Tensor& b) {
+  check(a.dtype() == b.dtype(), op,
+        ": expected m1 and m2 to have the same dtype, but got: ", a.dtype(), " != ", b.dtype());
+  check_implemented(a.dtype() != DType::Bool, op, ": not implemented for dtype ", a.dtype());
+}
+
 namespace impl {
 namespace {
+
+// The sizes of products, for what can be multiplied.
+Dims product_of_matrices(const char* op, const Tensor& a, const Tensor& b) {
+  check(a.dim() == 2, op, ": input must be a matrix, got shape ", a.sizes());
+  check(b.dim() == 2, op, ": mat2 must be a matrix, got shape ", b.sizes());
+  check_same_factors(op, a, b);
+  check(a.sizes()[1] == b.sizes()[0], op, ": mat1 and mat2 shapes cannot be multiplied (",
+        a.sizes()[0], "x", a.sizes()[1], " and ", b.sizes()[0], "x", b.sizes()[1], ")");
+  return Dims{a.sizes()[0], b.sizes()[1]};
+}
 
 // finish(beta * input + alpha * a @ b), rounded once; beta 0 drops the input, NaNs included. In
 // place where `given` is the input.
@@ -44,10 +60,16 @@ Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, con
 
 }  // namespace
 
+Tensor mm(const Tensor& input, const Tensor& mat2) {
+  Tensor out = rl::empty(product_of_matrices("mm", input, mat2), options(input));
+  launch::gemm(input, mat2, out, {}, nullptr);
+  return out;
+}
+
 Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
              const Scalar& alpha, const Tensor& out) {
-  return added_product("addmm", grad::product_of_matrices("addmm", mat1, mat2), input, mat1, mat2,
-                       beta, alpha, out);
+  return added_product("addmm", product_of_matrices("addmm", mat1, mat2), input, mat1, mat2, beta,
+                       alpha, out);
 }
 
 Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
@@ -87,7 +109,7 @@ Tensor finished_linear(const Tensor& input, const Tensor& weight, const Tensor& 
   check(weight.dim() == 1 || weight.dim() == 2,
         "linear: weight must be a matrix or a vector, got shape ", weight.sizes());
   check(input.dim() >= 1, "linear: input must have at least one dim, got shape ", input.sizes());
-  grad::check_same_factors("linear", input, weight);
+  check_same_factors("linear", input, weight);
   int64_t in = input.sizes().back();
   check(in == weight.sizes().back(), "linear: mat1 and mat2 shapes cannot be multiplied (",
         in ? input.numel() / in : 0, "x", in, " and ", weight.sizes().back(), "x",
@@ -137,7 +159,7 @@ Tensor addmm_activation(const Tensor& input, const Tensor& mat1, const Tensor& m
     return use_gelu ? gelu_erf(sum) : relu(sum);
   }
   return impl::added_product(
-      "_addmm_activation", grad::product_of_matrices("_addmm_activation", mat1, mat2), input, mat1,
+      "_addmm_activation", impl::product_of_matrices("_addmm_activation", mat1, mat2), input, mat1,
       mat2, beta, alpha, Tensor(), use_gelu ? &kernels::gelu_erf_loop : &kernels::relu_loop);
 }
 
@@ -152,6 +174,26 @@ Tensor linear_activation(const Tensor& input, const Tensor& weight, const Tensor
   if (recorded) return (tanh ? gelu_tanh : gelu_erf)(linear(input, weight, bias));
   return impl::finished_linear(input, weight, bias,
                                tanh ? &kernels::gelu_tanh_loop : &kernels::gelu_erf_loop);
+}
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  check(a.dim() > 0 && b.dim() > 0,
+        "matmul: both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ",
+        b.dim(), "D");
+  if (a.dim() == 2 && b.dim() == 2) return mm(a, b);
+  if (a.dim() == 1 && b.dim() == 1) return dot(a, b);
+  if (a.dim() == 2 && b.dim() == 1) return mv(a, b);
+  if (a.dim() == 1) return without_base(squeeze(matmul(unsqueeze(a, 0), b), Dims{-2}));
+  if (b.dim() == 1) return without_base(squeeze(matmul(a, unsqueeze(b, 1)), Dims{-1}));
+  if (b.dim() == 2) {  // the rows of all batches in one product
+    check(a.size(-1) == b.size(0), "matmul: mat1 and mat2 shapes cannot be multiplied, got ",
+          a.sizes(), " and ", b.sizes());
+    Dims sizes = a.sizes();
+    sizes.back() = b.sizes()[1];
+    Tensor rows = reshape(a, Dims{product(without_last(a.sizes())), a.size(-1)});
+    return without_base(view(mm(rows, b), sizes));
+  }
+  return grad::batched_matmul(a, b);
 }
 
 }  // namespace ops

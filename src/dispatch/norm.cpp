@@ -49,7 +49,6 @@ std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weigh
   Tensor mean = training ? rl::empty(channels, statistics) : alias(running_mean);
   Tensor invstd =
       training ? rl::empty(channels, statistics) : ops::rsqrt(running_var + Scalar(eps));
-  if (input.is_meta()) return {empty_suggested(input.sizes(), input, input.dtype()), mean, invstd};
   OptionalView w(weight), b(bias), m(running_mean), v(running_var);
   kernels::BatchNormArgs args{w.get(), b.get(), eps};
   kernels::ChannelAffine affine;
@@ -63,7 +62,8 @@ std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weigh
   } else {
     affine = launch::batch_norm_eval(args, *m.get(), *v.get());
   }
-  if (affine.scale.empty() && channels[0]) {  // a device whose statistics stay there
+  // A device whose statistics stay there.
+  if (affine.scale.empty() && channels[0] && !input.is_meta()) {
     NoGradGuard guard;
     Dims along(input.dim(), 1);
     along[1] = channels[0];
