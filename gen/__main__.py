@@ -40,13 +40,21 @@ def table_names():
     )
 
 
+class Table(list):
+    """The ops of a table file, and the functions that its formulas and bodies share."""
+
+    def __init__(self, rows, name):
+        super().__init__(Op(row, name) for row in rows if row.kind != "function")
+        self.functions = [Op(row, name) for row in rows if row.kind == "function"]
+
+
 @functools.cache  # the rows are made when their files are imported, which is once
 def read_tables():
     tables = {}
     for name in table_names():
         schema.TABLE.clear()
         importlib.import_module(f"ops.{name}")
-        tables[name] = [Op(row, name) for row in schema.TABLE]
+        tables[name] = Table(schema.TABLE, name)
     return tables
 
 
@@ -82,7 +90,7 @@ def texts_of(tables):
     """What is made of the tables: the texts of the files by their names."""
     signatures = defaultdict(list)
     for ops in tables.values():
-        for op in ops:
+        for op in ops + ops.functions:
             signatures[op.name].append(op.signature)
     texts = {
         "ops.h": declarations.write_all(tables),

@@ -197,7 +197,7 @@ def _group(names, members):
         positional = sum(not r[4] for r in rows)
         overloads.append(
             f'{{"{_escape(_text(op, names[0], with_out))}", {parameters}, '
-            f"{len(rows)}, {positional}}}"
+            f"{len(rows)}, {positional}{', true' * op.row.tensor_numbers}}}"
         )
         returns_type = "nullptr"
         if op.signature.returns == "tuple" and op.row.named:

@@ -1,8 +1,9 @@
-"""Bodies of composites: an expression of ops, or statements in a small part of Python, as C++.
+"""Bodies of rows: an expression of ops, or statements in a small part of Python, as C++.
 
-Statements are assignments, `if`, calls of checks, `with no_grad():` and `return`. A body calls ops
-and the functions below, which see sizes, dtypes and numbers, or refuse arguments; of those that
-give tensors each only changes how the elements of one are kept or seen.
+Statements are assignments, `if`, `for` over a range or a list, calls of checks, `with no_grad():`
+and `return`. A body calls ops, functions of the table and those below, which see sizes, dtypes and
+numbers, or refuse arguments; of those that give tensors each only changes how the elements of one
+are kept or seen. That of a kernel also calls kernels, as `launch_name(...)`.
 """
 
 import ast
@@ -10,36 +11,40 @@ import textwrap
 
 from gen.formula import Formula
 from gen.signature import TableError, cxx_variable
+from ops.kernels import KERNELS
 
 # Checks and guards: calls for their errors and warnings.
 CHECKS = {
-    "check", "check_batch_norm", "check_columns", "check_elements",
-    "check_group_norm", "check_image_blocks", "check_in_place_geometry",
-    "check_index", "check_loss_weight", "check_matrix", "check_padded", "check_place",
-    "check_probabilities", "check_reduction", "check_same_device", "check_square",
-    "check_trailing", "check_type", "check_unpacked", "check_value", "warn",
+    "check", "check_columns", "check_elements", "check_fits", "check_image_blocks",
+    "check_implemented", "check_in_place_geometry", "check_index", "check_info",
+    "check_loss_weight", "check_matrix", "check_padded", "check_pieces", "check_place",
+    "check_probabilities", "check_reduction", "check_same_device", "check_same_factors",
+    "check_square", "check_type", "check_unpacked", "check_value", "warn",
 }  # fmt: skip
 # What gives numbers, sizes, dtypes and truth values.
 VALUES = {
     "batch_of", "broadcast_sizes", "can_be_lazy", "casts_to", "channel_sizes", "checked_alpha",
-    "checked_divisor", "chunk_sizes", "common_dtype", "correction_of", "cross_dim",
-    "default_dtype", "embedded_sizes", "epsilon", "flattened_sizes", "hstack_dim", "in_old_order",
-    "infer_size", "inner_sizes", "is_conjugated", "is_differentiable", "is_integral",
-    "is_integral_or_bool",
-    "is_negated", "is_reduced", "is_viewable", "item", "largest_finite", "last_dims", "length",
-    "moved_dims", "one_or_all", "or_else", "padding_row", "promote", "reads_upper", "records",
-    "reduction_name", "split_sizes_of", "truth", "unflattened_sizes", "whole_item",
-    "with_leading_ones", "with_matrix", "wrap_dim",
+    "checked_divisor", "chunk_sizes", "common_dtype", "correction_of", "count_reduced",
+    "cross_dim", "default_dtype", "dims_or_all", "embedded_sizes", "ends_with", "epsilon",
+    "flattened_sizes", "grad_enabled", "hstack_dim", "in_old_order", "infer_size",
+    "inner_sizes", "is_conjugated", "is_differentiable", "is_integral", "is_integral_or_bool",
+    "is_negated", "is_reduced", "is_viewable", "item", "item_or", "largest_finite", "last_dims",
+    "length", "line_sizes", "moved_dims", "one_or_all", "or_else", "other_dims", "padding_row",
+    "product", "promote", "reads_upper", "records", "reduction_name", "shares_storage",
+    "split_sizes_of", "to_complex", "to_real", "truth", "unflattened_sizes", "whole_for",
+    "whole_item", "with_last", "with_leading_ones", "with_matrix", "with_size", "without_dim",
+    "without_last", "wrap_dim", "wrapping_product",
 }  # fmt: skip
 # What keeps or shows the elements of one tensor in another way.
 TENSORS = {
-    "adjoint_now", "alias", "as_tensor", "at_least", "become", "bool_to_int64", "clone_with_gaps",
-    "copy_of_storage", "first", "floating", "in_order", "number_beside", "reduced_by_node",
-    "without_base",
-    "without_bases", "wrap_number",
+    "accumulated_or_zeros", "adjoint_now", "alias", "as_tensor", "at_least", "become",
+    "bool_to_int64", "clone_with_gaps", "converted", "copy_of_storage", "expand_reduced",
+    "first", "floating", "in_order", "info_for", "matrices_like", "number_beside",
+    "reduced_by_node", "scale", "unsqueeze_all", "without_base", "without_bases", "wrap_number",
 }  # fmt: skip
 # Composites in C++ that rows of several ranks share: such a row is not enough.
 BY_HAND = {"convolve", "convolve_named", "convolve_transposed", "sum_to"}
+_LAUNCHES = {f"launch_{name}" for names in KERNELS.values() for name in names.split()}
 
 
 def is_expression(text):
@@ -99,6 +104,8 @@ class Body:
     def _check_call(self, call):
         name = call.func.id
         known = CHECKS | VALUES | TENSORS | BY_HAND | set(Formula.METHODS)
+        if self.row.kind == "kernel":
+            known |= _LAUNCHES
         op = name in self.signatures or (name.endswith("_") and name[:-1] in self.signatures)
         if not op and name not in known:
             self._fail(call, f"'{name}' is neither an op nor a function that bodies may call")
@@ -122,17 +129,35 @@ class Body:
             if s.orelse:
                 lines += ["} else {", *self._block(s.orelse, dict(names), "  ")]
             return [*lines, "}"]
+        if isinstance(s, ast.For):
+            return self._loop(s, names)
         if isinstance(s, ast.With) and ast.unparse(s.items[0]) == "no_grad()":
             return ["{", "  NoGradGuard no_grad;", *self._block(s.body, dict(names), "  "), "}"]
         self._fail(s, f"a body cannot hold {type(s).__name__}")
 
+    def _loop(self, s, names):
+        variable = cxx_variable(s.target.id)
+        if isinstance(s.iter, ast.Call) and ast.unparse(s.iter.func) == "range":
+            *first, last = (self._text(a, names)[0] for a in s.iter.args)
+            start = first[0] if first else "0"
+            head = f"for (int64_t {variable} = {start}; {variable} < {last}; ++{variable}) {{"
+            kind = "value"
+        else:
+            text, kind = self._text(s.iter, names)
+            head = f"for (const auto& {variable} : {text}) {{"
+            kind = "tensor" if kind == "list" else "value"
+        return [head, *self._block(s.body, {**names, s.target.id: kind}, "  "), "}"]
+
     def _returned(self, value, names):
         if isinstance(value, ast.Tuple):
-            return f"{{{', '.join(self._text(v, names)[0] for v in value.elts)}}}"
+            texts = (self._text(v, names)[0] for v in value.elts)
+            return f"{{{', '.join('Tensor()' if x == 'std::nullopt' else x for x in texts)}}}"
         return self._text(value, names)[0]
 
     def _assignment(self, target, value, names):
         text, kind = self._text(value, names)
+        if isinstance(target, ast.Subscript):
+            return [f"{self._text(target, names)[0]} = {text};"]
         if isinstance(target, ast.Tuple):
             fresh = [cxx_variable(t.id) for t in target.elts]
             names.update({t.id: "tensor" for t in target.elts})

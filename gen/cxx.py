@@ -7,6 +7,7 @@ from gen import kernels
 from gen.body import Body
 from gen.declarations import (
     declare_called,
+    function_head,
     impl_parameters,
     out_head,
     takes_target,
@@ -24,12 +25,14 @@ def write_ops(table, tables, signatures):
     body = "\n".join(_definitions(ops, signatures))
     lines = [f"// Made by gen/cxx.py from ops/{table}.py.", '#include "dispatch/generated.h"']
     lines += ['#include "autograd/node_name.h"'] * any("{" in str(op.row.node) for op in ops)
-    lines += ['#include "dispatch/guards.h"'] * any(op.row.guard or op.row.body for op in ops)
-    lines += ['#include "dispatch/body.h"'] * any(op.row.body for op in ops)
+    bodies = any(op.row.body for op in ops) or bool(getattr(ops, "functions", ()))
+    lines += ['#include "dispatch/guards.h"'] * (bodies or any(op.row.guard for op in ops))
+    lines += ['#include "dispatch/body.h"'] * bodies
     lines += ['#include "dispatch/gradient_buffer.h"']
     lines += ['#include "dispatch/shape_rules.h"'] * any(op.row.shape for op in ops)
     lines += ['#include "dispatch/new_tensor.h"'] * any(op.row.kind == "factory" for op in ops)
     lines += ['#include "dispatch/draw.h"'] * any(op.row.kind == "draw" for op in ops)
+    lines += ['#include "dispatch/optim.h"'] * any(op.row.kind == "step" for op in ops)
     lines += ['#include "dispatch/window.h"'] * any(op.row.kind == "view" for op in ops)
     lines += ['#include "dispatch/out.h"'] * any(op.row.out for op in ops)
     lines += [f'#include "impl_{table}.h"', *kernels.launch_includes(body)]
@@ -43,7 +46,11 @@ def write_ops(table, tables, signatures):
 
 
 def _definitions(ops, signatures):
-    lines = ["namespace ops {", "using namespace grad;", "namespace {", ""]
+    lines = ["namespace grad {", ""]
+    for f in getattr(ops, "functions", ()):
+        lines += [f"{function_head(f)} {{", *_body(f, signatures), "}", ""]
+    lines += ["}  // namespace grad"]
+    lines += ["namespace ops {", "using namespace grad;", "namespace {", ""]
     for op in ops:
         if op.gradients:
             lines += [_node(op, signatures), ""]
@@ -52,7 +59,7 @@ def _definitions(ops, signatures):
     lines += ["}  // namespace", ""]
     computed = [_launched(op) for op in ops if op.row.launch and op.row.kind == "kernel"]
     computed += [_looked(op) for op in ops if op.row.shape and op.row.kind == "view"]
-    computed += [_composed(op, signatures) for op in ops if op.gradients and op.row.body]
+    computed += [_composed(op, signatures) for op in ops if _is_composed(op)]
     if computed:
         lines += ["}  // namespace ops", "namespace impl {", "", *computed]
         lines += ["}  // namespace impl", "namespace ops {", ""]
@@ -292,27 +299,35 @@ def _launched(op):
     return "\n".join(lines)
 
 
+def _is_composed(op):
+    return bool(op.row.body) and (op.row.kind == "kernel" or bool(op.gradients))
+
+
+def _composed(op, signatures):
+    """The function of a row with a body that is a kernel, or a composite of one node."""
+    s = op.signature
+    head = f"{s.cxx_result} {op.cxx_name}({impl_parameters(op, defaults=False)}) {{"
+    lines = _body(op, signatures)
+    if takes_target(op):
+        lines = ["  auto compute = [&]() -> Tensor {", *lines, "  };"]
+        lines += [f'  return written_to(target, compute(), "{op.name}_");']
+    return "\n".join([head, *lines, "}", ""])
+
+
+def _body(op, signatures):
+    """The statements of a body, which need not read all parameters."""
+    read = set(re.findall(r"\w+", op.row.body))
+    parameters = op.signature.parameters
+    unused = [f"  (void){cxx_variable(p.name)};" for p in parameters if p.name not in read]
+    return [*unused, *Body(op, signatures).lines()]
+
+
 def _looked(op):
     """A view's function: where it looks."""
     s = op.signature
     head = f"{s.cxx_result} {op.cxx_name}({impl_parameters(op, defaults=False)}) {{"
     first = cxx_variable(s.parameters[0].name)
     return "\n".join([head, *_unused(op), f"  return look({first}, {op.row.shape});", "}", ""])
-
-
-def _composed(op, signatures):
-    """The function of a composite that is one node: it records nothing."""
-    s = op.signature
-    head = f"{s.cxx_result} {op.cxx_name}({impl_parameters(op, defaults=False)}) {{"
-    lines = ["  using namespace ops;", *_unread(op), *Body(op, signatures).lines()]
-    return "\n".join([head, *lines, "}", ""])
-
-
-def _unread(op):
-    """What the body of a composite does not read."""
-    read = set(re.findall(r"\w+", op.row.body))
-    names = [cxx_variable(p.name) for p in op.signature.parameters if p.name not in read]
-    return [f"  (void){name};" for name in names]
 
 
 def _made(op):
@@ -341,6 +356,16 @@ def _drawn(op):
         f"  launch::{op.row.launch};",
         f'  return drawn({first}, node, "{op.name}");',
     ]
+
+
+def _stepped(op):
+    """The function of an optimizer's step."""
+    lines = [
+        f'  FusedStep step("{op.name}", params, grads, {{{op.row.states}}}, grad_scale, found_inf);'
+    ]
+    if op.signature.parameter("state_steps"):
+        lines.append("  step.set_steps(state_steps);")
+    return [*lines, f"  launch::{op.row.launch};"]
 
 
 def _unused(op):
@@ -515,17 +540,17 @@ def _wrap_view(op, text):
 def _forward(op, signatures):
     s, row = op.signature, op.row
     head = f"{s.cxx_result} {op.cxx_name}({s.cxx_parameters()}) {{"
-    if row.kind in ("factory", "draw"):
-        lines = _made(op) if row.kind == "factory" else _drawn(op)
+    if row.kind in ("factory", "draw", "step"):
+        lines = {"factory": _made, "draw": _drawn, "step": _stepped}[row.kind](op)
         return "\n".join([head, *lines, "}"])
     if row.kind == "composite" and not op.gradients:
         if not row.body:
             return None
-        lines = Body(op, signatures).lines()
+        lines = _body(op, signatures)
         if row.node:
             call = f'  return name_nodes("{row.node}", [&]() -> {s.cxx_result} {{'
             lines = [call, *(f"  {line}" for line in lines), "  });"]
-        return "\n".join([head, *_unread(op), *lines, "}"])
+        return "\n".join([head, *lines, "}"])
     lines = [head, *_guard(op), *_own_numbers(op)]
     compute = _wrap_view(op, _compute(op))
     if op.gradients:

@@ -46,12 +46,19 @@ def write_impl_header(table, ops):
         if op.row.kind in ("kernel", "view") or op.gradients
         if op.row.kind != "elementwise"
     ]
-    return "\n".join(lines + ["", "}  // namespace rl::impl", ""])
+    lines += ["", "}  // namespace rl::impl", "namespace rl::grad {", ""]
+    lines += [f"{function_head(f)};" for f in getattr(ops, "functions", ())]
+    return "\n".join(lines + ["", "}  // namespace rl::grad", ""])
+
+
+def function_head(function):
+    s = function.signature
+    return f"{s.cxx_result} {s.cxx_name}({s.cxx_parameters()})"
 
 
 def declare_called(text, table, tables):
-    """For a generated file of `table`: declarations of what it calls of other tables, so that it
-    does not depend on these as a whole. They stand in namespace rl.
+    """For a generated file of `table`: declarations of what it calls of other tables, ops and
+    functions, so that it does not depend on these as a whole. They stand in namespace rl.
     """
     called = set(re.findall(r"\bops::(\w+)\(", text))
     lines = [
@@ -62,7 +69,18 @@ def declare_called(text, table, tables):
         for function, declaration in _functions(op).items()
         if function in called
     ]
-    return ["namespace ops {", *lines, "}  // namespace ops"] if lines else []
+    wanted = set(re.findall(r"\bgrad::(\w+)\(", text))
+    functions = [
+        f"{function_head(f)};"
+        for name, ops in tables.items()
+        if name != table
+        for f in getattr(ops, "functions", ())
+        if f.name in wanted
+    ]
+    return [
+        *(["namespace ops {", *lines, "}  // namespace ops"] if lines else []),
+        *(["namespace grad {", *functions, "}  // namespace grad"] if functions else []),
+    ]
 
 
 def _functions(op):

@@ -62,17 +62,34 @@ META = {
 }
 # What bodies may ask of tensors, optional arguments and sizes.
 METHODS = {
+    "append": "{0}.push_back({1})",
     "device": "{0}.device()",
-    "given": "*{0}",
+    "dtype_of": "{0}.dtype()",
+    "equals": "{0}.equals({1})",
+    "float": "static_cast<double>({0})",
+    "given": "(*{0})",
+    "insert": "{0}.insert({1}, {2})",
+    "int": "static_cast<int64_t>({0})",
+    "is_bool": "{0}.is_bool()",
     "is_complex": "{0}.is_complex()",
     "is_empty": "{0}.empty()",
     "is_floating": "{0}.is_floating()",
+    "is_whole": "{0}.is_integral()",
+    "kind_of": "{0}.kind()",
+    "whole_number": "{0}.to<int64_t>()",
     "is_number": "{0}.impl()->wrapped_number",
     "is_same": "{0}.is_same({1})",
+    "new": "rl::empty({0}, {1})",
+    "new_column_major": "empty_column_major({0}, {1})",
+    "options_of": "options({0}, {1})",
     "real_part": "{0}.real()",
+    "root_of": "std::sqrt({0})",
     "size": "{0}.size({1})",
     "value_or": "{0}.value_or({1})",
 }
+# Methods that give tensors.
+_GIVE_TENSORS = {"new", "new_column_major"}
+_TENSOR_CONSTANTS = {"no_tensor": "tensor", "no_tensors": "list"}
 _DTYPES = {
     "bool": "Bool", "uint8": "UInt8", "int8": "Int8", "int16": "Int16", "int32": "Int32",
     "int64": "Int64", "float16": "Float16", "bfloat16": "BFloat16", "float32": "Float32",
@@ -81,6 +98,10 @@ _DTYPES = {
 CONSTANTS = {
     **{name: f"DType::{cxx}" for name, cxx in _DTYPES.items()},
     "no_tensor": "Tensor()",
+    "no_tensors": "TensorList{}",
+    "no_sizes": "Dims{}",
+    "no_view": "nullptr",
+    "divide_and_conquer": "kernels::SvdDriver::DivideAndConquer",
     "strided": "LayoutArgument()",
     "cpu": "Device{}",
     "cuda": "Device{DeviceType::CUDA}",
@@ -100,6 +121,10 @@ META_EXPRESSION = {
 
 def _is_product(node):
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+
+
+def _as_tensor(text):
+    return "Tensor()" if text == "std::nullopt" else f"wrap_number(Scalar({text}))"
 
 
 class Formula:
@@ -261,7 +286,7 @@ class Formula:
             many = found and all(s.returns in ("tuple", "list[Tensor]") for s in found)
             return text, "list" if many else "tensor"
         if isinstance(n, ast.Name):
-            return text, self.names[n.id]
+            return text, self.names.get(n.id) or _TENSOR_CONSTANTS[n.id]
         return text, "list" if isinstance(n, (ast.List, ast.ListComp)) else "tensor"
 
     def _of_body(self, n):
@@ -287,7 +312,8 @@ class Formula:
     def _method(self, n):
         name, args = n.func.id, n.args
         if name in METHODS:
-            return METHODS[name].format(*(self._tensor(a)[0] for a in args)), False
+            texts = (self._tensor(a)[0] for a in args)
+            return METHODS[name].format(*texts), name in _GIVE_TENSORS
         if name in META_EXPRESSION and name not in self._table:
             return META_EXPRESSION[name].format(self._tensor(args[0])[0]), False
         if name in ("min", "max", "abs"):
@@ -309,6 +335,8 @@ class Formula:
                 return "std::nullopt", False
             if isinstance(n.value, str):
                 return json.dumps(n.value), False
+            if isinstance(n.value, complex):
+                return f"Scalar(complex128({n.value.real!r}, {n.value.imag!r}))", False
             return (f"int64_t({n.value})" if isinstance(n.value, int) else repr(n.value)), False
         if isinstance(n, ast.Name):
             special = {
@@ -319,7 +347,7 @@ class Formula:
             if n.id in special and n.id not in self.names:
                 return special[n.id], False
             if n.id not in self.names and n.id in CONSTANTS:
-                return CONSTANTS[n.id], False
+                return CONSTANTS[n.id], n.id in _TENSOR_CONSTANTS
             return cxx_variable(n.id), self.names[n.id] != "value"
         if isinstance(n, ast.BinOp):
             a, b = t(n.left), t(n.right)
@@ -352,6 +380,8 @@ class Formula:
             return out
         if isinstance(n, ast.IfExp):
             c, a, b = t(n.test), t(n.body), t(n.orelse)
+            if a[1] != b[1]:
+                a, b = (x if x[1] else (_as_tensor(x[0]), True) for x in (a, b))
             return f"({c[0]} ? {a[0]} : {b[0]})", a[1] or b[1]
         if isinstance(n, (ast.List, ast.Tuple)):
             parts = [t(v) for v in n.elts]
@@ -386,13 +416,16 @@ class Formula:
         for i, (text, is_tensor) in enumerate(args):
             found = [s.parameters[i] for s in signatures or in_place if len(s.parameters) > i]
             if not is_tensor and found and all(p.is_tensor for p in found):
-                texts[i] = "Tensor()" if text == "std::nullopt" else f"wrap_number(Scalar({text}))"
+                texts[i] = _as_tensor(text)
             elif text == "std::nullopt" and found and all(p.type == "Generator" for p in found):
                 texts[i] = "nullptr"
             elif text == "std::nullopt" and found and all(p.type == "layout" for p in found):
                 texts[i] = "LayoutArgument()"
         is_op = signatures or in_place
-        cxx = f"ops::{signatures[0].cxx_name if signatures else name}" if is_op else name
+        space = "grad" if signatures and signatures[0].row.kind == "function" else "ops"
+        cxx = f"{space}::{signatures[0].cxx_name if signatures else name}" if is_op else name
         returns = {s.returns for s in signatures}
         value = returns and not returns & {"Tensor", "tuple", "list[Tensor]", "None"}
+        if name.startswith("launch_"):
+            cxx = f"launch::{name.removeprefix('launch_')}"
         return f"{cxx}({', '.join(texts)})", not (value or name in self.values)

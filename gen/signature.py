@@ -53,6 +53,7 @@ _SIMPLE = {
         "std::vector<double>", "const std::vector<double>&", "reals", "FloatList"
     ),
     "Tensor | Number": CxxType("Tensor", "const Tensor&", "tensor_or_number", "TensorOrNumber"),
+    "name": CxxType("const char*", "const char*", "", ""),  # of functions alone: the op's
 }
 _OPTIONAL = {
     "Tensor": CxxType("Tensor", "const Tensor&", "tensor_or_none", "Tensor"),
@@ -196,6 +197,7 @@ class Signature:
             "Scalar",
             "dtype",
             "None",
+            "list[int]",
         ):
             raise TableError(self.row, "signature", f"unknown result '{text}'")
         return ["out"], text
@@ -222,6 +224,7 @@ class Signature:
             "Scalar": "Scalar",
             "dtype": "DType",
             "None": "void",
+            "list[int]": "Dims",
             "tuple": f"std::array<Tensor, {len(self.outputs)}>",
         }[self.returns]
 

@@ -13,9 +13,23 @@ from ops.schema import (
     REAL,
     composite,
     elementwise,
+    function,
     kernel,
 )
 
+# d(z/|z|): the part of grad across the direction of z, over |z|; 0 at z = 0, where out is 0.
+function("sgn_backward(grad: Tensor, input: Tensor, out: Tensor)", """
+    if not is_complex(input):
+        return zeros_like(grad)
+    lengths = abs(input)
+    across = (grad - out * real(grad * conj_now(out))) / lengths
+    return where(eq(lengths, 0), zeros_like(across), across)
+         """)
+function("pow_backward(grad: Tensor, input: Tensor, exponent: Scalar)", """
+    if equals(exponent, 0):
+        return zeros_like(grad)
+    return grad * conj_now(pow(input, exponent - 1) * exponent)
+         """)
 elementwise("add(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)",
             "input + alpha * other", two_numbers=True,
             doc="input + alpha * other, element by element.",
@@ -145,7 +159,38 @@ elementwise("remainder(input: Tensor, other: Tensor | Number)", "remainder(input
 composite("remainder__number(input: Scalar, other: Tensor)", "remainder(wrap_number(input), other)",
           doc="Remainder with the sign of other.",
           names=("torch.remainder",))
-kernel("pow__scalar(input: Tensor, exponent: Scalar)", doc="input to a power.", inplace=True,
+# Squares of 16 bits overflow where the result does not.
+function("small_power(input: Tensor, p: float)", """
+    if p == 2:
+        return square_elements(input)
+    if p == 3:
+        return cube_elements(input)
+    if p == 0.5:
+        return sqrt(input)
+    if p == -0.5:
+        return rsqrt(input)
+    if p == -1:
+        return reciprocal(input)
+    if p == 1:
+        return clone(input)
+    if p == -2 and not is_reduced(dtype(input)):
+        return reciprocal(square_elements(input))
+    return pow(input, wrap_number(p))
+         """)
+kernel("pow__scalar(input: Tensor, exponent: Scalar)", body="""
+    whole = is_integral_or_bool(dtype(input))
+    check(not (whole and is_whole(exponent) and whole_number(exponent) < 0),
+          "pow: Integers to negative integer powers are not allowed, got exponent ", exponent)
+    if dtype(input) == bool and is_bool(exponent):
+        return clone(input) if whole_number(exponent) != 0 else ones_like(input)
+    if whole and kind_of(exponent) == float64:
+        return pow(to(input, default_dtype()), exponent)
+    if is_integral(dtype(input)) and is_whole(exponent):
+        check_fits("pow", exponent, dtype(input))
+    if is_differentiable(dtype(input)) and not is_complex(exponent):
+        return small_power(input, real_part(exponent))
+    return pow(input, wrap_number(exponent))
+       """, doc="input to a power.", inplace=True,
        out="cast", ref="numpy.power",
        names=("torch.pow", "Tensor.pow"), grad={"input": "pow_backward(grad, input, exponent)"},
        batch="elementwise")

@@ -1,10 +1,11 @@
 """Convolutions. Each gradient of one is one of the three kernels again, so all orders follow."""
-from ops.schema import FIXED_DIMS, composite, kernel
+from ops.schema import FIXED_DIMS, composite, function, kernel
 
 _GEOMETRY = ("stride: list[int], padding: list[int], dilation: list[int], transposed: bool, "
              "output_padding: list[int], groups: int")
 _G = "stride, padding, dilation, transposed, output_padding, groups"
 
+function("convolution_bias(grad: Tensor)", "sum(grad, other_dims(dim_of(grad), 1), False)")
 kernel(f"convolution(input: Tensor, weight: Tensor, bias: Tensor | None, {_GEOMETRY})",
        names=("torch.convolution",),
        doc="Convolution of (N, C, *) with (O, C / groups, *) over 1 to 3 dims, or its transpose.",

@@ -116,10 +116,10 @@ for _method, _dtype in (
 composite(f"eye(n: int, m: int | None = None, *, {_OPTIONS})", names=("torch.eye",), out=True,
           doc="Ones on the diagonal, zeros elsewhere.")
 composite(f"linspace(start: Scalar, end: Scalar, steps: int, *, {_OPTIONS})",
-          names=("torch.linspace",), out=True,
+          names=("torch.linspace",), out=True, tensor_numbers=True,
           doc="steps numbers evenly from start to end.")
 composite(f"logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, {_OPTIONS})",
-          names=("torch.logspace",), out=True,
+          names=("torch.logspace",), out=True, tensor_numbers=True,
           doc="base to the power of steps numbers evenly from start to end.")
 factory(f"empty_strided(size: list[int], stride: list[int], *, {_OPTIONS})",
         names=("torch.empty_strided",),

@@ -1,5 +1,41 @@
 """Tables of vectors."""
-from ops.schema import OWN_PLACES, composite, kernel
+from ops.schema import OWN_PLACES, composite, function, kernel
+
+function("embedding_second(grad: Tensor, indices: Tensor, padding_idx: int, "
+         "scale_grad_by_freq: bool)", """
+    rows = embedding(grad, indices)
+    if scale_grad_by_freq:
+        flat = to(reshape(indices, [-1]), int64)
+        counts = reshape(index_select(bincount(flat), 0, flat), sizes(indices))
+        rows = rows / unsqueeze(counts, -1)
+    if padding_idx < 0:
+        return rows
+    return masked_fill(rows, unsqueeze(eq(indices, padding_idx), -1), 0)
+         """)
+# Rows over how often their index occurs.
+function("by_frequency(table: Tensor, indices: Tensor)", """
+    counts = clamp_min(bincount(to(indices, int64), None, size(table, 0)), 1)
+    return table / unsqueeze(counts, -1)
+         """)
+function("embedding_bag_second(grad: Tensor, indices: Tensor, offsets: Tensor, mode: str, "
+         "weights: Tensor | None, padding_idx: int, scale_grad_by_freq: bool, places: Tensor)", """
+    if mode == "max":
+        nowhere = lt(places, 0)
+        return masked_fill(gather(grad, 0, masked_fill(places, nowhere, 0)), nowhere, 0)
+    table = by_frequency(grad, indices) if scale_grad_by_freq else grad
+    return embedding_bag_kernel(table, indices, offsets, mode, weights, padding_idx, False)[0]
+         """)
+function("embedding_bag_second_weights(grad: Tensor, grad_output: Tensor, indices: Tensor, "
+         "offsets: Tensor, padding_idx: int, scale_grad_by_freq: bool)", """
+    table = by_frequency(grad, indices) if scale_grad_by_freq else grad
+    return embedding_bag_weights_gradient(grad_output, table, indices, offsets, padding_idx)
+         """)
+function("bag_sum_gradient(grad_output: Tensor, indices: Tensor, offsets: Tensor, "
+         "weights: Tensor, padding_idx: int, shape: list[int])", """
+    nowhere = new([0], options_of(indices, int64))
+    return embedding_bag_gradient(grad_output, indices, offsets, "sum", weights, padding_idx,
+                                  False, nowhere, shape)
+         """)
 
 _OPTIONS = "padding_idx: int = -1, scale_grad_by_freq: bool = False"
 kernel(f"embedding(weight: Tensor, indices: Tensor, {_OPTIONS}, sparse: bool = False)",
@@ -52,7 +88,11 @@ kernel("embedding_bag_gradient(grad_output: Tensor, indices: Tensor, offsets: Te
                         "padding_idx, scale_grad_by_freq)"})
 kernel("embedding_bag_weights_gradient(grad_output: Tensor, weight: Tensor, indices: Tensor, "
        "offsets: Tensor, padding_idx: int)", names=(),
+       shape="OutputSpec{indices.sizes(), grad_output.dtype()}",
+       launch="embedding_bag_sample_weights_backward(grad_output, weight, indices, offsets, "
+              "padding_idx, out)",
        doc="Products of each bag's gradient and its rows.",
-       grad={"grad_output": "bag_sum(weight, indices, offsets, grad, padding_idx)",
+       grad={"grad_output": "embedding_bag_kernel(weight, indices, offsets, 'sum', grad, "
+                            "padding_idx, False)[0]",
              "weight": "bag_sum_gradient(grad_output, indices, offsets, grad, padding_idx, "
                        "sizes(weight))"})

@@ -1,5 +1,5 @@
 """Softmax and losses."""
-from ops.schema import FLOATING, composite, elementwise, kernel
+from ops.schema import FLOATING, composite, elementwise, function, kernel
 
 for _name, _doc in (("softmax", "exp(input) / sum(exp(input)) along a dim."),
                     ("log_softmax", "log(softmax(input)) along a dim.")):
@@ -12,6 +12,11 @@ for _name, _doc in (("softmax", "exp(input) / sum(exp(input)) along a dim."),
               f"{_name}_kernel(to_dtype(input, dtype) if dtype is not None and given(dtype) != "
               "dtype(input) else input, dim)", out=True, doc=_doc,
               names=(f"torch.{_name}", f"Tensor.{_name}", f"special.{_name}"))
+# out = output * (g - sum(g * output)), differentiated by output.
+function("softmax_second(grad: Tensor, grad_output: Tensor, output: Tensor, dim: int)", """
+    inner = sum(grad_output * output, [dim], True)
+    return grad * (grad_output - inner) - sum(grad * output, [dim], True) * grad_output
+         """)
 kernel("softmax_gradient(grad_output: Tensor, output: Tensor, dim: Dim)", names=(),
        shape="like(output)",
        launch="softmax_backward(converted(grad_output, output.dtype()), output, dim, out)",
@@ -175,20 +180,66 @@ composite(f"kl_div(input: Tensor, target: Tensor, {_REDUCE}, log_target: bool = 
           doc="Kullback-Leibler divergence of target from exp(input).",
           batch="element_loss", autocast="float32")
 
+function("check_class_weight(op: name, weight: Tensor | None, classes: int) -> None", """
+    if weight is not None:
+        check(dim_of(weight) == 1 and numel(weight) == classes, op,
+              ": weight tensor should be defined either for all ", classes,
+              " classes or no classes but got weight tensor of shape ", sizes(weight))
+         """)
+# Scores, class targets and weights in the shapes and dtypes that kernels take.
+function("class_targets(op: name, input: Tensor, target: Tensor, weight: Tensor | None) "
+         "-> tuple[scores, targets, weights]", """
+    check_value(dim_of(input) > 0, op, ": input must have at least one dim, got shape ",
+                sizes(input))
+    check(not records(weight), op,
+          ": The function is not differentiable with respect to argument 'weight'. This input "
+          "cannot have requires_grad True.")
+    single = dim_of(input) == 1
+    scores = unsqueeze(input, 0) if single else input
+    targets = unsqueeze(target, 0) if single and dim_of(target) == 0 else target
+    check_implemented(is_floating(input), op, ": not implemented for dtype ", dtype(input))
+    check(dtype(targets) == int64 or dtype(targets) == uint8, op,
+          ": expected a target of dtype int64, got ", dtype(target))
+    check(dim_of(scores) > 1, op, ": expected classes in dim 1 of input")
+    classes = sizes(scores)[1]
+    expected = without_dim(sizes(scores), 1)
+    target_batch = sizes(targets)[0] if dim_of(targets) > 0 else 0
+    check_value(sizes(scores)[0] == target_batch, "Expected input batch_size (", sizes(scores)[0],
+                ") to match target batch_size (", target_batch, ").")
+    check(sizes(targets) == expected, op, ": expected target size ", expected, ", got ",
+          sizes(targets))
+    check_class_weight(op, weight, classes)
+    return scores, targets, None if weight is None else contiguous(to(weight, dtype(input)))
+         """)
+function("loss_of_one(input: Tensor, loss: Tensor)",
+         "without_base(squeeze(loss, [0])) if dim_of(input) == 1 and dim_of(loss) == 1 else loss")
+_SUMS = "OutputSpec{target.sizes(), compute_dtype(input.dtype())}"
+_LOSS_SIZES = 'reduction == "none" ? target.sizes() : Dims()'
 kernel("nll_loss_kernel(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, "
        "reduction: str) "
        "-> tuple[loss, total_weight]", names=(),
-       node='NllLoss{input_meta_of.sizes.size() > 2 ? "2D" : ""}Backward0',
+       node='NllLoss{input_sizes.size() > 2 ? "2D" : ""}Backward0',
+       shape=f"each(OutputSpec{{{_LOSS_SIZES}, input.dtype()}}, OutputSpec{{{{}}, input.dtype()}})",
+       launch="nll_loss(input, target, weight, ignore_index, reduction_of(reduction), loss, "
+              "total_weight)",
        doc="Weighted negative of the target's log probability, (N, C, ...).",
-       grad={"input": "nll_loss_gradient(grad, target, weight, ignore_index, reduction, "
-                      "total_weight, meta_of(input))"})
+       grad={"input": "nll_loss_gradient_kernel(grad, target, weight, ignore_index, reduction, "
+                      "total_weight, sizes(input))"})
 kernel("nll_loss_gradient_kernel(grad_output: Tensor, target: Tensor, weight: Tensor | None, "
        "ignore_index: int, reduction: str, "
        "total_weight: Tensor, size: list[int])", names=(), doc="Gradient of nll_loss_kernel.",
-       grad={"grad_output": "nll_loss_kernel_first(grad, target, weight, ignore_index, reduction)"})
+       shape="OutputSpec{size, total_weight.dtype()}",
+       launch="nll_loss_backward(converted(grad_output, total_weight.dtype()), target, weight, "
+              "ignore_index, reduction_of(reduction), total_weight, out)",
+       grad={"grad_output": "nll_loss_kernel(grad, target, weight, ignore_index, reduction)[0]"})
 composite("nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: "
           "bool | None = None, "
-          "ignore_index: int = -100, reduce: bool | None = None, reduction: str = 'mean')",
+          "ignore_index: int = -100, reduce: bool | None = None, reduction: str = 'mean')", """
+    scores, targets, weights = class_targets("nll_loss", input, target, weight)
+    how = reduction_name(size_average, reduce, reduction)
+    check_reduction(how)
+    return loss_of_one(input, nll_loss_kernel(scores, targets, weights, ignore_index, how)[0])
+          """,
           names=("nn.functional.nll_loss",),
           doc="Negative log likelihood of class targets.", batch="class_loss", autocast="float32")
 kernel("ctc_loss_kernel(log_probs: Tensor, labels: Tensor, input_lengths: list[int], "
@@ -202,16 +253,86 @@ kernel("ctc_loss_gradient(grad_output: Tensor, log_probs: Tensor, labels: Tensor
        "target_lengths: list[int], blank: int, loss: Tensor, alpha: Tensor)", names=(),
        doc="Gradient of ctc_loss_kernel.",
        grad="ctc_loss has no second derivative")
+# How much of each class a target is: the loss is the sum of goal * -log_softmax(input).
+function("class_goals(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, "
+         "smoothing: float)", """
+    classes = sizes(input)[1]
+    by_class = channel_sizes(dim_of(input), classes)
+    index = unsqueeze(to_dtype(target, int64), 1)
+    numbers = view(arange(0, classes, 1, int64, strided, device(input)), by_class)
+    hits = to_dtype(eq(numbers, index), dtype(input))
+    goal = hits * (1 - smoothing) + float(smoothing) / float(classes)
+    weighed = goal if weight is None else goal * view(weight, by_class)
+    return masked_fill(weighed, eq(index, ignore_index), 0)
+         """)
+kernel("cross_entropy_slopes(grad_output: Tensor, input: Tensor, target: Tensor, "
+       "weight: Tensor | None, largest: Tensor, sums: Tensor, total_weight: Tensor, "
+       "ignore_index: int, reduction: str, label_smoothing: float)", names=(), shape="dense(input)",
+       launch="cross_entropy_backward(CrossEntropyViews(input, target, weight, ignore_index, "
+              "reduction_of(reduction), label_smoothing), converted(grad_output, input.dtype()), "
+              "largest, sums, total_weight, out)",
+       doc="Gradient of cross_entropy_kernel.", grad="cross_entropy_gradient composes it")
+# total_weight is 0 where all targets are ignored.
+function("cross_entropy_gradient(grad: Tensor, input: Tensor, target: Tensor, "
+         "weight: Tensor | None, largest: Tensor, sums: Tensor, total_weight: Tensor, "
+         "ignore_index: int, reduction: str, label_smoothing: float)", """
+    if not grad_enabled():
+        return cross_entropy_slopes(grad, input, target, weight, largest, sums, total_weight,
+                                    ignore_index, reduction, label_smoothing)
+    goal = class_goals(input, target, weight, ignore_index, label_smoothing)
+    g = unsqueeze(grad, 1) if dim_of(grad) > 0 else grad
+    if reduction == "mean":
+        ignored = eq(unsqueeze(target, 1), ignore_index)
+        g = where(ignored, 0, g / where(ignored, 1, total_weight))
+    return g * (softmax(input, 1) * sum(goal, [1], True) - goal)
+         """)
 kernel("cross_entropy_kernel(input: Tensor, target: Tensor, weight: Tensor | None, "
        "ignore_index: int, reduction: str, label_smoothing: float) "
        "-> tuple[loss, largest, sums, total_weight]", node="NllLossBackward0", names=(),
+       shape=f"each(OutputSpec{{{_LOSS_SIZES}, input.dtype()}}, {_SUMS}, {_SUMS}, "
+             "OutputSpec{{}, compute_dtype(input.dtype())})",
+       launch="cross_entropy(CrossEntropyViews(input, target, weight, ignore_index, "
+              "reduction_of(reduction), label_smoothing), loss, largest, sums, total_weight)",
        doc="nll_loss of log_softmax for class targets, (N, C, ...).",
        grad={"input": "cross_entropy_gradient(grad, input, target, weight, largest, sums, "
                       "total_weight, ignore_index, reduction, label_smoothing)"})
+# Targets are probabilities of the classes.
+function("soft_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, "
+         "ignore_index: int, reduction: str, smoothing: float)", """
+    check(is_floating(target),
+          "Expected floating point type for target with class probabilities, got ", dtype(target))
+    check(ignore_index < 0,
+          "cross_entropy: ignore_index is not supported for floating point target, got ",
+          ignore_index)
+    d = 0 if dim_of(input) == 1 else 1
+    classes = size(input, d)
+    check_class_weight("cross_entropy", weight, classes)
+    goal = (target * (1 - smoothing) + float(smoothing) / float(classes) if smoothing > 0
+            else target)
+    logs = log_softmax(input, d)
+    if weight is not None:
+        logs = logs * (weight if d == 0 else view(weight, channel_sizes(dim_of(input), classes)))
+    loss = neg(sum(logs * goal, [d], False))
+    if reduction == "mean":
+        return div(sum(loss), numel(input) // classes if classes > 0 else 0)
+    return reduced_loss(loss, reduction)
+         """)
 composite("cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, "
           "size_average: bool | None = None, "
           "ignore_index: int = -100, reduce: bool | None = None, reduction: str = 'mean', "
-          "label_smoothing: float = 0.0)",
+          "label_smoothing: float = 0.0)", """
+    how = reduction_name(size_average, reduce, reduction)
+    check_reduction(how)
+    check_value(dim_of(input) > 0, "cross_entropy: input must have at least one dim, got shape ",
+                sizes(input))
+    if sizes(input) == sizes(target):
+        return soft_cross_entropy(input, target, weight, ignore_index, how, label_smoothing)
+    check(label_smoothing >= 0 and label_smoothing <= 1,
+          "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing)
+    scores, targets, weights = class_targets("cross_entropy", input, target, weight)
+    return loss_of_one(input, cross_entropy_kernel(scores, targets, weights, ignore_index, how,
+                                                   label_smoothing)[0])
+          """,
           names=("nn.functional.cross_entropy",),
           doc="nll_loss of log_softmax; class or probability targets.",
           batch="class_loss", autocast="float32")

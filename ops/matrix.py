@@ -1,26 +1,108 @@
 """Products of matrices and vectors."""
-from ops.schema import FIXED_DIMS, composite, kernel
+from ops.schema import FIXED_DIMS, composite, function, kernel
+
+# May `input` be added to a product of these sizes?
+function("check_addable(op: name, input: Tensor, factor: Tensor, wanted: list[int]) -> None", """
+    check(dtype(input) == dtype(factor), op,
+          ": expected input and the product to have the same dtype, but got ", dtype(input),
+          " and ", dtype(factor))
+    check(broadcast_sizes(wanted, sizes(input), op) == wanted, op,
+          ": The expanded size of the tensor ", wanted, " must match the existing size ",
+          sizes(input))
+         """)
+# The sizes of products, for what can be multiplied.
+function("product_of_batches(op: name, a: Tensor, b: Tensor) -> list[int]", """
+    check(dim_of(a) == 3 and dim_of(b) == 3, op, ": batch1 and batch2 must be 3D tensors, got ",
+          sizes(a), " and ", sizes(b))
+    check_same_factors(op, a, b)
+    check(sizes(a)[0] == sizes(b)[0] and sizes(a)[2] == sizes(b)[1], op,
+          ": Expected size for first two dimensions of batch2 tensor to be: [", sizes(a)[0], ", ",
+          sizes(a)[2], "] but got: [", sizes(b)[0], ", ", sizes(b)[1], "].")
+    return [sizes(a)[0], sizes(a)[1], sizes(b)[2]]
+         """)
 
 kernel("mm(input: Tensor, mat2: Tensor)", out=True,
        doc="Product of two matrices, (n, k) by (k, m).", ref="numpy.matmul",
        grad={"input": "mm(grad, conj(t(mat2)))", "mat2": "mm(conj(t(input)), grad)"},
        batch="matmul", autocast="lower_precision")
+function("check_bytes_product(input: Tensor, mat2: Tensor) -> None", """
+    check(dim_of(input) == 2, "_int_mm: Expected self to be of dimension 2 but got ",
+          dim_of(input))
+    check(dim_of(mat2) == 2, "_int_mm: Expected mat2 to be of dimension 2 but got ", dim_of(mat2))
+    check(dtype(input) == int8 or dtype(input) == uint8,
+          "_int_mm: Expected self dtype to be int8 or uint8 but got ", dtype(input))
+    check(dtype(mat2) == int8, "_int_mm: Expected mat2 dtype to be int8 but got ", dtype(mat2))
+    check(sizes(input)[1] == sizes(mat2)[0],
+          "_int_mm: self.size(1) needs to match mat2.size(0) but got ", sizes(input)[1], " and ",
+          sizes(mat2)[0])
+         """)
 kernel("int_mm(input: Tensor, mat2: Tensor)", names=("torch._int_mm",), out=True,
+       guard="grad::check_bytes_product(input, mat2)",
+       shape="OutputSpec{Dims{input.sizes()[0], mat2.sizes()[1]}, DType::Int32}",
+       launch="gemm_bytes(input, mat2, out)",
        grad="integers have no gradient",
        doc="Product of a matrix of int8 or uint8 and one of int8, as int32.")
+function("check_groups(input: Tensor, integers: Tensor, scales: Tensor) -> None", """
+    check(dim_of(input) == 2, "_group_mm: Expected input to be of dimension 2 but got ",
+          dim_of(input))
+    check(dim_of(integers) == 2, "_group_mm: Expected integers to be of dimension 2 but got ",
+          dim_of(integers))
+    check(dim_of(scales) == 2, "_group_mm: Expected scales to be of dimension 2 but got ",
+          dim_of(scales))
+    check(dtype(input) == float32 and dtype(scales) == float32,
+          "_group_mm: Expected input and scales of dtype float32 but got ", dtype(input), " and ",
+          dtype(scales))
+    four_bits = dtype(integers) == uint8
+    check(four_bits or dtype(integers) == int8,
+          "_group_mm: Expected integers of dtype int8, or of uint8 (two of 4 bits each), but got ",
+          dtype(integers))
+    terms = size(input, 1)
+    groups = size(scales, 1)
+    check(size(integers, 1) * (2 if four_bits else 1) == terms
+          and size(scales, 0) == size(integers, 0),
+          "_group_mm: integers of shape ", sizes(integers), " and scales of shape ",
+          sizes(scales), " do not go with an input of shape ", sizes(input))
+    check(groups > 0 and terms % groups == 0 and terms // groups % 32 == 0,
+          "_group_mm: Expected groups of a multiple of 32 columns but got ", groups,
+          " groups of ", terms, " columns")
+         """)
 kernel("group_mm(input: Tensor, integers: Tensor, scales: Tensor)", names=("torch._group_mm",),
+       guard="grad::check_groups(input, integers, scales)",
+       shape="OutputSpec{Dims{input.size(0), integers.size(0)}, input.dtype()}",
+       launch="gemm_groups(input, ops::contiguous(integers), ops::contiguous(scales), out)",
        grad="it is for inference; WeightOnlyLinear multiplies otherwise where gradients are wanted",
        doc="Product of a float32 matrix and the transpose of one in 8 or 4 bits with a scale per "
            "group of columns.")
 kernel("bmm(input: Tensor, mat2: Tensor)", out=True,
+       shape='OutputSpec{grad::product_of_batches("bmm", input, mat2), input.dtype()}',
+       launch="gemm(input, mat2, out, {}, nullptr)",
        doc="Products of two batches of matrices, (b, n, k) by (b, k, m).",
        ref="numpy.matmul", grad={"input": "bmm(grad, conj(transpose(mat2, 1, 2)))",
                                  "mat2": "bmm(conj(transpose(input, 1, 2)), grad)"},
        batch="matmul", autocast="lower_precision")
+function("check_vector_product(input: Tensor, vec: Tensor) -> None", """
+    check(dim_of(input) == 2 and dim_of(vec) == 1,
+          "mv: vector + matrix @ vector expected, got ", sizes(input), " and ", sizes(vec))
+    check_same_factors("mv", input, vec)
+    check(sizes(input)[1] == sizes(vec)[0], "mv: size mismatch, got input (", sizes(input)[0], "x",
+          sizes(input)[1], "), vec (", sizes(vec)[0], ")")
+         """)
 kernel("mv(input: Tensor, vec: Tensor)", out=True,
+       guard="grad::check_vector_product(input, vec)",
+       shape="OutputSpec{Dims{input.sizes()[0]}, input.dtype()}",
+       launch="matvec(input, vec, out, {})",
        doc="Product of a matrix (n, k) and a vector (k).", ref="numpy.matmul",
        grad={"input": "outer(grad, conj(vec))", "vec": "mv(conj(t(input)), grad)"}, batch="matmul")
+function("check_dot(input: Tensor, tensor: Tensor) -> None", """
+    check(dim_of(input) == 1 and dim_of(tensor) == 1, "dot: 1D tensors expected, but got ",
+          dim_of(input), "D and ", dim_of(tensor), "D tensors")
+    check_same_factors("dot", input, tensor)
+    check(numel(input) == numel(tensor), "dot: inconsistent tensor size, expected tensor [",
+          numel(input), "] and src [", numel(tensor), "] to have the same number of elements")
+         """)
 kernel("dot(input: Tensor, tensor: Tensor)", out=True, doc="Sum of the products of two vectors.",
+       guard="grad::check_dot(input, tensor)", shape="OutputSpec{Dims(), input.dtype()}",
+       launch="dot(input, tensor, out)",
        ref="numpy.dot",
        grad={"input": "grad * conj(tensor)", "tensor": "grad * conj(input)"}, batch="matmul")
 composite("vdot(input: Tensor, other: Tensor)", "dot(conj(input), other)", out=True,
@@ -47,6 +129,19 @@ composite("outer(input: Tensor, vec2: Tensor)", """
           doc="All products of the elements of two vectors.",
           names=("torch.outer", "Tensor.outer", "torch.ger", "Tensor.ger"), ref="numpy.outer",
           batch="outer")
+# (*, n, k) by (*, k, m) with leading dims broadcast.
+function("batched_matmul(a: Tensor, b: Tensor)", """
+    check(size(a, -1) == size(b, -2), "matmul: mat1 and mat2 shapes cannot be multiplied, got ",
+          sizes(a), " and ", sizes(b))
+    batch = broadcast_sizes(batch_of(a), batch_of(b), "matmul")
+    left = with_matrix(batch, size(a, -2), size(a, -1))
+    right = with_matrix(batch, size(b, -2), size(b, -1))
+    # All sizes are said: -1 could not be told where there are no elements.
+    count = product(batch)
+    x = reshape(a if sizes(a) == left else expand(a, left), [count, size(a, -2), size(a, -1)])
+    y = reshape(b if sizes(b) == right else expand(b, right), [count, size(b, -2), size(b, -1)])
+    return without_base(unsafe_view(bmm(x, y), with_matrix(batch, size(a, -2), size(b, -1))))
+         """)
 composite("matmul(input: Tensor, other: Tensor)", out=True, ref="numpy.matmul",
           names=("torch.matmul", "Tensor.matmul", "linalg.matmul"),
           doc="Matrix product over the last two dims; leading dims broadcast, vectors stand for "
@@ -63,24 +158,54 @@ for _name, _product, _a, _b, _transposed in (("addmm", "mm", "mat1", "mat2", "t(
                  _a: f"scale({_product}(grad, conj({_transposed.format(_b)})), conj(alpha))",
                  _b: f"scale({_product}(conj({_transposed.format(_a)}), grad), conj(alpha))"},
            batch="add_product", autocast="lower_precision")
-for _name, _operands, _doc, _rules in (
-        ("addmv", "mat: Tensor, vec: Tensor", "mat @ vec", {"batch": "add_product", "grad": {
-            "mat": "scale(outer(grad, conj(vec)), conj(alpha))",
-            "vec": "scale(mv(conj(t(mat)), grad), conj(alpha))"}}),
-        ("addr", "vec1: Tensor, vec2: Tensor", "the outer product of vec1 and vec2",
-         {"batch": FIXED_DIMS, "grad": {
-             "vec1": "scale(mv(grad, conj(vec2)), conj(alpha))",
-             "vec2": "scale(mv(t(grad), conj(vec1)), conj(alpha))"}}),
-        ("addbmm", "batch1: Tensor, batch2: Tensor", "the sum of batch1 @ batch2 over the batch",
-         {"batch": FIXED_DIMS, "autocast": "lower_precision", "grad": {
-             "batch1": "scale(matmul(unsqueeze(grad, 0), conj(transpose(batch2, 1, 2))), "
-                       "conj(alpha))",
-             "batch2": "scale(matmul(conj(transpose(batch1, 1, 2)), unsqueeze(grad, 0)), "
-                       "conj(alpha))"}})):
-    _rules["grad"] = {"input": "scale(grad, conj(beta))", **_rules["grad"]}
-    composite(f"{_name}(input: Tensor, {_operands}, *, beta: Scalar = 1, alpha: Scalar = 1)",
-              inplace=True, out=True,
-              doc=f"beta * input + alpha * {_doc}.", **_rules)
+_SCALES = "beta: Scalar = 1, alpha: Scalar = 1"
+composite(f"addmv(input: Tensor, mat: Tensor, vec: Tensor, *, {_SCALES})", """
+    check(dim_of(mat) == 2 and dim_of(vec) == 1,
+          "addmv: vector + matrix @ vector expected, got ", sizes(mat), " and ", sizes(vec))
+    check(sizes(mat)[1] == sizes(vec)[0], "addmv: size mismatch, got mat ", sizes(mat), ", vec ",
+          sizes(vec))
+    check_same_factors("addmv", mat, vec)
+    check_addable("addmv", input, mat, [sizes(mat)[0]])
+    column = addmm(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha)
+    return without_base(squeeze(column, [1]))
+          """, inplace=True, out=True,
+          doc="beta * input + alpha * mat @ vec.", batch="add_product",
+          grad={"input": "scale(grad, conj(beta))",
+                "mat": "scale(outer(grad, conj(vec)), conj(alpha))",
+                "vec": "scale(mv(conj(t(mat)), grad), conj(alpha))"})
+composite(f"addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, {_SCALES})", """
+    check(dim_of(vec1) == 1 and dim_of(vec2) == 1, "addr: Expected 1-D vec1 and vec2, but got ",
+          sizes(vec1), " and ", sizes(vec2))
+    check(dtype(vec1) == dtype(vec2),
+          "addr: expected vec1 and vec2 to have the same dtype, but got ", dtype(vec1), " and ",
+          dtype(vec2))
+    check_addable("addr", input, vec1, [sizes(vec1)[0], sizes(vec2)[0]])
+    if dtype(vec1) == bool:
+        return add(scale(outer(vec1, vec2), whole_for(bool, alpha)),
+                   scale(input, whole_for(bool, beta)))
+    return addmm(input, unsqueeze(vec1, 1), unsqueeze(vec2, 0), beta, alpha)
+          """, inplace=True, out=True,
+          doc="beta * input + alpha * the outer product of vec1 and vec2.", batch=FIXED_DIMS,
+          grad={"input": "scale(grad, conj(beta))",
+                "vec1": "scale(mv(grad, conj(vec2)), conj(alpha))",
+                "vec2": "scale(mv(t(grad), conj(vec1)), conj(alpha))"})
+# The batch is part of what is summed over.
+composite(f"addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, {_SCALES})", """
+    batch = product_of_batches("addbmm", batch1, batch2)
+    rows = batch[1]
+    columns = batch[2]
+    depth = batch[0] * sizes(batch1)[2]
+    check_addable("addbmm", input, batch1, [rows, columns])
+    return addmm(input, reshape(transpose(batch1, 0, 1), [rows, depth]),
+                 reshape(batch2, [depth, columns]), beta, alpha)
+          """, inplace=True, out=True,
+          doc="beta * input + alpha * the sum of batch1 @ batch2 over the batch.",
+          batch=FIXED_DIMS, autocast="lower_precision",
+          grad={"input": "scale(grad, conj(beta))",
+                "batch1": "scale(matmul(unsqueeze(grad, 0), conj(transpose(batch2, 1, 2))), "
+                          "conj(alpha))",
+                "batch2": "scale(matmul(conj(transpose(batch1, 1, 2)), unsqueeze(grad, 0)), "
+                          "conj(alpha))"})
 # The order of arguments before alpha and beta were keywords: of functions, then of methods.
 for _name, _a, _b, _x, _of in (
         ("addmm", "mat1", "mat2", "x(2, 3)", "x(2, 4), x(4, 3)"),
@@ -127,6 +252,24 @@ composite("linear_activation(input: Tensor, weight: Tensor, bias: Tensor | None,
           doc="'relu', 'gelu' or 'gelu_tanh' of linear, in one pass but where gelu is recorded for "
               "backward.")
 composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None)",
+          """
+    check(dim_of(weight) == 3 and dim_of(input1) > 0 and dim_of(input1) == dim_of(input2),
+          "bilinear: expected weight (out, in1, in2) and inputs of equal rank, got ",
+          sizes(weight), ", ", sizes(input1), ", ", sizes(input2))
+    check(size(input1, -1) == sizes(weight)[1] and size(input2, -1) == sizes(weight)[2],
+          "bilinear: inputs ", sizes(input1), " and ", sizes(input2), " do not fit weight ",
+          sizes(weight))
+    leading = without_last(sizes(input1))
+    check(leading == without_last(sizes(input2)),
+          "bilinear: input batch dimensions do not match: ", sizes(input1), " and ",
+          sizes(input2))
+    a = reshape(input1, [-1, size(input1, -1)])
+    b = reshape(input2, [-1, size(input2, -1)])
+    pairs = matmul(unsqueeze(a, 0), weight) * unsqueeze(b, 0)  # (out, n, in2)
+    columns = sum(pairs, [-1], False, dtype(input1))
+    result = reshape(in_order(t(columns)), with_last(leading, sizes(weight)[0]))
+    return result if bias is None else result + bias
+          """,
           names=("nn.functional.bilinear", "torch.bilinear"),
           doc="x1^T A x2 + b for each output; weight (out, in1, in2).",
           batch=FIXED_DIMS)

@@ -1,5 +1,5 @@
 """Order: sorting, selection, search, distinct values, histograms."""
-from ops.schema import OWN_PLACES, OWN_SIZES, composite, kernel
+from ops.schema import OWN_PLACES, OWN_SIZES, composite, function, kernel
 
 _PICKED = "add_place(accumulated, grad, sizes(input), indices, dim, True)"
 # Of one element of each line.
@@ -34,9 +34,21 @@ kernel("mode(input: Tensor, dim: Dim = -1, keepdim: bool = False) -> tuple[value
        out=True, guard='check_not_empty("mode", input, Dims{dim})',
        shape=_CHOICE.format("mode"), launch=f"mode(input, dim, {_CHOSEN})",
        doc="The most frequent element along a dim, and its last place.", grad={"input": _REDUCED})
+# All elements equal to the median share its gradient: by counts, not by a fraction, which would be
+# of the default dtype.
+function("median_backward(grad: Tensor, input: Tensor, out: Tensor)", """
+    hit = logical_or(eq(input, out), logical_and(isnan(input), isnan(out)))
+    return grad * hit / sum(hit)
+         """)
 for _name, _doc in (("median", "The lower median; NaN if there is a NaN"),
                     ("nanmedian", "The lower median of what is not NaN")):
-    kernel(f"{_name}(input: Tensor)", doc=f"{_doc}.",
+    kernel(f"{_name}(input: Tensor)", body=f"""
+    if numel(input) == 0:
+        check(is_floating(input),
+              "{_name}: median() is not defined for an empty tensor of dtype ", dtype(input))
+        return full([], nan, dtype(input), strided, device(input))
+    return {_name}(reshape(input, [-1]), 0, False)[0]
+           """, doc=f"{_doc}.",
            grad={"input": "median_backward(grad, input, out)"})
     kernel(f"{_name}__dim(input: Tensor, dim: Dim, keepdim: bool = False) "
            "-> tuple[values, indices]", out=True,
@@ -45,10 +57,60 @@ for _name, _doc in (("median", "The lower median; NaN if there is a NaN"),
            node=f"{_name.capitalize()}Backward1", doc=f"{_doc}, along a dim, and its place.",
            grad={"input": _REDUCED})
 
+# Values at fractional places (..., q) of rows sorted along the last dim.
+function("interpolate_rows(rows: Tensor, places: Tensor, how: str)", """
+    if how == "nearest":
+        return gather(rows, -1, to(round(places), int64))
+    below = floor(places)
+    low = gather(rows, -1, to(below, int64))
+    if how == "lower":
+        return low
+    high = gather(rows, -1, to(ceil(places), int64))
+    if how == "higher":
+        return high
+    return lerp(low, high, 0.5) if how == "midpoint" else lerp(low, high, places - below)
+         """)
+function("quantiles(op: name, input: Tensor, q: Tensor, dim: int | None, keepdim: bool, how: str, "
+         "ignore_nan: bool)", """
+    check(numel(input) > 0, op, ": input tensor must be non-empty")
+    check(dim_of(q) <= 1, op, ": q must be a scalar or 1D tensor, got shape ", sizes(q))
+    check(dtype(input) == float32 or dtype(input) == float64, op,
+          ": input tensor must be either float or double dtype, got ", dtype(input))
+    check(dtype(q) == dtype(input), op,
+          ": q tensor must be same dtype as the input tensor, got ", dtype(q), " and ",
+          dtype(input))
+    check(how == "linear" or how == "lower" or how == "higher" or how == "midpoint"
+          or how == "nearest", op,
+          ": interpolation must be one of linear, lower, higher, midpoint or nearest, but got ",
+          how)
+    check(item_or(all(logical_and(ge(q, 0), le(q, 1))), True), op,
+          ": q values must be in the range [0, 1]")
+    ndim = dim_of(input)
+    d = wrap_dim(given(dim), ndim, op) if dim is not None else 0
+    whole = dim is None or ndim == 0
+    rows = sort(reshape(input, [-1]) if whole else movedim(input, [d], [-1]), -1)[0]
+    last = float(size(rows, -1) - 1)
+    flat_q = reshape(q, [-1])
+    places = flat_q
+    if ignore_nan:  # the NaNs stand at the end of each row
+        numbers = sum(logical_not(isnan(rows)), [-1], True)
+        places = clamp_min(flat_q * to(numbers - 1, dtype(input)), 0)
+    else:
+        wide = with_last(without_last(sizes(rows)), numel(flat_q))
+        places = where(any(isnan(rows), [-1], True), last, expand(flat_q * last, wide))
+    found = interpolate_rows(rows, places, how)
+    if keepdim and dim is None:
+        found = reshape(found, with_last(with_leading_ones(no_sizes, ndim), numel(flat_q)))
+    if keepdim and dim is not None and ndim > 0:
+        found = unsqueeze(found, d)
+    return without_base(movedim(found, [-1], [0]) if dim_of(q) > 0 else squeeze(found, [-1]))
+         """)
 _QUANTILE = "dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear'"
 for _name, _doc in (("quantile", "The q-th quantiles (q in [0, 1])"),
                     ("nanquantile", "The q-th quantiles of what is not NaN")):
-    composite(f"{_name}(input: Tensor, q: Tensor, {_QUANTILE})", out=True,
+    composite(f"{_name}(input: Tensor, q: Tensor, {_QUANTILE})",
+              f'quantiles("{_name}", input, q, dim, keepdim, interpolation, '
+              f'{_name == "nanquantile"})', out=True,
               doc=f"{_doc}, over all elements or along a dim.",
               batch=OWN_PLACES, autocast="float32")
     composite(f"{_name}__number(input: Tensor, q: float, {_QUANTILE})", f"""

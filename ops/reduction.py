@@ -1,11 +1,132 @@
 """Reductions: one value from many elements, and running ones along a dim."""
-from ops.schema import composite, kernel
+from ops.schema import composite, function, kernel
 
 _SPREAD = "expand_reduced({}, dims_or_all(dim), keepdim, sizes(input))"
 _KEPT = "reshaped(out, kept_sizes(input, {}))"
 _ONE = "reshaped(out, Dims(input.dim(), 1))"
 _SHARE = "grad / count_reduced(sizes(input), dims_or_all(dim))"
 
+# Equal extremes share the gradient.
+function("extreme_backward(grad: Tensor, input: Tensor, out: Tensor, dim: list[int], "
+         "keepdim: bool)", """
+    hit = eq(input, expand_reduced(out, dim, keepdim, sizes(input)))
+    hits = sum(hit, dim, True, None)
+    whole = keepdim or is_empty(dim) or dim_of(input) == 0
+    return (grad if whole else unsqueeze_all(grad, dim, dim_of(input))) / hits * hit
+         """)
+function("add_place(accumulated: Tensor | None, grad: Tensor, shape: list[int], indices: Tensor, "
+         "dim: int, keepdim: bool)", """
+    full = accumulated_or_zeros(accumulated, grad, shape)
+    if keepdim or is_empty(shape):
+        return scatter_add_(full, dim, indices, grad)
+    return scatter_add_(full, dim, unsqueeze(indices, dim), unsqueeze(grad, dim))
+         """)
+# The product of the others: what comes before times what comes after, so that zeros are no trouble.
+function("prod_dim_backward(grad: Tensor, input: Tensor, dim: int, keepdim: bool)", """
+    if dim_of(input) == 0:
+        return grad
+    d = wrap_dim(dim, dim_of(input), "prod")
+    n = sizes(input)[d]
+    if n == 0:
+        return zeros_like(input)
+    one = ones_like(slice(input, d, 0, 1, 1))
+    before = cumprod(cat([one, slice(input, d, 0, n - 1, 1)], d), d, None)
+    after = flip(cumprod(cat([one, flip(slice(input, d, 1, n, 1), [d])], d), d, None), [d])
+    return (grad if keepdim else unsqueeze(grad, d)) * conj_now(before * after)
+         """)
+function("prod_backward(grad: Tensor, input: Tensor)", """
+    if dim_of(input) == 0:
+        return grad
+    return reshape(prod_dim_backward(grad, reshape(input, [-1]), 0, False), sizes(input))
+         """)
+function("var_backward(grad: Tensor, input: Tensor, dim: list[int] | None, "
+         "correction: Scalar | None, keepdim: bool)", """
+    dims = dims_or_all(dim)
+    count = float(count_reduced(sizes(input), dims))
+    divisor = count - (real_part(given(correction)) if correction is not None else 1)
+    share = expand_reduced(grad * (2 / divisor), dims, keepdim, sizes(input))
+    return scaled_difference(share, input, mean(input, dims, True, None))
+         """)
+function("std_backward(grad: Tensor, input: Tensor, out: Tensor, dim: list[int] | None, "
+         "correction: Scalar | None, keepdim: bool)", """
+    half = grad / (out * 2)
+    return var_backward(where(eq(out, 0), zeros_like(half), half), input, dim, correction, keepdim)
+         """)
+# Where a norm is 0, the derivative of a quotient would be NaN, and not 0 for being masked.
+function("norm_backward(grad: Tensor, input: Tensor, out: Tensor, ord: Scalar, dims: list[int], "
+         "keepdim: bool)", """
+    p = real_part(ord)
+    g = expand_reduced(grad, dims, keepdim, sizes(input))
+    norm = expand_reduced(out, dims, keepdim, sizes(input))
+    if p == 0:
+        return zeros_like(input)
+    if p == 1:
+        return g * sgn(input)
+    if p == inf or p == -inf:
+        lengths = abs(input)  # whose rounding is not that of the norm's kernel
+        hit = eq(lengths, amax(lengths, dims, True) if p > 0 else amin(lengths, dims, True))
+        return g * sgn(input) * hit / sum(hit, dims, True, None)
+    if p == 2:
+        return scaled_direction(g, input, norm)
+    if p < 1:
+        none = eq(input, 0)
+        power = where(none, 0, sgn(input) * pow(where(none, 1, abs(input)), p - 1))
+        return power * (g / pow(norm, p - 1))
+    nowhere = eq(norm, 0)
+    divisor = pow(where(nowhere, 1, norm) if grad_enabled() else norm, p - 1)
+    slope = sgn(input) * pow(abs(input), p - 1) if p < 2 else input * pow(abs(input), p - 2)
+    result = slope * (g / divisor)
+    return where(nowhere, zeros_like(result), result)
+         """)
+function("logsumexp_backward(grad: Tensor, input: Tensor, out: Tensor, dim: list[int], "
+         "keepdim: bool)", """
+    total = expand_reduced(out, dim, keepdim, sizes(input))
+    return scaled_exp(expand_reduced(grad, dim, keepdim, sizes(input)), input, total)
+         """)
+kernel("cumprod_slopes(grad_output: Tensor, input: Tensor, dim: int)", names=(),
+       doc="The gradient of cumprod.", grad="cumprod_backward composes it",
+       shape="like(input)", launch="cumprod_backward(grad_output, input, dim, out)")
+# d out[k] / d input[i] = product over j <= k, j != i: one row a position, exact where the input has
+# zeros.
+function("cumprod_backward(grad: Tensor, input: Tensor, dim: int)", """
+    if dim_of(input) == 0:
+        return grad
+    d = wrap_dim(dim, dim_of(input), "cumprod")
+    n = sizes(input)[d]
+    if n == 0:
+        return zeros_like(input)
+    if not grad_enabled() and dtype(grad) == dtype(input):
+        return cumprod_slopes(grad, input, d)
+    columns = no_tensors
+    before = ones_like(select(input, d, 0))
+    for i in range(n):
+        lead = unsqueeze(before, d)
+        slope = lead
+        if i + 1 < n:
+            slope = cat([lead, lead * cumprod(slice(input, d, i + 1, n, 1), d, None)], d)
+        append(columns, sum(slice(grad, d, i, n, 1) * conj_now(slope), [d], False, None))
+        before = before * select(input, d, i)
+    return stack(columns, d)
+         """)
+kernel("logcumsumexp_slopes(grad_output: Tensor, input: Tensor, output: Tensor, dim: int)",
+       names=(), doc="The gradient of logcumsumexp.", grad="logcumsumexp_backward composes it",
+       shape="like(input)", launch="logcumsumexp_backward(grad_output, input, output, dim, out)")
+# sum over j >= i of grad[j] exp(input[i] - out[j]), all pairs side by side in the last two dims.
+function("logcumsumexp_backward(grad: Tensor, input: Tensor, out: Tensor, dim: int)", """
+    if dim_of(input) == 0:
+        return grad
+    if not grad_enabled():
+        return logcumsumexp_slopes(grad, input, out, wrap_dim(dim, dim_of(input), "logcumsumexp"))
+    x = unsqueeze(transpose(input, dim, -1), -1)
+    total = unsqueeze(transpose(out, dim, -1), -2)
+    n = size(input, dim)
+    later = triu(ones([n, n], bool, strided, device(input)))
+    used = logical_and(later, logical_not(isneginf(real(x))))
+    power = where(used, x - total, 0)
+    slope = where(used, conj_now(exp(power)), 0)
+    weighed = unsqueeze(transpose(grad, dim, -1), -2) * slope
+    return transpose(sum(weighed, [-1], False), dim, -1)
+         """)
 kernel("sum(input: Tensor, *, dtype: dtype = None)",
        shape="OutputSpec{Dims(), sum_dtype(input, dtype)}",
        launch=f"sum(physical(converted(input, dtype)), {_ONE})",
@@ -17,15 +138,38 @@ kernel("sum__dim(input: Tensor, dim: list[int, 1] | None, keepdim: bool = False,
        launch=f"sum(physical(converted(input, dtype)), {_KEPT.format('dim')})",
        node="SumBackward1", doc="Sum over the given dims.",
        grad={"input": f"repeated({_SPREAD.format('grad')})"})
+kernel("nansum_kernel(input: Tensor, dim: list[int, 1] | None, keepdim: bool)", names=(),
+       shape='reduced("nansum", input, dim, keepdim, input.dtype())',
+       launch=f"nansum(physical(input), {_KEPT.format('dim')})",
+       doc="nansum of floating point numbers.", grad="nansum has it")
 kernel("nansum(input: Tensor, dim: list[int, 1] | None = None, keepdim: bool = False, *, dtype: "
-       "dtype = None)", out=True,
+       "dtype = None)", body="""
+    check(not is_complex(input), "nansum: does not support complex inputs")
+    x = converted(input, dtype)
+    return nansum_kernel(x, dim, keepdim) if is_floating(x) else sum(x, dim, keepdim, dtype)
+       """, out=True,
        doc="Sum over the given dims, NaN counting as 0.", ref="numpy.nansum",
        grad={"input": f"where(isnan(input), 0, {_SPREAD.format('grad')})"})
-kernel("mean(input: Tensor, *, dtype: dtype = None)", out=True, doc="Mean of all elements.",
+kernel("total_of(input: Tensor, dim: list[int, 1] | None, keepdim: bool)", names=(),
+       shape='reduced("mean", input, dim, keepdim, '
+             'is_reduced(input.dtype()) ? DType::Float32 : input.dtype())',
+       launch=f"sum(physical(input), {_KEPT.format('dim')})",
+       doc="Sums that 16-bit numbers do not overflow.", grad="mean has it")
+function("mean_of(input: Tensor, dim: list[int] | None, keepdim: bool, dtype: dtype)", """
+    kind = value_or(dtype, dtype_of(input))
+    check(is_differentiable(kind),
+          "mean(): could not infer output dtype. Input dtype must be either a floating point or "
+          "complex dtype. Got: ", kind)
+    total = total_of(converted(input, dtype), dim, keepdim)
+    count = float(numel(input)) / float(numel(total)) if numel(total) > 0 else 0.0
+    return converted(div_(total, count), kind)
+         """)
+kernel("mean(input: Tensor, *, dtype: dtype = None)",
+       body="return mean_of(input, None, False, dtype)", out=True, doc="Mean of all elements.",
        ref="numpy.mean",
        grad={"input": "expand(grad / numel(input), sizes(input))"})
 kernel("mean__dim(input: Tensor, dim: list[int, 1] | None, keepdim: bool = False, *, dtype: dtype "
-       "= None)", out=True,
+       "= None)", body="return mean_of(input, dim, keepdim, dtype)", out=True,
        node="MeanBackward1", doc="Mean over the given dims.",
        grad={"input": _SPREAD.format(_SHARE)})
 composite("nanmean(input: Tensor, dim: list[int, 1] | None = None, keepdim: bool = False, *, "
@@ -155,7 +299,19 @@ kernel("vector_norm(input: Tensor, ord: Scalar = 2, dim: list[int, 1] | None = N
              'to_real(dtype.value_or(input.dtype())))',
        launch=f"norm(physical(converted(input, dtype)), ord.real(), {_KEPT.format('dim')})",
        grad={"input": "norm_backward(grad, input, out, ord, dims_or_all(dim), keepdim)"})
-kernel("logsumexp(input: Tensor, dim: list[int, 1], keepdim: bool = False)", out="cast",
+kernel("logsumexp_kernel(input: Tensor, dim: list[int], keepdim: bool)", names=(),
+       shape='reduced("logsumexp", input, dim, keepdim, input.dtype())',
+       launch=f"logsumexp(physical(input), {_KEPT.format('dim')})",
+       doc="logsumexp of floating point numbers.", grad="logsumexp has it")
+kernel("logsumexp(input: Tensor, dim: list[int, 1], keepdim: bool = False)", body="""
+    x = floating(input)
+    if not is_complex(x):
+        return logsumexp_kernel(x, dim, keepdim)
+    high = amax(real(x), dim, True)
+    least = where(isinf(high), 0.0, high)  # inf - inf would be NaN
+    rest = log(sum(exp(x - least), dim, keepdim))
+    return rest + (least if keepdim else view(least, sizes(rest)))
+       """, out="cast",
        names=("torch.logsumexp", "Tensor.logsumexp", "special.logsumexp"),
        doc="log(sum(exp(input))) over the given dims, without overflow.",
        grad={"input": "logsumexp_backward(grad, input, out, dim, keepdim)"},

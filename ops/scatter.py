@@ -1,5 +1,89 @@
 """Reading and writing at flat places and along one dim."""
-from ops.schema import OWN_PLACES, composite, kernel
+from ops.schema import OWN_PLACES, composite, function, kernel
+
+# An index of slices along a dim as one of all elements.
+function("expand_index(index: Tensor, dim: int, like: Tensor)", """
+    if dim_of(like) == 0:
+        return reshape(index, [])
+    return expand(reshape(index, line_sizes(dim_of(like), dim, numel(index))), sizes(like))
+         """)
+function("index_fill_value(grad: Tensor, dim: int, index: Tensor)", """
+    if dim_of(grad) == 0:
+        all = ones([1], bool, strided, device(grad))
+        return sum(masked_fill(grad, reshape(index_fill(all, 0, index, False), []), 0))
+    d = wrap_dim(dim, dim_of(grad), "index_fill")
+    all = ones([size(grad, d)], bool, strided, device(grad))
+    kept = reshape(index_fill(all, 0, index, False), line_sizes(dim_of(grad), d, size(grad, d)))
+    return sum(masked_fill(grad, kept, 0))
+         """)
+# How many elements are reduced into each place.
+function("count_written(input: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool)",
+         """
+    start = ones_like(input) if include_self else zeros_like(input)
+    count = scatter_add(start, dim, index, ones_like(src))
+    return masked_fill(count, eq(count, 0), 1)
+         """)
+# The share of an extreme that each element equal to it has.
+function("shared_extreme(grad: Tensor, input: Tensor, dim: int, index: Tensor, src: Tensor, "
+         "out: Tensor, include_self: bool)", """
+    from_self = to(eq(input, out), dtype(grad))
+    if not include_self:
+        from_self = scatter(from_self, dim, index, 0)
+    hits = to(eq(src, gather(out, dim, index)), dtype(grad))
+    ties = scatter_add(from_self, dim, index, hits)
+    return grad / masked_fill(ties, eq(ties, 0), 1)
+         """)
+_REDUCED = ("grad: Tensor, input: Tensor, dim: int, index: Tensor, src: Tensor, out: Tensor, "
+            "reduce: str, include_self: bool")
+function(f"scatter_reduce_input({_REDUCED})", """
+    result = grad
+    if reduce == "mean":
+        result = grad / count_written(input, dim, index, src, include_self)
+    if reduce == "prod":
+        result = grad * conj_now(scatter_reduce(ones_like(input), dim, index, src, "prod", True))
+    if reduce == "amax" or reduce == "amin":
+        share = shared_extreme(grad, input, dim, index, src, out, include_self)
+        result = eq(input, out) * share
+    return result if include_self else scatter(result, dim, index, 0)
+         """)
+# The product of the others: by division where nothing is zero; a single zero sees the product of
+# all the rest.
+function(f"scatter_reduce_src({_REDUCED})", """
+    if reduce == "sum":
+        return gather(grad, dim, index)
+    if reduce == "mean":
+        return gather(grad / count_written(input, dim, index, src, include_self), dim, index)
+    if reduce != "prod":
+        share = shared_extreme(grad, input, dim, index, src, out, include_self)
+        return eq(src, gather(out, dim, index)) * gather(share, dim, index)
+    is_zero = eq(src, 0)
+    counts = scatter_add(zeros_like(input), dim, index, to(is_zero, dtype(src)))
+    alone = logical_and(is_zero, eq(gather(counts, dim, index), 1))
+    others = masked_fill(src, alone, 1)
+    rest = scatter_reduce(input, dim, index, others, "prod", include_self)
+    products = gather(grad * conj_now(out), dim, index)
+    divided = products / conj_now(masked_fill(src, is_zero, 1))
+    return where(alone, gather(grad * conj_now(rest), dim, index), divided)
+         """)
+
+_SLICES = _REDUCED.replace("src", "source")
+function("slices_of(input: Tensor, dim: int, index: Tensor, source: Tensor)", """
+    whole = with_size(sizes(input), dim, numel(index)) if dim_of(input) > 0 else sizes(input)
+    return reshape(source, whole)
+         """)
+function(f"index_reduce_input({_SLICES})", """
+    d = wrap_dim(dim, dim_of(input), "index_reduce")
+    src = slices_of(input, d, index, source)
+    places = expand_index(index, d, src)
+    return scatter_reduce_input(grad, input, d, places, src, out, reduce, include_self)
+         """)
+function(f"index_reduce_source({_SLICES})", """
+    d = wrap_dim(dim, dim_of(input), "index_reduce")
+    src = slices_of(input, d, index, source)
+    places = expand_index(index, d, src)
+    slopes = scatter_reduce_src(grad, input, d, places, src, out, reduce, include_self)
+    return reshape(slopes, sizes(source))
+         """)
 
 kernel("take(input: Tensor, index: Tensor)", out=True, ref="numpy.take",
        doc="The elements at places counted over all of input.",
@@ -11,7 +95,24 @@ kernel("put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = Fal
        grad={"input": "grad if accumulate else put(grad, index, zeros_of(grad, sizes(source)), "
                       "False)",
              "source": "reshape(take(grad, index), sizes(source))"}, batch=OWN_PLACES)
-composite("take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None)", out=True,
+composite("take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None)", """
+    check(dtype(indices) == int64,
+          "take_along_dim(): dtype of indices should be Long but got ", dtype(indices))
+    if dim is None:
+        return gather(reshape(input, [-1]), 0, reshape(indices, [-1]))
+    check(dim_of(input) == dim_of(indices),
+          "take_along_dim(): input and indices should have the same number of dimensions, but got "
+          "", dim_of(input), " dimensions for input, and ", dim_of(indices),
+          " dimensions for indices")
+    d = wrap_dim(given(dim), dim_of(input), "take_along_dim")
+    if dim_of(input) == 0:
+        return gather(input, d, indices)
+    places = where(lt(indices, 0), indices + sizes(input)[d], indices)
+    common = broadcast_sizes(with_size(sizes(input), d, 1), with_size(sizes(indices), d, 1),
+                             "take_along_dim")
+    return gather(expand(input, with_size(common, d, sizes(input)[d])), d,
+                  expand(places, with_size(common, d, sizes(indices)[d])))
+          """, out=True,
           ref="numpy.take_along_axis",
           doc="The elements at indices along a dim, the other dims broadcast; places over all "
               "elements when dim is None.",
@@ -20,7 +121,7 @@ composite("take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None
 kernel("index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor)", inplace=True, out=True,
        doc="input with source written to the slices that index names.",
        grad={"input": "index_fill(grad, dim, index, 0)",
-             "source": "index_copy_source(grad, dim, index, sizes(source))"},
+             "source": "reshape(index_select(grad, dim, index), sizes(source))"},
        batch=OWN_PLACES, autocast="promote")
 kernel("index_fill__tensor(input: Tensor, dim: int, index: Tensor, value: Tensor)", inplace=True,
        node="IndexFillBackward1", doc="input with value in the slices that index names.",
@@ -48,7 +149,25 @@ kernel(f"scatter_reduce(input: Tensor, {_PLACES}, src: Tensor, reduce: str, *, i
            "index names along a dim.",
        grad=_REDUCE_GRADIENT, batch="at_dim")
 composite(f"index_reduce(input: Tensor, {_PLACES}, source: Tensor, reduce: str, *, include_self: "
-          f"bool = True)", out=True, inplace=True,
+          f"bool = True)", """
+    d = wrap_dim(dim, dim_of(input), "index_reduce")
+    check(reduce == "prod" or reduce == "mean" or reduce == "amax" or reduce == "amin",
+          "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce,
+          ".")
+    check_index(dim_of(index) <= 1,
+                "index_reduce(): Index is supposed to be a vector, but got dim: ", dim_of(index))
+    check(dtype(index) == int64 or dtype(index) == int32,
+          "index_reduce(): Expected dtype int32/int64 for index, got ", dtype(index))
+    check(dtype(source) == dtype(input),
+          "index_reduce(): self and source expected to have the same dtype, but got ",
+          dtype(input), " and ", dtype(source))
+    expected = with_size(sizes(input), d, numel(index)) if dim_of(input) > 0 else sizes(input)
+    check(sizes(source) == expected or (dim_of(source) <= 1 and dim_of(input) <= 1
+                                        and numel(source) == numel(index)),
+          "index_reduce(): source has shape ", sizes(source), ", expected ", expected)
+    src = reshape(source, expected)
+    return scatter_reduce(input, d, expand_index(index, d, src), src, reduce, include_self)
+          """, out=True, inplace=True,
           doc="input with source reduced ('prod', 'mean', 'amax' or 'amin') into the slices that "
               "index names.",
           grad={"input": "index_reduce_input(grad, input, dim, index, source, out, reduce, "

@@ -1,5 +1,5 @@
 """The columns of the op table. A row is one call of `elementwise`, `kernel`, `view`, `factory`,
-`draw` or `composite`.
+`draw`, `step` or `composite`; of `function`, what formulas and bodies share.
 
 A signature is a Python function header. Types: Tensor, list[Tensor], Scalar (any number), int,
 float, Dim (an int that counts from the end of input's dims where negative), bool, str, dtype,
@@ -25,14 +25,14 @@ OWN_PLACES = "loop: each example reads or writes places of its own"
 OWN_SIZES = "loop: the sizes of its result depend on the values of an example"
 
 # Kinds of rows that need no gradient: made of ops that have one, or not of elements at all.
-WITHOUT_GRADIENT = ("composite", "factory", "draw")
+WITHOUT_GRADIENT = ("composite", "factory", "draw", "step", "function")
 
 TABLE = []
 
 
 @dataclass
 class Row:
-    kind: str  # elementwise, kernel, view, factory, draw or composite
+    kind: str  # elementwise, kernel, view, factory, draw, step, composite or function
     signature: str
     doc: str = ""
     names: tuple = None  # Python names; default ("torch.X", "Tensor.X")
@@ -56,12 +56,16 @@ class Row:
     shape: str = None
     # kernel: the call of rl::launch that computes it; physical(x) where it takes any strides.
     # and reshaped(out, kept_sizes(...)) where it wants the dims that a reduction drops. `out=` goes
-    # straight to it, for several results too. Without one, a function of rl::impl of the row's name
-    # does all of it.
+    # straight to it, for several results too. Without one, the body or a function of rl::impl of
+    # the row's name does all of it.
     launch: str = None
-    # composite: an expression of ops, or statements (gen/body.py); default: a function of ops
+    # composite, kernel, function: an expression of ops, or statements (gen/body.py); default of a
+    # composite: a function of ops
     body: str = None
+    states: str = None  # step: the lists of states that it updates, as C++
     inplace: bool = False  # also `name_`: a kernel takes, last, the tensor to write
+    # A tensor with dims in place of a number is a wrong value (RuntimeError), not a wrong type.
+    tensor_numbers: bool = False
     two_numbers: bool = False  # the function also takes numbers alone, and gives a tensor
     # The graph node's name; default: that of the op and "Backward0". In braces, C++ of the values
     # that the node keeps (autograd/node_name.h). Or {parameter: name}: by the first parameter whose
@@ -125,3 +129,13 @@ def draw(signature, **columns):
 def composite(signature, body=None, **columns):
     """A combination of other ops, differentiable because they are; with `grad` it is one node."""
     return _add("composite", signature, body=body, **columns)
+
+
+def step(signature, states, **columns):
+    """An optimizer's step: `launch` updates the slots (dispatch/optim.h) that `states` fills."""
+    return _add("step", signature, states=states, **columns)
+
+
+def function(signature, body):
+    """What formulas and bodies call: made of ops, but none itself, so nothing else knows it."""
+    return _add("function", signature, body=body)

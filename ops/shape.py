@@ -169,9 +169,32 @@ composite("split(input: Tensor, split_size: int, dim: int = 0) -> list[Tensor]",
 composite("split__sizes(input: Tensor, split_size: list[int], dim: int = 0) -> list[Tensor]",
           "split_with_sizes(input, split_size, dim)",
           names=("Tensor.split",), doc="Pieces of the given sizes.")
-composite("tensor_split(input: Tensor, sections: int, dim: int = 0) -> list[Tensor]",
+composite("tensor_split(input: Tensor, sections: int, dim: int = 0) -> list[Tensor]", """
+    check(dim_of(input) > 0, "tensor_split: expected at least a 1-dimensional tensor")
+    check(sections > 0, "tensor_split: number of sections must be larger than 0, got ", sections)
+    check_pieces("tensor_split", sections)
+    d = wrap_dim(dim, dim_of(input), "tensor_split")
+    n = sizes(input)[d]
+    parts = no_tensors
+    at = 0
+    for i in range(sections):
+        end = at + n // sections + (1 if i < n % sections else 0)
+        append(parts, slice(input, d, at, end, 1))
+        at = end
+    return parts
+          """,
           doc="Pieces as equal as can be.")
 composite("tensor_split__indices(input: Tensor, indices: list[int], dim: int = 0) -> list[Tensor]",
+          """
+    d = wrap_dim(dim, dim_of(input), "tensor_split")
+    parts = no_tensors
+    begin = 0
+    for end in indices:
+        append(parts, slice(input, d, begin, end, 1))
+        begin = end
+    append(parts, slice(input, d, begin, None, 1))
+    return parts
+          """,
           doc="Pieces cut at the given places.")
 composite("tensor_split__tensor(input: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0) "
           "-> list[Tensor]",
@@ -219,7 +242,26 @@ composite("movedim(input: Tensor, source: list[int, 1], destination: list[int, 1
           names=("torch.movedim", "Tensor.movedim", "torch.moveaxis", "Tensor.moveaxis"),
           doc="Moves dims to other places.",
           batch="movedim")
-composite("repeat(input: Tensor, repeats: list[int])", names=("Tensor.repeat",),
+# Each dim n becomes (repeat, n), expanded and then joined.
+composite("repeat(input: Tensor, repeats: list[int])", """
+    check(length(repeats) >= dim_of(input),
+          "repeat: Number of dimensions of repeat dims can not be smaller than number of "
+          "dimensions of tensor")
+    wide = with_leading_ones(sizes(input), length(repeats))
+    split = no_sizes
+    copied = no_sizes
+    joined = no_sizes
+    for d in range(length(repeats)):
+        check(repeats[d] >= 0, "repeat: Trying to create tensor with negative dimension ",
+              wrapping_product(repeats[d], wide[d]), ": repeats ", repeats)
+        append(split, 1)
+        append(split, wide[d])
+        append(copied, repeats[d])
+        append(copied, wide[d])
+        append(joined, wrapping_product(repeats[d], wide[d]))
+    copies = reshape(expand(reshape(input, split), copied), joined)
+    return in_order(copies) if shares_storage(copies, input) else without_base(copies)
+          """, names=("Tensor.repeat",),
           grad={"input": "repeat_backward(grad, repeats, sizes(input))"},
           doc="Copies laid side by side, `repeats` along each dim.",
           batch="repeat", node="RepeatBackward0")
@@ -228,7 +270,19 @@ composite("tile(input: Tensor, dims: list[int])",
           doc="repeat, with missing leading counts taken as 1.",
           batch="repeat", node="RepeatBackward0")
 composite("repeat_interleave(input: Tensor, repeats: int, dim: int | None = None, *, output_size: "
-          "int | None = None)",
+          "int | None = None)", """
+    check(repeats >= 0, "repeat_interleave: Repeats must be non-negative, got ", repeats)
+    x = at_least(reshape(input, [-1]) if dim is None else input, 1)
+    d = wrap_dim(value_or(dim, 0), dim_of(x), "repeat_interleave")
+    expected = wrapping_product(sizes(x)[d], repeats)
+    check(value_or(output_size, expected) == expected,
+          "repeat_interleave: Invalid output_size, expected ", expected, " but got ",
+          value_or(output_size, 0))
+    wide = sizes(x)
+    insert(wide, d + 1, repeats)
+    joined = with_size(sizes(x), d, expected)
+    return reshape(in_order(expand(unsqueeze(x, d + 1), wide)), joined)
+          """,
           doc="Each element (or slice of dim) `repeats` times in a row.")
 composite("repeat_interleave__tensor(input: Tensor, repeats: Tensor, dim: int | None = None, *, "
           "output_size: int | None = None)",

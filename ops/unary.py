@@ -6,8 +6,23 @@ from ops.schema import (
     REAL,
     composite,
     elementwise,
+    function,
     kernel,
 )
+
+function("angle_backward(grad: Tensor, input: Tensor)", """
+    if not is_complex(input):
+        return zeros_like(grad)
+    turned = grad * (input * 1j / square(abs(input)))
+    return where(eq(input, 0), zeros_like(turned), turned)
+         """)
+# 0 around 0 too: the square underflows.
+function("sinc_backward(grad: Tensor, input: Tensor)", """
+    angle = input * pi
+    squared = angle * input
+    slope = where(eq(squared, 0), 0, (cos(angle) * angle - sin(angle)) / squared)
+    return grad * conj_now(slope)
+         """)
 
 _FC = FLOATING | COMPLEX
 

@@ -154,3 +154,56 @@ def test_gradients(op, number):
     meta = gradients("meta")
     assert [g is None for g in meta] == [g is None for g in real]
     assert_alike([g for g in meta if g is not None], [g for g in real if g is not None])
+
+
+def test_moving_to_meta_is_recorded():
+    x = rl.ones(3, requires_grad=True)
+    moved = x.to("meta")
+    assert moved.requires_grad and moved.grad_fn is not None and not moved.is_leaf
+    with pytest.raises(NotImplementedError, match="copy out of meta"):
+        moved.sum().backward()
+    assert rl.ones(3).to("meta").grad_fn is None
+
+
+def test_masks_and_indices_of_the_cpu_on_meta():
+    x, mask = rl.empty(3, 4, device="meta"), rl.empty(3, 4, dtype=rl.bool, device="meta")
+    x[mask] = 1
+    x[mask] = rl.empty(5, device="meta")
+    assert x.shape == (3, 4)
+    assert x[rl.tensor([0, 2, 2])].shape == (3, 4)
+    with pytest.raises(NotImplementedError, match="depends on elements"):
+        x[mask]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda real, meta: rl.nn.functional.scaled_dot_product_attention(real, meta, real),
+        lambda real, meta: rl.nn.functional.cross_entropy(real[0, 0], meta[0, 0, :, 0].long()),
+        lambda real, meta: rl.nn.functional.batch_norm(
+            real, None, None, meta[0, :, 0, 0], training=True
+        ),
+        lambda real, meta: rl._fused_adadelta_(
+            [real], [meta], [real * 0], [real * 0], lr=1, rho=1, eps=1, weight_decay=0,
+            maximize=False,
+        ),
+        lambda real, meta: real[rl.tensor([0]), meta[0, 0, 0].long()],
+    ],
+)  # fmt: skip
+def test_structures_of_views_are_of_one_device(run):
+    """A kernel that takes them would read a null pointer."""
+    with pytest.raises(RuntimeError, match="device"):
+        run(rl.rand(1, 2, 3, 4), rl.empty(1, 2, 3, 4, device="meta"))
+
+
+def test_functions_that_read_elements_where_there_are_some():
+    nn = rl.nn.functional
+    places = rl.empty(1, 1, 2, dtype=rl.int64, device="meta")
+    assert nn.max_unpool1d(rl.empty(1, 1, 2, device="meta"), places, 2).shape == (1, 1, 4)
+    scores, labels = rl.empty(3, 5, device="meta"), rl.empty(3, 5, dtype=rl.int64, device="meta")
+    assert nn.multilabel_margin_loss(scores, labels).shape == ()
+    assert nn.rrelu(scores, training=True).shape == (3, 5)
+    assert rl.pow(scores, rl.empty((), device="meta")).shape == (3, 5)
+    assert rl.linalg.matrix_rank(rl.empty(2, 0, 0, device="meta")).is_meta
+    counts = rl.empty(3, dtype=rl.int64, device="meta")
+    assert rl.repeat_interleave(scores, counts, 0, output_size=7).shape == (7, 5)

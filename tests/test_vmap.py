@@ -94,13 +94,13 @@ def counted_calls(monkeypatch):
     from rushlight.func._vmap import Level
 
     calls = []
-    plain = Level.one_by_one
+    plain = Level.loop_fallback
 
     def counting(self, func, args, kwargs):
         calls.append(func.__name__)
         return plain(self, func, args, kwargs)
 
-    monkeypatch.setattr(Level, "one_by_one", counting)
+    monkeypatch.setattr(Level, "loop_fallback", counting)
     return calls
 
 

@@ -20,16 +20,32 @@ READERS = [
 ]
 
 
+def functions():
+    """The rows of functions that bodies share, by their names."""
+    return {f.name: f.row for ops in read_tables().values() for f in ops.functions}
+
+
+def all_calls(row, known):
+    """What a body calls, and what the functions of the table that it calls do."""
+    found, left = set(), calls_in(row.body)
+    while left:
+        name = left.pop()
+        found.add(name)
+        if name in known:
+            left |= calls_in(known[name].body) - found
+    return found
+
+
 def is_enough(row):
     """Does the op follow from its row? What a row names may be a kernel, a shape function or a
-    guard, and the body of a composite calls ops; a row whose function, or one that its body
-    calls, is C++ of src/dispatch that computes with tensors, is not enough.
+    guard, and a body calls ops; a row whose function, or one that its body calls, is C++ of
+    src/dispatch that computes with tensors, is not enough.
     """
-    if row.kind == "composite":
-        return bool(row.body) and not calls_in(row.body) & BY_HAND
     if row.kind == "view":
         return bool(row.shape)
-    return row.kind in ("elementwise", "factory", "draw") or bool(row.launch)
+    if row.body:
+        return not all_calls(row, functions()) & BY_HAND
+    return row.kind in ("elementwise", "factory", "draw", "step") or bool(row.launch)
 
 
 def own_gradients(ops):

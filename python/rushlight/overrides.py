@@ -295,7 +295,7 @@ def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
     take over: for tests of classes that do.
     """
 
-    def stand_in(function):
+    def example_of(function):
         @functools.wraps(function, assigned=("__name__", "__doc__"), updated=())
         def override(*args, **kwargs):
             return -1
@@ -305,7 +305,7 @@ def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
         return override
 
     found = get_overridable_functions()
-    return {f: stand_in(f) for functions in found.values() for f in functions}
+    return {f: example_of(f) for functions in found.values() for f in functions}
 
 
 @contextlib.contextmanager

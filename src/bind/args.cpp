@@ -75,7 +75,10 @@ bool is_real_number(PyObject* o) {
 }
 
 bool is_scalar(PyObject* o) {
-  return is_number(o) || (is_tensor(o) && tensor_of(o).dim() == 0 && !tensor_of(o).requires_grad());
+  if (is_number(o)) return true;
+  if (!is_tensor(o)) return false;
+  const Tensor& t = tensor_of(o);
+  return t.dim() == 0 && !t.requires_grad() && !t.is_meta();
 }
 
 bool is_list_kind(Kind kind) {
@@ -284,12 +287,12 @@ bool Arguments::takes_count(const Overload& o, const Call& call) {
   return call.count <= o.positional - self && required <= given && given <= o.count - self;
 }
 
-// Whose numbers may be tensors, as torch has it: another one is a wrong value, not a wrong type.
 bool Arguments::wants_one_element(const Call& call) const {
-  std::string name = spec_->name;
-  if (name != "linspace" && name != "logspace") return false;
-  for (Py_ssize_t i = 0; i < call.count && i < 2; ++i)
-    if (is_tensor(call.args[i]) && tensor_of(call.args[i]).dim() > 0) return true;
+  if (!overload_->numbers_may_be_tensors) return false;
+  for (Py_ssize_t i = 0; i < call.count && i < overload_->count; ++i)
+    if (overload_->parameters[i].kind == Kind::Scalar && is_tensor(call.args[i]) &&
+        tensor_of(call.args[i]).dim() > 0)
+      return true;
   return false;
 }
 

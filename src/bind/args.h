@@ -60,6 +60,8 @@ struct Overload {
   const Parameter* parameters;
   int count;
   int positional;
+  // Its numbers may be tensors: one with dims is a wrong value to torch, not a wrong type.
+  bool numbers_may_be_tensors = false;
 };
 
 // Where a function is found: `torch.` itself, or a module of it.

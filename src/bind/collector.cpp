@@ -202,7 +202,7 @@ bool hold_object(TensorImpl* t) {
 // While the graph has a count of a leaf with hooks.
 void hold_leaf(TensorImpl* t) { hold_object(t); }
 
-void let_go_of_object(TensorImpl* t) {
+void release_object(TensorImpl* t) {
   int32_t refs = t->refs.load(std::memory_order_relaxed);
   do {
     if (refs >= 0) return;
@@ -230,11 +230,11 @@ struct GradientsWithHistory {
       at = may_lead_back(tensor_of(*at)) ? std::next(at) : all.erase(at);
     }
   }
-  void let_go() {
+  void release_objects() {
     while (!held_now.empty()) {
       PyObject* o = *held_now.begin();
       held_now.erase(o);
-      let_go_of_object(tensor_of(o).impl());  // others of them may die
+      release_object(tensor_of(o).impl());  // others of them may die
     }
   }
 };
@@ -247,7 +247,7 @@ PyObject* on_collection(PyObject*, PyObject* args) {
   PyObject* generation = PyDict_Check(info) ? PyDict_GetItemString(info, "generation") : nullptr;
   const bool full = generation && PyLong_Check(generation) && PyLong_AsLong(generation) == 2;
   return guarded([&]() -> PyObject* {
-    GradientsWithHistory::get().let_go();
+    GradientsWithHistory::get().release_objects();
     if (std::strcmp(phase, "start") == 0) {
       if (full && graph_is_still()) GradientsWithHistory::get().hold();
       Collection::now().begin();

@@ -63,7 +63,7 @@ class DeferredCounts {
   void drop(PyObject* code) { defer(code, fewer_); }
   // With the interpreter: counts up what waits before it counts down, so that whoever has a
   // reference may hand out another one without the interpreter.
-  void settle() {
+  void release_deferred() {
     if (__builtin_expect(!any_.load(std::memory_order_relaxed), 1)) return;
     std::vector<PyObject*> more, fewer;
     {
@@ -153,14 +153,14 @@ bool has_gil() { return PyGILState_Check(); }
 
 SourceLocation here() {
   if (!has_gil()) return {};  // the engine at work
-  deferred.settle();
+  deferred.release_deferred();
   return innermost_frame();
 }
 
 // In backward the line of the forward op: where backward was called says little.
 SourceLocation source_of_memory() {
   const bool gil = has_gil();
-  if (gil) deferred.settle();
+  if (gil) deferred.release_deferred();
   Node* node = mode() & InBackward ? current_node() : nullptr;
   if (!node || !node->where.code) return gil ? innermost_frame() : SourceLocation{};
   auto* code = static_cast<PyObject*>(node->where.code);
@@ -171,7 +171,7 @@ SourceLocation source_of_memory() {
 
 int stack(SourceLocation* found, int most) {
   if (!has_gil()) return 0;
-  deferred.settle();
+  deferred.release_deferred();
   return user_frames(found, most);
 }
 
@@ -193,7 +193,7 @@ void forget_location(SourceLocation where) {
   if (!Py_IsInitialized()) return;
   auto* code = static_cast<PyObject*>(where.code);
   if (!has_gil()) return deferred.drop(code);
-  deferred.settle();
+  deferred.release_deferred();
   Py_DECREF(code);
 }
 

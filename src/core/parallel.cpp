@@ -86,7 +86,7 @@ class Job {
     if (error_) std::rethrow_exception(error_);
   }
 
-  // Guarded by the crew.
+  // Guarded by the thread pool.
   int joined = 1;
   std::atomic<int> inside{0};  // threads at it, the caller's left out
   bool caller_sleeps = false;

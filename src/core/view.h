@@ -24,7 +24,7 @@ struct View {
   bool contiguous() const { return is_contiguous(shape(), stride()); }
   // From place `begin` of `dim` on, of those sizes, which outlive the result.
   View slice(int64_t dim, int64_t begin, IntSpan of) const {
-    char* first = ptr<char>() + begin * strides[dim] * itemsize(dtype);
+    char* first = data ? ptr<char>() + begin * strides[dim] * itemsize(dtype) : nullptr;
     return {first, of.data(), strides, ndim, product(of), dtype, device};
   }
 };

@@ -23,10 +23,10 @@ namespace rl {
 
 void check_divisor(const char* op, const Tensor& input, const Tensor& other) {
   if (!is_integral_or_bool(input.dtype()) || !is_integral_or_bool(other.dtype())) return;
-  if (other.is_meta() || other.numel() == 0 || input.numel() == 0) return;
+  if (other.numel() == 0 || input.numel() == 0) return;
   bool number = other.impl()->wrapped_number && other.dtype() == DType::Int64;
-  bool possible =
-      number ? item<int64_t>(other) != 0 : item<bool>(unrecorded([&] { return ops::all(other); }));
+  bool possible = number ? item<int64_t>(other) != 0
+                         : item_or(unrecorded([&] { return ops::all(other); }), true);
   check(possible, op, ": ZeroDivisionError: an integer is divided by 0");
 }
 
@@ -50,31 +50,6 @@ void check_number(const char* op, const Tensor& number, const Tensor& other) {
 namespace impl {
 
 namespace {
-Tensor power(const Tensor& input, const Scalar& exponent) {
-  check(
-      !(is_integral_or_bool(input.dtype()) && exponent.is_integral() && exponent.to<int64_t>() < 0),
-      "pow: Integers to negative integer powers are not allowed, got exponent ", exponent);
-  if (input.dtype() == DType::Bool && exponent.is_bool())
-    return exponent.to<bool>() ? clone(input) : ops::ones_like(input);
-  if (is_integral_or_bool(input.dtype()) && exponent.kind() == DType::Float64)
-    return power(ops::to(input, default_dtype()), exponent);
-  if (is_integral(input.dtype()) && exponent.is_integral())
-    check_fits("pow", exponent, input.dtype());
-  bool floats = is_differentiable(input.dtype()) && (!exponent.is_complex() || input.is_complex());
-  if (floats && !exponent.is_complex()) {
-    double p = exponent.real();
-    if (p == 2) return ops::square_elements(input);
-    if (p == 3) return ops::cube_elements(input);
-    if (p == 0.5) return ops::sqrt(input);
-    if (p == -0.5) return ops::rsqrt(input);
-    if (p == -1) return ops::reciprocal(input);
-    if (p == 1) return clone(input);
-    if (p == -2 && !is_reduced(input.dtype()))  // whose squares overflow where the result does not
-      return ops::reciprocal(ops::square_elements(input));
-  }
-  return ops::pow(input, wrap_number(exponent));
-}
-
 // By their bits: numbers of one sign are ordered as their bits are.
 Tensor next_reduced(const Tensor& a, const Tensor& b) {
   Dims sizes = broadcast_sizes(a.sizes(), b.sizes(), "nextafter");
@@ -91,10 +66,6 @@ Tensor next_reduced(const Tensor& a, const Tensor& b) {
 }
 }  // namespace
 
-Tensor pow(const Tensor& input, const Scalar& exponent, const Tensor& out) {
-  return written_to(out, power(input, exponent), "pow_");
-}
-
 Tensor nextafter(const Tensor& input, const Tensor& other, const Tensor& out) {
   DType common = result_type(input, other);
   return written_to(out,
@@ -106,20 +77,18 @@ Tensor nextafter(const Tensor& input, const Tensor& other, const Tensor& out) {
 
 std::array<Tensor, 2> frexp(const Tensor& input) {
   check(input.is_floating(), "frexp: only supports floating-point dtypes, got ", input.dtype());
-  Tensor from = on_host(ops::contiguous(input)), mantissa = rl::empty(input.sizes(), options(from)),
-         exponent = rl::empty(input.sizes(), options(from, DType::Int32));
-  visit_floating("frexp", input.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if (from.is_meta()) return;
-    for (int64_t i = 0; i < from.numel(); ++i) {
-      int power = 0;
-      mantissa.data<T>()[i] =
-          static_cast<T>(std::frexp(static_cast<double>(from.data<T>()[i]), &power));
-      exponent.data<int32_t>()[i] = power;
-    }
+  Tensor from = on_host(ops::contiguous(input)),
+         exponent = rl::empty(input.sizes(), options(input, DType::Int32));
+  Tensor mantissa = written_by_host(rl::empty(input.sizes(), options(input)), [&](const Tensor& m) {
+    exponent = written_by_host(exponent, [&](const Tensor& e) {
+      visit_floating("frexp", input.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for (int64_t i = 0; i < from.numel(); ++i)
+          m.data<T>()[i] = static_cast<T>(
+              std::frexp(static_cast<double>(from.data<T>()[i]), &e.data<int32_t>()[i]));
+      });
+    });
   });
-  mantissa = moved_to(mantissa, input.device());
-  exponent = moved_to(exponent, input.device());
   const Tensor* inputs[] = {&input};
   Dims strides = elementwise_strides(input.sizes(), inputs, 1);
   if (has_standard_strides(input.sizes(), strides)) return {mantissa, exponent};

@@ -23,38 +23,6 @@
 namespace rl {
 namespace {
 
-// The matrix of attention scores, without the softmax: -inf where a query may not attend.
-Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool is_causal,
-                        double scale) {
-  // Both sides take the root of the scale: half precision then overflows later.
-  double root = std::sqrt(std::abs(scale));
-  Tensor scores = ops::matmul(query * Scalar(scale < 0 ? -root : root),
-                              ops::transpose(key, -2, -1) * Scalar(root));
-  Tensor allowed = mask;
-  if (is_causal)
-    allowed =
-        ops::tril(ops::ones(Dims{query.size(-2), key.size(-2)}, DType::Bool, {}, query.device()));
-  if (!allowed.defined()) return scores;
-  if (allowed.dtype() == DType::Bool)
-    return ops::masked_fill(scores, ops::logical_not(allowed), Scalar(-INFINITY));
-  return scores + ops::to(allowed, query.dtype());
-}
-
-// softmax along the last dim; rows that are -inf throughout become zeros, with gradient zero.
-Tensor masked_softmax(const Tensor& scores) {
-  Tensor dead = ops::all(ops::eq(scores, wrap_number(Scalar(-INFINITY))), Dims{-1}, true);
-  return ops::masked_fill(ops::softmax(ops::masked_fill(scores, dead, Scalar(0)), -1), dead,
-                          Scalar(0));
-}
-
-// Key and value heads shared by groups of query heads.
-Tensor for_each_query_head(const Tensor& t, int64_t heads) {
-  check(t.dim() >= 3 && t.size(-3) > 0 && heads % t.size(-3) == 0,
-        "scaled_dot_product_attention: with enable_gqa the number of heads in query (", heads,
-        ") must be a multiple of those in key and value, got shape ", t.sizes());
-  return ops::repeat_interleave(t, heads / t.size(-3), -3);
-}
-
 // The views of a call of the kernels.
 class Operands {
  public:
@@ -62,6 +30,7 @@ class Operands {
            const Tensor& kept, bool is_causal, double scale, double kept_scale)
       : views{query.view(), key.view(), value.view(), nullptr,
               nullptr,      is_causal,  scale,        kept_scale} {
+    launch::place_of("attention", query, key, value, mask, kept);
     if (mask.defined()) views.mask = &mask_.emplace(mask.view());
     if (kept.defined()) views.kept = &kept_.emplace(kept.view());
   }
@@ -77,15 +46,6 @@ class Operands {
 // A GPU draws what dropout keeps where it is needed: `kept` is then two random numbers.
 bool draws_in_kernel(const Tensor& t) { return t.device().type == DeviceType::CUDA; }
 constexpr int64_t widest_head_on_gpu = 256;
-
-// Whether dropout keeps them, for each weight.
-Tensor kept_weights(const Tensor& kept, const Tensor& query, const Tensor& key, double kept_scale) {
-  if (kept.dtype() == DType::Bool) return kept;
-  Tensor each = rl::empty(Dims{query.size(0), query.size(1), query.size(2), key.size(2)},
-                          TensorOptions{DType::Bool, query.device()});
-  launch::attention_kept(kept, kept_scale, each);
-  return each;
-}
 
 }  // namespace
 
@@ -106,7 +66,6 @@ std::array<Tensor, 2> attention_kernel(const Tensor& query, const Tensor& key, c
   Tensor out = empty_strided(sizes, strides, options(query));
   Tensor log_sum = rl::empty(Dims{samples, heads, queries},
                              TensorOptions{compute_dtype(query.dtype()), query.device()});
-  if (out.is_meta()) return {out, log_sum};
   Operands operands(query, key, value, mask, kept, is_causal, scale, kept_scale);
   launch::attention(operands.views, out, log_sum);
   return {out, log_sum};
@@ -121,29 +80,10 @@ std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& quer
                                           const Tensor& mask, const Tensor& kept,
                                           const Tensor& output, const Tensor& log_sum,
                                           bool is_causal, double scale, double kept_scale) {
-  int64_t group = query.sizes()[1] / key.sizes()[1];
-  if (grad_enabled()) {  // by ops that can be differentiated again
-    Tensor each = kept.defined() ? kept_weights(kept, query, key, kept_scale) : kept;
-    Tensor k = group > 1 ? for_each_query_head(key, query.sizes()[1]) : key,
-           v = group > 1 ? for_each_query_head(value, query.sizes()[1]) : value;
-    Tensor weights = masked_softmax(attention_scores(query, k, mask, is_causal, scale));
-    auto drop = [&](const Tensor& t) {
-      return each.defined() ? t * (impl::to_dtype(each, t.dtype()) * Scalar(kept_scale)) : t;
-    };
-    Tensor slopes = drop(ops::matmul(grad, ops::transpose(v, -2, -1)));
-    Tensor d = weights * (slopes - ops::sum(weights * slopes, Dims{-1}, true)) * Scalar(scale);
-    auto shared = [&](const Tensor& t) {
-      if (group == 1) return t;
-      Dims sizes = key.sizes();
-      sizes.insert(2, group);
-      sizes.back() = t.size(-1);
-      return ops::sum(ops::reshape(t, sizes), Dims{2}, false);
-    };
-    return {ops::matmul(d, k), shared(ops::matmul(ops::transpose(d, -2, -1), query)),
-            shared(ops::matmul(ops::transpose(drop(weights), -2, -1), grad))};
-  }
+  if (grad_enabled())  // by ops that can be differentiated again
+    return composed_attention_gradients(grad, query, key, value, mask, kept, is_causal, scale,
+                                        kept_scale);
   std::array<Tensor, 3> grads{empty_like(query), empty_like(key), empty_like(value)};
-  if (grad.is_meta()) return grads;
   Operands operands(query, key, value, mask, kept, is_causal, scale, kept_scale);
   launch::attention_backward(operands.views, grad, output, log_sum, grads[0], grads[1], grads[2]);
   return grads;
@@ -153,23 +93,6 @@ std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& quer
 
 namespace ops {
 namespace {
-
-void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                     bool is_causal) {
-  const char* op = "scaled_dot_product_attention";
-  check(q.dtype() == k.dtype() && q.dtype() == v.dtype(), op,
-        ": Expected query, key, and value to have the same dtype, but got ", q.dtype(), ", ",
-        k.dtype(), " and ", v.dtype());
-  check(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2, op,
-        ": Expected query, key, and value to all be at least 2 dimensional, but got ", q.dim(),
-        ", ", k.dim(), " and ", v.dim());
-  check(!mask.defined() || mask.dtype() == DType::Bool || mask.dtype() == q.dtype() ||
-            mask.dtype() == DType::Float32,
-        op, ": Expected attn_mask dtype to be bool or float or to match query dtype, but got ",
-        mask.defined() ? mask.dtype() : q.dtype());
-  check(!(mask.defined() && is_causal), op,
-        ": Explicit attn_mask should not be set when is_causal=True");
-}
 
 // Whether attention_kernel computes this: (..., H, L, E) with no more to it.
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
@@ -202,7 +125,7 @@ Tensor with_four_dims(Tensor t) {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, bool enable_gqa) {
-  check_attention(query, key, value, attn_mask, is_causal);
+  grad::check_attention(query, key, value, attn_mask, is_causal);
   bool fits = fits_kernel(query, key, value, attn_mask, dropout_p, enable_gqa);
   if (is_reduced(query.dtype()) && !fits) {  // scores of 16 bits would be off by half their weights
     auto wide = [](const Tensor& t) {
@@ -240,10 +163,12 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     for (int64_t d = query.dim(); d < 4; ++d) out = select(out, 0, 0);
     return query.dim() < 4 ? without_base(contiguous(out)) : without_base(out);
   }
-  Tensor k = enable_gqa ? for_each_query_head(key, query.dim() > 2 ? query.size(-3) : 1) : key;
-  Tensor v = enable_gqa ? for_each_query_head(value, query.dim() > 2 ? query.size(-3) : 1) : value;
-  Tensor scores = attention_scores(query, k, attn_mask, is_causal, factor);
-  Tensor weights = attn_mask.defined() ? masked_softmax(scores) : softmax(scores, -1);
+  Tensor k =
+      enable_gqa ? grad::for_each_query_head(key, query.dim() > 2 ? query.size(-3) : 1) : key;
+  Tensor v =
+      enable_gqa ? grad::for_each_query_head(value, query.dim() > 2 ? query.size(-3) : 1) : value;
+  Tensor scores = grad::attention_scores(query, k, attn_mask, is_causal, factor);
+  Tensor weights = attn_mask.defined() ? grad::masked_softmax(scores) : softmax(scores, -1);
   if (dropout_p > 0) weights = dropout(weights, dropout_p, true);
   return matmul(weights, v);
 }

@@ -34,9 +34,16 @@ bool is_viewable(const Tensor& t, const Dims& sizes) {
   return view_strides(t, sizes, strides);
 }
 
-Dims channel_sizes(int64_t ndim, int64_t channels) {
-  Dims sizes(ndim, 1);
-  sizes[1] = channels;
+Dims with_size(Dims sizes, int64_t dim, int64_t size) {
+  sizes[dim] = size;
+  return sizes;
+}
+Dims line_sizes(int64_t ndim, int64_t dim, int64_t size) {
+  return with_size(Dims(ndim, 1), dim, size);
+}
+
+Dims without_dim(Dims sizes, int64_t dim) {
+  sizes.erase(dim);
   return sizes;
 }
 
@@ -160,6 +167,17 @@ int64_t padding_row(const Tensor& table, std::optional<int64_t> padding_idx) {
   return padding < 0 ? padding + rows : padding;
 }
 
+bool ends_with(const Dims& sizes, const Dims& end) {
+  return sizes.size() >= end.size() && std::equal(end.begin(), end.end(), sizes.end() - end.size());
+}
+
+Dims other_dims(int64_t ndim, int64_t dim) {
+  Dims dims;
+  for (int64_t d = 0; d < ndim; ++d)
+    if (d != dim) dims.push_back(d);
+  return dims;
+}
+
 Dims last_dims(int64_t ndim, int64_t count) {
   Dims dims;
   for (int64_t d = ndim - count; d < ndim; ++d) dims.push_back(d);
@@ -172,6 +190,7 @@ bool reads_upper(const std::string& uplo) {
   return uplo == "U" || uplo == "u";
 }
 
+Tensor ordered(const Tensor& t) { return t.defined() ? ops::contiguous(t) : t; }
 Tensor floating(const Tensor& t) {
   return is_integral_or_bool(t.dtype()) ? ops::to(t, default_dtype()) : t;
 }

@@ -1,11 +1,15 @@
 // What bodies of composites call besides ops: functions that see sizes, dtypes and numbers, and
 // such as change how the elements of one tensor are kept or seen. gen/body.py lists them.
 #pragma once
+#include <cmath>
+
 #include "autograd/geometry.h"
 #include "core/warning.h"
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
 #include "dispatch/linalg.h"
+#include "dispatch/loss.h"
+#include "dispatch/pieces.h"
 #include "dispatch/shape_rules.h"
 #include "tensor/lazy_view.h"
 
@@ -19,12 +23,21 @@ inline DType common_dtype(const Tensor& a, const Tensor& b) { return result_type
 inline bool casts_to(DType from, DType to) { return can_cast(from, to); }
 double largest_finite(DType t);  // of complex dtypes, that of their parts
 double epsilon(DType t);         // what rms_norm adds by default
+void check_same_factors(const char* op, const Tensor& a, const Tensor& b);
+Scalar whole_for(DType dtype, const Scalar& s);  // a whole number where elements are
 // The only element, of a tensor that has elements.
 bool truth(const char* op, const Tensor& t);
 inline int64_t whole_item(const Tensor& t) { return item<int64_t>(t); }
 
+inline bool shares_storage(const Tensor& a, const Tensor& b) { return a.storage() == b.storage(); }
 bool is_viewable(const Tensor& t, const Dims& sizes);
-Dims channel_sizes(int64_t ndim, int64_t channels);  // in dim 1, ones elsewhere
+Dims line_sizes(int64_t ndim, int64_t dim, int64_t size);  // in that dim, ones elsewhere
+inline Dims channel_sizes(int64_t ndim, int64_t channels) { return line_sizes(ndim, 1, channels); }
+inline Dims without_last(const Dims& sizes) {
+  return Dims(IntSpan(sizes.data(), sizes.size() - 1));
+}
+Dims with_size(Dims sizes, int64_t dim, int64_t size);
+Dims without_dim(Dims sizes, int64_t dim);
 Dims with_leading_ones(const Dims& sizes, int64_t ndim);
 Dims flattened_sizes(const Tensor& t, int64_t start_dim, int64_t end_dim);
 Dims unflattened_sizes(const Tensor& t, int64_t dim, const Dims& parts);
@@ -35,6 +48,8 @@ Dims embedded_sizes(const Tensor& t, int64_t offset, int64_t dim1, int64_t dim2)
 Dims inner_sizes(const Tensor& a, const Tensor& b);
 int64_t cross_dim(const Tensor& a, const Tensor& b, std::optional<int64_t> dim);
 int64_t padding_row(const Tensor& table, std::optional<int64_t> padding_idx);
+bool ends_with(const Dims& sizes, const Dims& end);
+Dims other_dims(int64_t ndim, int64_t dim);  // all but one
 Dims last_dims(int64_t ndim, int64_t count);
 bool reads_upper(const std::string& uplo);
 // The number itself, with a warning that arguments stand in the order of 2017.
@@ -51,6 +66,7 @@ template <class F> TensorList each_of(const TensorList& tensors, F&& f) {
   for (const Tensor& t : tensors) results.push_back(f(t));
   return results;
 }
+Tensor ordered(const Tensor& t);   // in row-major order, where it is given
 Tensor floating(const Tensor& t);  // integers and truth values in the default dtype
 inline Tensor as_tensor(const std::optional<Scalar>& number) {
   return number ? wrap_number(*number) : Tensor();

@@ -68,8 +68,8 @@ template <class F> void with_input(const Tensor& input, F&& f) {
   std::optional<LazyExpression> lazy = lazy_expression(input);
   if (lazy && lazy->streams() == 1) {
     Dims strides = channels_last_strides(input.sizes());
-    View nowhere{nullptr,     input.sizes().data(), strides.data(),
-                 input.dim(), input.numel(),        input.dtype()};
+    View nowhere{nullptr,       input.sizes().data(), strides.data(), input.dim(),
+                 input.numel(), input.dtype(),        input.device()};
     if (f(nowhere, &lazy->formula())) return;
   }
   lazy.reset();  // so that the elements may take the memory of its operand
@@ -91,10 +91,9 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   Dims sizes =
       conv_output_sizes(input.sizes(), weight.sizes(), bias.defined() ? &bias_sizes : nullptr, g);
   Tensor out = empty_result(sizes, input, weight);
-  if (!out.is_meta())
-    with_input(input, [&](const View& view, const kernels::StripFormula* lazy) {
-      return launch::conv_forward(view, weight, bias, physical(out), g, lazy);
-    });
+  with_input(input, [&](const View& view, const kernels::StripFormula* lazy) {
+    return launch::conv_forward(view, weight, bias, physical(out), g, lazy);
+  });
   return out;
 }
 
@@ -116,10 +115,9 @@ Tensor convolution_weight(const Tensor& grad, const Tensor& input, const Dims& s
   Tensor out = last ? empty_result(size, grad, input) : rl::empty(size, options(grad));
   kernels::ConvGeometry g =
       geometry_of(stride, padding, dilation, transposed, output_padding, groups);
-  if (!out.is_meta())
-    with_input(input, [&](const View& view, const kernels::StripFormula* lazy) {
-      return launch::conv_backward_weight(physical(grad), view, out, nullptr, g, lazy);
-    });
+  with_input(input, [&](const View& view, const kernels::StripFormula* lazy) {
+    return launch::conv_backward_weight(physical(grad), view, out, nullptr, g, lazy);
+  });
   return out;
 }
 
@@ -128,13 +126,6 @@ Tensor convolution_weight(const Tensor& grad, const Tensor& input, const Dims& s
 namespace grad {
 
 using namespace ops;
-
-Tensor convolution_bias(const Tensor& grad) {
-  Dims dims;
-  for (int64_t d = 0; d < grad.dim(); ++d)
-    if (d != 1) dims.push_back(d);
-  return sum(grad, dims, false);
-}
 
 namespace {
 // Adds a batch of one where there is none.

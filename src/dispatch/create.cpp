@@ -51,19 +51,17 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
   check(count >= 0 && count <= 9e15, "arange: invalid size, possible overflow: ", count);
   Tensor t = make_output(shape::sized("arange", Dims{static_cast<int64_t>(count)}, type),
                          device.value_or(Device{}));
-  if (t.is_meta()) return ask_gradient(t, requires_grad, "arange");
   if (t.is_floating()) {
     launch::arange(t, from, by);
   } else {
-    Device place = t.device();
-    if (!place.is_cpu()) t = rl::empty(t.sizes(), {type, Device{}});
-    visit_integral_bool("arange", type, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      T* out = t.data<T>();
-      for (int64_t i = 0; i < t.numel(); ++i)
-        out[i] = convert<T>(start.to<int64_t>() + i * step.to<int64_t>());
+    t = written_by_host(t, [&](const Tensor& out) {
+      visit_integral_bool("arange", type, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        T* to = out.data<T>();
+        for (int64_t i = 0; i < out.numel(); ++i)
+          to[i] = convert<T>(start.to<int64_t>() + i * step.to<int64_t>());
+      });
     });
-    t = moved_to(t, place);
   }
   return ask_gradient(t, requires_grad, "arange");
 }
@@ -74,10 +72,6 @@ void warn_of_complex() { warn("Casting complex values to real discards the imagi
 Tensor convert_to(const Tensor& input, DType dtype, Device device, bool copy,
                   std::optional<MemoryFormat> format) {
   device = placed(device);
-  check_implemented(!input.is_meta() || device.is_meta(),
-                    "Cannot copy out of meta tensor; no data!");
-  if (device.is_meta() && !input.is_meta())
-    return make_output(shape::sized_like("to", input, dtype, format), device);
   if (!is_same_device(device, input.device())) {
     Tensor there = unrecorded(
         [&] { return make_output(shape::sized_like("to", input, dtype, format), device); });
@@ -153,19 +147,18 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
   check(steps >= 0, "linspace: number of steps must be non-negative, got ", steps);
   Tensor out = make_output(shape::sized("linspace", Dims{steps}, line_dtype(start, end, dtype)),
                            device.value_or(Device{}));
-  if (out.is_meta()) return ask_gradient(out, requires_grad, "linspace");
   if (out.is_floating()) {
     launch::linspace(out, start, end);
   } else {
-    Device place = out.device();
-    if (!place.is_cpu()) out = rl::empty(out.sizes(), {out.dtype(), Device{}});
-    visit<uint8_t, int8_t, int16_t, int32_t, int64_t, complex64, complex128>(
-        "linspace", out.dtype(), [&](auto tag) {
-          using T = typename decltype(tag)::type;
-          for (int64_t i = 0; i < steps; ++i)
-            out.data<T>()[i] = on_line<T>(start.to<T>(), end.to<T>(), i, steps);
-        });
-    out = moved_to(out, place);
+    out = written_by_host(out, [&](const Tensor& line) {
+      visit<uint8_t, int8_t, int16_t, int32_t, int64_t, complex64, complex128>(
+          "linspace", line.dtype(), [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            T* to = line.data<T>();
+            for (int64_t i = 0; i < steps; ++i)
+              to[i] = on_line<T>(start.to<T>(), end.to<T>(), i, steps);
+          });
+    });
   }
   return ask_gradient(out, requires_grad, "linspace");
 }
@@ -191,9 +184,9 @@ Tensor one_hot(const Tensor& input, int64_t num_classes) {
         "one_hot: Can not infer total number of classes from empty tensor.");
   int64_t classes = num_classes;
   if (classes == -1) check_elements("one_hot", input);
-  if (input.numel() && !input.is_meta()) {
-    check(item<int64_t>(amin(input)) >= 0, "one_hot: Class values must be non-negative.");
-    int64_t largest = item<int64_t>(amax(input));
+  if (input.numel()) {
+    check(item_or<int64_t>(amin(input), 0) >= 0, "one_hot: Class values must be non-negative.");
+    int64_t largest = item_or<int64_t>(amax(input), 0);
     if (classes == -1) classes = largest + 1;
     check(largest < classes || classes < 1,
           "one_hot: Class values must be smaller than num_classes.");
@@ -317,7 +310,6 @@ Tensor fill(const Tensor& input, const Scalar& value, const Tensor& given) {
   Tensor out = given.defined() || !has_physical_layout(input)
                    ? empty_unless(given, input)
                    : empty_in_layout_of(input, input.dtype());
-  if (out.is_meta()) return out;
   copy_on_write(out);
   launch::fill(physical(out), value);
   return out;

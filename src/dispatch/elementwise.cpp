@@ -102,12 +102,6 @@ Tensor convert(const Tensor& input, DType dtype) {
   return result;
 }
 
-void check_meta(const Loop& loop, const Tensor& given, const Tensor* const* inputs, int count) {
-  for (int k = 0; k < count && !given.is_meta(); ++k)
-    check(!inputs[k]->is_meta(), loop.name, ": a tensor on device ", given.device(),
-          " can't be changed in place by one on device meta, of shape ", inputs[k]->sizes());
-}
-
 void check_layouts(const Loop& loop, const Tensor& given, const Tensor* const* inputs, int count) {
   if (given.defined() && given.is_sparse()) launch::fail_layout(loop.name, given.layout());
   for (int k = 0; k < count; ++k)
@@ -214,7 +208,6 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
           " can't be cast to the desired output type ", out.dtype());
   }
   check_dtype(loop, compute);
-  if (given.defined()) check_meta(loop, given, inputs, count);
   if (out.is_meta()) return out;
 
   if (given.defined()) copy_on_write(given);

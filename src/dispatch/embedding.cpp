@@ -11,7 +11,6 @@
 #include "ops_embedding.h"
 #include "ops_indexing.h"
 #include "ops_masking.h"
-#include "ops_order.h"
 #include "ops_shape.h"
 
 namespace rl {
@@ -96,14 +95,6 @@ Tensor embedding_bag_gradient(const Tensor& grad, const Tensor& indices, const T
   return out;
 }
 
-Tensor embedding_bag_weights_gradient(const Tensor& grad, const Tensor& weight,
-                                      const Tensor& indices, const Tensor& offsets,
-                                      int64_t padding_idx) {
-  Tensor out = rl::empty(indices.sizes(), options(grad));
-  launch::embedding_bag_sample_weights_backward(grad, weight, indices, offsets, padding_idx, out);
-  return out;
-}
-
 }  // namespace impl
 
 namespace ops {
@@ -133,60 +124,6 @@ Tensor add_rows(const Tensor& accumulated, const Tensor& grad, const Tensor& ind
   }
   impl::add_to_rows(grad, indices, padding_idx, scale_grad_by_freq, accumulated);
   return accumulated;
-}
-
-Tensor embedding_second(const Tensor& grad, const Tensor& indices, int64_t padding_idx,
-                        bool scale_grad_by_freq) {
-  Tensor rows = embedding(grad, indices);
-  if (scale_grad_by_freq) {
-    Tensor flat = to(reshape(indices, Dims{-1}), DType::Int64);
-    rows = rows / unsqueeze(reshape(index_select(bincount(flat), 0, flat), indices.sizes()), -1);
-  }
-  return padding_idx < 0
-             ? rows
-             : masked_fill(rows, unsqueeze(eq(indices, wrap_number(Scalar(padding_idx))), -1),
-                           Scalar(0));
-}
-
-namespace {
-// Rows over how often their index occurs.
-Tensor by_frequency(const Tensor& table, const Tensor& indices) {
-  Tensor counts = clamp_min(bincount(to(indices, DType::Int64), Tensor(), table.size(0)),
-                            wrap_number(Scalar(1)));
-  return table / unsqueeze(counts, -1);
-}
-}  // namespace
-
-Tensor embedding_bag_second(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
-                            const std::string& mode, const Tensor& weights, int64_t padding_idx,
-                            bool scale_grad_by_freq, const Tensor& places) {
-  if (mode == "max") {
-    Tensor nowhere = lt(places, wrap_number(Scalar(0)));
-    return masked_fill(gather(grad, 0, masked_fill(places, nowhere, Scalar(0))), nowhere,
-                       Scalar(0));
-  }
-  return embedding_bag_kernel(scale_grad_by_freq ? by_frequency(grad, indices) : grad, indices,
-                              offsets, mode, weights, padding_idx, false)[0];
-}
-
-Tensor embedding_bag_second_weights(const Tensor& grad, const Tensor& grad_output,
-                                    const Tensor& indices, const Tensor& offsets,
-                                    int64_t padding_idx, bool scale_grad_by_freq) {
-  return embedding_bag_weights_gradient(grad_output,
-                                        scale_grad_by_freq ? by_frequency(grad, indices) : grad,
-                                        indices, offsets, padding_idx);
-}
-
-Tensor bag_sum(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
-               const Tensor& weights, int64_t padding_idx) {
-  return embedding_bag_kernel(weight, indices, offsets, "sum", weights, padding_idx, false)[0];
-}
-
-Tensor bag_sum_gradient(const Tensor& grad_output, const Tensor& indices, const Tensor& offsets,
-                        const Tensor& weights, int64_t padding_idx, IntSpan sizes) {
-  Tensor nowhere = rl::empty(Dims{0}, options(indices, DType::Int64));
-  return embedding_bag_gradient(grad_output, indices, offsets, "sum", weights, padding_idx, false,
-                                nowhere, Dims(sizes));
 }
 
 }  // namespace grad

@@ -24,8 +24,8 @@ void check_same_device(const char* op, const char* a_name, const Tensor& a, cons
                        const Tensor& b, const Rest&... rest) {
   if (!a.defined() || (a.dim() == 0 && a.device().is_cpu()))
     return check_same_device(op, b_name, b, rest...);
-  bool agree = !b.defined() || is_same_device(a.device(), b.device()) || a.is_meta() ||
-               b.is_meta() || (b.dim() == 0 && b.device().is_cpu());
+  bool agree = !b.defined() || is_same_device(a.device(), b.device()) ||
+               (b.dim() == 0 && b.device().is_cpu()) || a.is_meta() || b.is_meta();
   if (__builtin_expect(!agree, 0)) fail_same_device(op, a_name, a.device(), b_name, b.device());
   check_same_device(op, a_name, a, rest...);
 }

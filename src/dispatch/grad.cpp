@@ -49,33 +49,7 @@ Tensor expand_reduced(const Tensor& t, IntSpan dims, bool keepdim, IntSpan sizes
   return expand(whole ? t : unsqueeze_all(t, dims, sizes.size()), Dims(sizes));
 }
 
-Tensor sgn_backward(const Tensor& grad, const Tensor& input, const Tensor& out) {
-  if (!input.is_complex()) return zeros_like(grad);
-  // d(z/|z|): the part of grad across the direction of z, over |z|; 0 at z = 0, where out is 0.
-  Tensor size = abs(input);
-  Tensor across = (grad - out * ops::real(grad * conj_now(out))) / size;
-  return where(eq(size, wrap_number(Scalar(0))), zeros_like(across), across);
-}
-
-Tensor angle_backward(const Tensor& grad, const Tensor& input) {
-  if (!input.is_complex()) return zeros_like(grad);
-  Tensor turned = grad * (input * Scalar(complex128(0, 1)) / square(abs(input)));
-  return where(eq(input, wrap_number(Scalar(0))), zeros_like(turned), turned);
-}
-
-Tensor pow_backward(const Tensor& grad, const Tensor& input, const Scalar& exponent) {
-  if (exponent.equals(0)) return zeros_like(grad);
-  return grad * conj_now(pow(input, exponent - Scalar(1)) * exponent);
-}
-
 Tensor bool_to_int64(const Tensor& t) { return t.dtype() == DType::Bool ? to(t, DType::Int64) : t; }
-
-Tensor sinc_backward(const Tensor& grad, const Tensor& input) {
-  Tensor angle = input * Scalar(M_PI);
-  Tensor squared = angle * input, zero = wrap_number(Scalar(0));  // 0 around 0 too: it underflows
-  Tensor slope = where(eq(squared, zero), zero, (cos(angle) * angle - sin(angle)) / squared);
-  return grad * conj_now(slope);
-}
 
 Tensor permute_backward(const Tensor& grad, const Dims& dims) {
   Dims inverse(dims.size());

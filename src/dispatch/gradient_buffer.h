@@ -34,8 +34,6 @@ Tensor add_diagonal(const Tensor& accumulated, const Tensor& grad, IntSpan sizes
                     int64_t dim1, int64_t dim2);
 Tensor add_rows(const Tensor& accumulated, const Tensor& grad, const Tensor& indices,
                 const Dims& size, int64_t padding_idx, bool scale_grad_by_freq, bool sparse);
-Tensor add_place(const Tensor& accumulated, const Tensor& grad, IntSpan sizes,
-                 const Tensor& indices, int64_t dim, bool keepdim);
 Tensor add_linear_input(const Tensor& accumulated, const Tensor& grad, const Tensor& weight);
 Tensor add_linear_weight(const Tensor& accumulated, const Tensor& grad, const Tensor& input,
                          int64_t weight_dim);

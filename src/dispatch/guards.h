@@ -66,14 +66,6 @@ void check_element(const char* op, const Tensor& value, DType t);
 // The number as a 0-d tensor of like's dtype and device, if an element can be it.
 Tensor element_like(const char* op, const Scalar& value, const Tensor& like);
 
-// Of normalisation: what is normalised and the affine parameters fit together.
-void check_trailing(const char* op, const Tensor& input, const Dims& size, const Tensor& weight,
-                    const Tensor& bias);
-void check_batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
-                      const Tensor& weight, const Tensor& bias, bool training);
-void check_group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
-                      const Tensor& bias);
-
 // Of losses: names of reductions, weights as many as inputs, probabilities in [0, 1].
 void check_reduction(const std::string& reduction);
 void check_loss_weight(const Tensor& input, const Tensor& weight);
@@ -85,6 +77,10 @@ void check_image_blocks(const Tensor& input, const Dims& kernel_size, const Dims
                         const Dims& padding, const Dims& stride);
 void check_columns(const Tensor& input, const Dims& output_size, const Dims& kernel_size,
                    const Dims& dilation, const Dims& padding, const Dims& stride);
+
+// index must fit into `outer` in every dim but `free`.
+void check_index_shape(const Tensor& index, const Tensor& outer, int64_t free, const char* op,
+                       const char* what);
 
 // src must have the shape of the view that it is written to.
 void check_place(const char* op, const Tensor& place, const Tensor& src);

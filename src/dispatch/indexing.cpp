@@ -21,6 +21,18 @@
 #include "tensor/output_layout.h"
 
 namespace rl {
+
+void check_index_shape(const Tensor& index, const Tensor& outer, int64_t free, const char* op,
+                       const char* what) {
+  check(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(outer.dim(), 1), op,
+        "(): Index tensor must have the same number of dimensions as ", what,
+        " tensor: ", index.sizes(), " and ", outer.sizes());
+  for (int64_t d = 0; d < std::min(index.dim(), outer.dim()); ++d)
+    check(d == free || index.sizes()[d] <= outer.sizes()[d], op,
+          "(): Size does not match at dimension ", d, " expected index ", index.sizes(),
+          " to be no larger than ", what, " ", outer.sizes(), " apart from dimension ", free);
+}
+
 namespace impl {
 namespace {
 
@@ -125,14 +137,18 @@ Dims result_sizes(const Indexed& r) {
 }
 std::vector<View> views(const TensorList& list) {
   std::vector<View> out;
-  for (const Tensor& t : list) out.push_back(t.view());
+  launch::Placement placement("index");
+  for (const Tensor& t : list) {
+    placement.add(launch::Operand(t));
+    out.push_back(t.view());
+  }
   return out;
 }
 int64_t dim_of(const Tensor& t, int64_t dim, const char* op) { return wrap_dim(dim, t.dim(), op); }
 
-// A GPU takes indices, and a single value, of the CPU; not the other way round.
+// Other devices take indices, and a single value, of the CPU; not the other way round.
 bool comes_from_cpu(const Tensor& t, const Tensor& to) {
-  return t.defined() && t.device().is_cpu() && to.device().type == DeviceType::CUDA;
+  return t.defined() && t.device().is_cpu() && !to.device().is_cpu();
 }
 bool any_from_cpu(const TensorList& indices, const Tensor& to) {
   for (const Tensor& t : indices)
@@ -155,9 +171,15 @@ bool is_mask_of_first_dims(const Tensor& input, const TensorList& indices) {
   if (indices.size() != 1 || !indices[0].defined() || indices[0].dtype() != DType::Bool)
     return false;
   const Tensor& mask = indices[0];
-  bool fits = mask.dim() > 0 && mask.dim() <= input.dim() && !input.is_meta() && !mask.is_meta();
+  bool fits = mask.dim() > 0 && mask.dim() <= input.dim();
   for (int64_t d = 0; fits && d < mask.dim(); ++d) fits = mask.sizes()[d] == input.sizes()[d];
   return fits;
+}
+
+bool has_mask(const TensorList& indices) {
+  return std::any_of(indices.begin(), indices.end(), [](const Tensor& t) {
+    return t.defined() && (t.dtype() == DType::Bool || t.dtype() == DType::UInt8);
+  });
 }
 
 // The same over all of it.
@@ -206,7 +228,6 @@ Tensor index(const Tensor& input, const TensorList& indices) {
   if (r.indices.empty()) return clone(input);
   Dims sizes = result_sizes(r);
   Tensor out = empty_strided(sizes, indexed_strides(sizes, r), options(input));
-  if (out.is_meta()) return out;
   std::vector<View> list = views(r.indices);
   launch::index(r.input, {list.data(), static_cast<int64_t>(list.size())},
                 to_front(out, r.first, r.index_sizes.size()));
@@ -219,7 +240,7 @@ Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& v
   if (single || any_from_cpu(indices, input))
     return index_put(input, moved(indices, input),
                      single ? ops::to(values, input.device()) : values, accumulate, given);
-  if (values.numel() == 1 && values.dim() <= 1 && !accumulate && !values.is_meta() &&
+  if (values.numel() == 1 && values.dim() <= 1 && !accumulate &&
       is_mask_of_first_dims(input, indices))  // the one case in which dtypes may differ
     return masked_fill(input, with_trailing_ones(indices[0], input.dim()),
                        values.dim() ? select(values, 0, 0) : values, given);
@@ -228,14 +249,14 @@ Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& v
         input.dtype(), " for the destination and ", values.dtype(), " for the source.");
   Tensor source = values;
   Tensor out = copy_unless(given, input);
-  if (source.dim() == 1 && !accumulate && !source.is_meta() && is_whole_mask(input, indices) &&
+  if (out.is_meta() && has_mask(indices)) return out;  // elements tell how many places it has
+  if (source.dim() == 1 && !accumulate && is_whole_mask(input, indices) &&
       source.numel() == launch::count_true(indices[0])) {
     launch::masked_scatter(out, indices[0], source);
     return out;
   }
   Indexed r = arrange(out, indices);
   source = expand(source, result_sizes(r), false);
-  if (out.is_meta()) return out;
   if (r.indices.empty()) {
     if (accumulate) return ops::add_(out, source);
     launch::copy(source, out);
@@ -291,18 +312,6 @@ Tensor readable_index(const Tensor& index, const char* op) {
   return index;
 }
 
-// index must fit into `outer` in every dim but `dim`.
-void check_index_shape(const Tensor& index, const Tensor& outer, int64_t dim, bool along,
-                       const char* op, const char* what) {
-  check(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(outer.dim(), 1), op,
-        "(): Index tensor must have the same number of dimensions as ", what,
-        " tensor: ", index.sizes(), " and ", outer.sizes());
-  for (int64_t d = 0; d < std::min(index.dim(), outer.dim()); ++d)
-    check((!along && d == dim) || index.sizes()[d] <= outer.sizes()[d], op,
-          "(): Size does not match at dimension ", d, " expected index ", index.sizes(),
-          " to be no larger than ", what, " ", outer.sizes(), " apart from dimension ", dim);
-}
-
 // A 0-d tensor counts as a vector of one.
 Tensor as_vector(const Tensor& t) { return t.dim() ? t : alias(t, Dims{1}, Dims{1}, t.offset()); }
 
@@ -312,8 +321,8 @@ Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor&
   Tensor index = readable_index(given, op);
   Tensor out = contiguous_copy_unless(target, input);
   if (index.numel() == 0) return out;
-  check_index_shape(index, input, d, false, op, "self");
-  check_index_shape(index, src, d, true, op, "src");
+  check_index_shape(index, input, d, op, "self");
+  check_index_shape(index, src, -1, op, "src");
   check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ",
         input.dtype(), " and ", src.dtype());
   launch::scatter(as_vector(out), d, as_vector(index), as_vector(src), how, true, false);
@@ -330,7 +339,7 @@ Tensor gather(const Tensor& input, int64_t dim, const Tensor& given, bool sparse
   Tensor index = readable_index(given, "gather");
   Tensor out = rl::empty(index.sizes(), options(input));
   if (index.numel() == 0) return out;
-  check_index_shape(index, input, d, false, "gather", "input");
+  check_index_shape(index, input, d, "gather", "input");
   launch::gather(as_vector(input), d, as_vector(index), as_vector(out));
   return out;
 }

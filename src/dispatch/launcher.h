@@ -67,7 +67,7 @@ int64_t bytes_of(const Tensor& t);
 int64_t bytes_of(const View& v);
 
 // A tensor that a kernel takes as a view: read only once all devices are known to agree. It owns
-// nothing and most of it stays unwritten, as small ops launch a kernel in some ten nanoseconds.
+// nothing and most of it stays uninitialized, as small ops launch a kernel in some ten nanoseconds.
 class Operand {
  public:
   Operand(const Tensor& t) : tensor_(t.defined() ? &t : nullptr) {}
@@ -143,6 +143,13 @@ class Placement {
   bool known_ = false;
 };
 
+// The same of tensors that a kernel takes in a structure of its own.
+template <class... Tensors> Device place_of(const char* kernel, const Tensors&... tensors) {
+  Placement placement(kernel);
+  (placement.add(Operand(tensors)), ...);
+  return placement.device();
+}
+
 template <class Parameter> struct Hand {
   template <class Given> static Parameter over(Given& given) {
     return static_cast<Parameter>(given);
@@ -206,6 +213,8 @@ class Launcher<Result (*Kernels::*)(const kernels::Context&, Parameters...), slo
     Device device = placement.device();
     if (__builtin_expect(device.is_meta(), 0)) {
       if constexpr (std::is_void_v<Result>) return;
+      else if constexpr (std::is_same_v<Result, bool>) return true;  // nothing is left to do
+      else if constexpr (std::is_class_v<Result>) return {};
       else fail_meta(name_);
     }
     const Kernels* table = Kernels::of_device[static_cast<int>(device.type)];

@@ -15,7 +15,6 @@
 #include "ops_basic.h"
 #include "ops_create.h"
 #include "ops_norm.h"
-#include "ops_reduction.h"
 #include "ops_shape.h"
 #include "tensor/output_layout.h"
 
@@ -43,13 +42,13 @@ std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weigh
                                         const Tensor& running_var, bool training, double momentum,
                                         double eps) {
   check_norm_dtype("batch_norm", input);
+  launch::place_of("batch_norm", input, weight, bias, running_mean, running_var);
   TensorOptions statistics = options(input, compute_dtype(input.dtype()));
   Dims channels{input.sizes()[1]};
   // An output of its own, of which a graph may be made: the buffer stays outside of any.
   Tensor mean = training ? rl::empty(channels, statistics) : alias(running_mean);
   Tensor invstd =
       training ? rl::empty(channels, statistics) : ops::rsqrt(running_var + Scalar(eps));
-  if (input.is_meta()) return {empty_suggested(input.sizes(), input, input.dtype()), mean, invstd};
   OptionalView w(weight), b(bias), m(running_mean), v(running_var);
   kernels::BatchNormArgs args{w.get(), b.get(), eps};
   kernels::ChannelAffine affine;
@@ -63,7 +62,8 @@ std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weigh
   } else {
     affine = launch::batch_norm_eval(args, *m.get(), *v.get());
   }
-  if (affine.scale.empty() && channels[0]) {  // a device whose statistics stay there
+  // A device whose statistics stay there.
+  if (affine.scale.empty() && channels[0] && !input.is_meta()) {
     NoGradGuard guard;
     Dims along(input.dim(), 1);
     along[1] = channels[0];
@@ -82,16 +82,6 @@ std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weigh
 }
 
 namespace {
-struct Rows {
-  Tensor input;
-  Dims kept;  // the leading sizes, and ones
-};
-Rows rows_of(const char* op, const Tensor& input, const Dims& size) {
-  check_norm_dtype(op, input);
-  Rows r{ops::contiguous(input), input.sizes()};
-  for (int64_t i = 0; i < size.size(); ++i) r.kept[input.dim() - 1 - i] = 1;
-  return r;
-}
 TensorOptions statistics_options(const Tensor& input) {
   return options(input, compute_dtype(input.dtype()));
 }
@@ -100,27 +90,14 @@ Tensor in_format_of(const Tensor& input, const Tensor& out) {
   MemoryFormat format = suggested_format(input);
   return format == MemoryFormat::Contiguous ? out : clone(out, format);
 }
-Tensor ordered(const Tensor& t) { return t.defined() ? ops::contiguous(t) : t; }
 }  // namespace
-
-std::array<Tensor, 3> layer_norm_kernel(const Tensor& input, const Dims& size, const Tensor& weight,
-                                        const Tensor& bias, double eps) {
-  Rows r = rows_of("layer_norm", input, size);
-  Tensor out = rl::empty(input.sizes(), options(input));
-  Tensor mean = rl::empty(r.kept, statistics_options(input)),
-         rstd = rl::empty(r.kept, statistics_options(input));
-  Tensor w = ordered(weight), b = ordered(bias);
-  launch::layer_norm(r.input, w, b, eps, out, mean, rstd);
-  return {out, mean, rstd};
-}
 
 std::array<Tensor, 2> rms_norm_kernel(const Tensor& input, const Dims& size, const Tensor& weight,
                                       double eps) {
-  Rows r = rows_of("rms_norm", input, size);
+  check_norm_dtype("rms_norm", input);
   Tensor out = rl::empty(input.sizes(), options(input)),
-         rstd = rl::empty(r.kept, statistics_options(input));
-  Tensor w = ordered(weight);
-  launch::rms_norm(r.input, w, eps, out, rstd);
+         rstd = make_output(shape::of_rows(input, size), input.device());
+  launch::rms_norm(ops::contiguous(input), ordered(weight), eps, out, rstd);
   return {in_format_of(input, out), rstd};
 }
 
@@ -144,50 +121,6 @@ using namespace ops;
 
 namespace {
 
-// The gradients of y = centred * rstd * weight with composed ops, statistics computed anew from the
-// input so that they are differentiated too. `reduce` are the dims the statistics run over;
-// `spread` brings weight to input's shape.
-struct Composed {
-  Tensor input_gradient, normalised;
-};
-Composed normalise_backward(const Tensor& grad, const Tensor& input, const Dims& reduce,
-                            bool centred, double eps) {
-  Tensor mean_of = centred ? mean(input, reduce, true) : Tensor();
-  Tensor x = centred ? input - mean_of : input;
-  Tensor rstd = rsqrt(mean(x * x, reduce, true) + Scalar(eps));
-  Tensor y = x * rstd;
-  Tensor inner = grad - y * mean(grad * y, reduce, true);
-  if (centred) inner = inner - mean(grad, reduce, true);
-  return {rstd * inner, y};
-}
-
-Dims other_dims(int64_t ndim, int64_t kept) {
-  Dims dims;
-  for (int64_t d = 0; d < ndim; ++d)
-    if (d != kept) dims.push_back(d);
-  return dims;
-}
-Tensor channel_shape(const Tensor& t, int64_t ndim) {
-  Dims sizes(ndim, 1);
-  sizes[1] = t.numel();
-  return view(t, sizes);
-}
-
-// Layer and RMS norm.
-std::array<Tensor, 3> composed_row_norm(const Tensor& grad, const Tensor& input, const Dims& size,
-                                        const Tensor& weight, bool centred, double eps,
-                                        const Wanted& wanted) {
-  std::array<Tensor, 3> result;
-  Composed c;
-  if (wanted.input || wanted.weight)
-    c = normalise_backward(weight.defined() ? grad * weight : grad, input,
-                           last_dims(input.dim(), size.size()), centred, eps);
-  if (wanted.input) result[0] = c.input_gradient;
-  if (wanted.weight) result[1] = sum_to(grad * c.normalised, size);
-  if (wanted.bias) result[2] = sum_to(grad, size);
-  return result;
-}
-
 // All the gradients in one pass; the parameters have sizes `size`.
 template <class Kernel>
 std::array<Tensor, 3> fused_norm(const Tensor& grad, const Tensor& input, const Tensor& weight,
@@ -197,7 +130,7 @@ std::array<Tensor, 3> fused_norm(const Tensor& grad, const Tensor& input, const 
   if (wanted.weight) result[1] = rl::empty(size, options(input));
   if (wanted.bias) result[2] = rl::empty(size, options(input));
   Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input),
-         w = impl::ordered(weight);
+         w = ordered(weight);
   kernel(g, x, w, result[0], result[1], result[2]);
   return result;
 }
@@ -244,23 +177,11 @@ std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& inp
                                            const Tensor& weight, const Tensor& mean,
                                            const Tensor& invstd, bool training, double eps,
                                            bool of_input, bool of_weight, bool of_bias) {
-  Dims reduce = other_dims(input.dim(), 1), channels{input.sizes()[1]};
+  if (grad_enabled())
+    return composed_batch_norm(grad, input, weight, mean, invstd, training, eps, of_input,
+                               of_weight, of_bias);
+  Dims channels{input.sizes()[1]};
   std::array<Tensor, 3> result;
-  if (grad_enabled()) {
-    Tensor weighted = weight.defined() ? grad * channel_shape(weight, input.dim()) : grad;
-    Composed c;
-    if (training && (of_input || of_weight))
-      c = normalise_backward(weighted, input, reduce, true, eps);
-    Tensor scale = channel_shape(invstd, input.dim());
-    if (of_input) result[0] = training ? c.input_gradient : weighted * scale;
-    if (of_weight) {
-      Tensor normalised =
-          training ? c.normalised : (input - channel_shape(mean, input.dim())) * scale;
-      result[1] = sum(grad * normalised, reduce, false);
-    }
-    if (of_bias) result[2] = sum(grad, reduce, false);
-    return result;
-  }
   IncomingGradient incoming(grad, input, of_input);
   if (of_input) result[0] = incoming.result();
   Tensor g = incoming.formula()
@@ -268,7 +189,6 @@ std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& inp
                  : in_order(unless_same(grad, input.dtype()), has_physical_layout(input));
   if (of_weight) result[1] = rl::empty(channels, options(input));
   if (of_bias) result[2] = rl::empty(channels, options(input));
-  if (input.is_meta()) return result;
   PhysicalView x(input);
   std::optional<PhysicalView> gradient, written;
   if (g.defined()) gradient.emplace(g);
@@ -284,7 +204,8 @@ std::array<Tensor, 3> layer_norm_gradients(const Tensor& grad, const Tensor& inp
                                            const Tensor& weight, double eps, bool of_input,
                                            bool of_weight, bool of_bias) {
   Wanted wanted{of_input, of_weight, of_bias};
-  if (grad_enabled()) return composed_row_norm(grad, input, size, weight, true, eps, wanted);
+  if (grad_enabled())
+    return composed_row_norm(grad, input, size, weight, true, eps, of_input, of_weight, of_bias);
   return fused_norm(grad, input, weight, size, wanted,
                     [&](const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& grad_input,
                         const Tensor& grad_weight, const Tensor& grad_bias) {
@@ -297,7 +218,8 @@ std::array<Tensor, 3> rms_norm_gradients(const Tensor& grad, const Tensor& input
                                          const Tensor& rstd, const Tensor& weight, double eps,
                                          bool of_input, bool of_weight) {
   Wanted wanted{of_input, of_weight, false};
-  if (grad_enabled()) return composed_row_norm(grad, input, size, weight, false, eps, wanted);
+  if (grad_enabled())
+    return composed_row_norm(grad, input, size, weight, false, eps, of_input, of_weight, false);
   return fused_norm(grad, input, weight, size, wanted,
                     [&](const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& grad_input,
                         const Tensor& grad_weight, const Tensor&) {
@@ -310,19 +232,8 @@ std::array<Tensor, 3> group_norm_gradients(const Tensor& grad, const Tensor& inp
                                            const Tensor& rstd, const Tensor& weight, double eps,
                                            bool of_input, bool of_weight, bool of_bias) {
   Wanted wanted{of_input, of_weight, of_bias};
-  if (grad_enabled()) {
-    Dims grouped{input.sizes()[0], num_groups, -1}, others = other_dims(input.dim(), 1);
-    Tensor weighted = weight.defined() ? grad * channel_shape(weight, input.dim()) : grad;
-    std::array<Tensor, 3> result;
-    Composed c;
-    if (wanted.input || wanted.weight)
-      c = normalise_backward(reshape(weighted, grouped), reshape(input, grouped), Dims{2}, true,
-                             eps);
-    if (wanted.input) result[0] = reshape(c.input_gradient, input.sizes());
-    if (wanted.weight) result[1] = sum(grad * reshape(c.normalised, input.sizes()), others, false);
-    if (wanted.bias) result[2] = sum(grad, others, false);
-    return result;
-  }
+  if (grad_enabled())
+    return composed_group_norm(grad, input, num_groups, weight, eps, of_input, of_weight, of_bias);
   return fused_norm(grad, input, weight, Dims{input.sizes()[1]}, wanted,
                     [&](const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& grad_input,
                         const Tensor& grad_weight, const Tensor& grad_bias) {
@@ -332,58 +243,5 @@ std::array<Tensor, 3> group_norm_gradients(const Tensor& grad, const Tensor& inp
 }
 
 }  // namespace grad
-
-void check_trailing(const char* op, const Tensor& input, const Dims& size, const Tensor& weight,
-                    const Tensor& bias) {
-  check(!size.empty(), op, ": Expected normalized_shape to be at least 1-dimensional, got ", size);
-  check(!weight.defined() || weight.sizes() == size, op,
-        ": Expected weight to be of same shape as normalized_shape, but got weight of shape ",
-        weight.defined() ? weight.sizes() : Dims(), " and normalized_shape = ", size);
-  check(!bias.defined() || bias.sizes() == size, op,
-        ": Expected bias to be of same shape as normalized_shape, but got bias of shape ",
-        bias.defined() ? bias.sizes() : Dims(), " and normalized_shape = ", size);
-  bool fits = input.dim() >= size.size();
-  for (int64_t i = 1; fits && i <= size.size(); ++i)
-    fits = input.sizes()[input.dim() - i] == size[size.size() - i];
-  check(fits, op, ": Given normalized_shape=", size, ", expected input with shape [*, ", size,
-        "], but got input of size ", input.sizes());
-}
-
-namespace {
-void check_channels(const char* op, const char* what, const Tensor& t, int64_t channels) {
-  check(!t.defined() || (t.dim() == 1 && t.numel() == channels), op, ": ", what, " should contain ",
-        channels, " elements not ", t.defined() ? t.sizes() : Dims());
-}
-}  // namespace
-
-void check_batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
-                      const Tensor& weight, const Tensor& bias, bool training) {
-  check(input.dim() >= 2, "batch_norm: expected input with at least 2 dims (N, C, *), got shape ",
-        input.sizes());
-  int64_t channels = input.sizes()[1];
-  check_value(!training || input.numel() != channels || input.numel() == 0,
-              "Expected more than 1 value per channel when training, got input size ",
-              input.sizes());
-  check(training || (running_mean.defined() && running_var.defined()),
-        "batch_norm: Expected running_mean and running_var to be defined when training=False");
-  check_channels("batch_norm", "running_mean", running_mean, channels);
-  check_channels("batch_norm", "running_var", running_var, channels);
-  check_channels("batch_norm", "weight", weight, channels);
-  check_channels("batch_norm", "bias", bias, channels);
-}
-
-void check_group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
-                      const Tensor& bias) {
-  check(input.dim() >= 2,
-        "group_norm: Expected at least 2 dimensions for input tensor but received ", input.dim());
-  int64_t channels = input.sizes()[1];
-  check(num_groups > 0, "group_norm: Expected num groups to be greater than 0, got ", num_groups);
-  check(channels % num_groups == 0,
-        "group_norm: Expected number of channels in input to be divisible by num_groups, but got "
-        "input of shape ",
-        input.sizes(), " and num_groups=", num_groups);
-  check_channels("group_norm", "weight", weight, channels);
-  check_channels("group_norm", "bias", bias, channels);
-}
 
 }  // namespace rl

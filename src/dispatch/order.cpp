@@ -1,7 +1,4 @@
 // Order: sorting, selection, search, distinct values, histograms.
-#include <cmath>
-
-#include "autograd/geometry.h"
 #include "dispatch/body.h"
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
@@ -10,31 +7,13 @@
 #include "impl_order.h"
 #include "impl_shape.h"
 #include "launch_sort.h"
-#include "ops_arithmetic.h"
 #include "ops_basic.h"
 #include "ops_create.h"
-#include "ops_indexing.h"
-#include "ops_order.h"
 #include "ops_reduction.h"
 #include "ops_shape.h"
 
 namespace rl {
 namespace impl {
-namespace {
-
-Tensor median_of_all(const char* op, const Tensor& input, bool ignore_nan) {
-  if (input.numel() == 0) {
-    check(input.is_floating(), op, ": median() is not defined for an empty tensor of dtype ",
-          input.dtype());
-    return ops::full(Dims(), Scalar(std::nan("")), input.dtype(), {}, input.device());
-  }
-  Tensor all = ops::reshape(input, Dims{-1});
-  return ignore_nan ? nanmedian(all, 0, false)[0] : median(all, 0, false)[0];
-}
-}  // namespace
-
-Tensor median(const Tensor& input) { return median_of_all("median", input, false); }
-Tensor nanmedian(const Tensor& input) { return median_of_all("nanmedian", input, true); }
 namespace {
 
 using Distinct = std::array<Tensor, 3>;
@@ -149,84 +128,4 @@ Tensor bincount(const Tensor& input, const Tensor& weights, int64_t minlength) {
 
 }  // namespace impl
 
-namespace ops {
-
-namespace {
-
-// Values at fractional places (..., q) of rows sorted along the last dim.
-Tensor interpolate_rows(const Tensor& rows, const Tensor& places, const std::string& how) {
-  if (how == "nearest") return gather(rows, -1, to(round(places), DType::Int64));
-  Tensor below = floor(places);
-  Tensor low = gather(rows, -1, to(below, DType::Int64));
-  if (how == "lower") return low;
-  Tensor high = gather(rows, -1, to(ceil(places), DType::Int64));
-  if (how == "higher") return high;
-  return how == "midpoint" ? lerp(low, high, wrap_number(Scalar(0.5)))
-                           : lerp(low, high, places - below);
-}
-
-Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::optional<int64_t> dim,
-                 bool keepdim, const std::string& how, bool ignore_nan) {
-  check(input.numel() > 0, op, ": input tensor must be non-empty");
-  check(q.dim() <= 1, op, ": q must be a scalar or 1D tensor, got shape ", q.sizes());
-  check(input.dtype() == DType::Float32 || input.dtype() == DType::Float64, op,
-        ": input tensor must be either float or double dtype, got ", input.dtype());
-  check(q.dtype() == input.dtype(), op, ": q tensor must be same dtype as the input tensor, got ",
-        q.dtype(), " and ", input.dtype());
-  check(
-      how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest",
-      op, ": interpolation must be one of linear, lower, higher, midpoint or nearest, but got ",
-      how);
-  if (!q.is_meta() && q.numel())
-    check(
-        item<bool>(all(logical_and(ge(q, wrap_number(Scalar(0))), le(q, wrap_number(Scalar(1)))))),
-        op, ": q values must be in the range [0, 1]");
-  int64_t d = dim ? wrap_dim(*dim, input.dim(), op) : 0, ndim = input.dim();
-  Tensor lines = !dim || ndim == 0 ? reshape(input, Dims{-1}) : movedim(input, Dims{d}, Dims{-1});
-  Tensor rows = sort(lines, -1)[0];
-  double last = static_cast<double>(rows.sizes().back() - 1);
-  Tensor flat_q = reshape(q, Dims{-1}), places;
-  Tensor has_nan = any(isnan(rows), Dims{-1}, true);
-  if (ignore_nan) {  // the NaNs stand at the end of each row
-    Tensor numbers = sum(logical_not(isnan(rows)), Dims{-1}, true);
-    places = clamp_min(flat_q * to(numbers - Scalar(1), input.dtype()), wrap_number(Scalar(0)));
-  } else {
-    Tensor inside = flat_q * Scalar(last);
-    Dims wide = rows.sizes();
-    wide.back() = flat_q.numel();
-    places = where(has_nan, wrap_number(Scalar(last)), expand(inside, wide));
-  }
-  Tensor found = interpolate_rows(rows, places, how);
-  Dims flat_kept(ndim, 1);
-  flat_kept.push_back(flat_q.numel());
-  if (!dim && keepdim) found = reshape(found, flat_kept);
-  else if (keepdim && ndim) found = unsqueeze(found, d);
-  return without_base(q.dim() ? movedim(found, Dims{-1}, Dims{0}) : squeeze(found, Dims{-1}));
-}
-
-}  // namespace
-
-Tensor quantile(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                const std::string& interpolation) {
-  return quantiles("quantile", input, q, dim, keepdim, interpolation, false);
-}
-Tensor nanquantile(const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                   const std::string& interpolation) {
-  return quantiles("nanquantile", input, q, dim, keepdim, interpolation, true);
-}
-
-}  // namespace ops
-
-namespace grad {
-
-using namespace ops;
-
-// All elements equal to the median share its gradient.
-Tensor median_backward(const Tensor& grad, const Tensor& input, const Tensor& out) {
-  Tensor hit = logical_or(eq(input, out), logical_and(isnan(input), isnan(out)));
-  return grad * hit /
-         sum(hit);  // by counts, not by a fraction, which would be of the default dtype
-}
-
-}  // namespace grad
 }  // namespace rl

@@ -74,7 +74,7 @@ Tensor empty_pooled(const Dims& sizes, const Tensor& like, int64_t dims, DType d
   return empty_strided(sizes, channels_last_strides(sizes), wanted);
 }
 // What torch keeps contiguous in any case.
-Tensor empty_unless_hidden(const Dims& sizes, const Tensor& like) {
+Tensor empty_unless_physical(const Dims& sizes, const Tensor& like) {
   return has_physical_layout(like) ? empty_channels_last(sizes, options(like))
                                    : rl::empty(sizes, options(like));
 }
@@ -136,7 +136,7 @@ Tensor avg_pool_kernel(const Tensor& input, const Dims& kernel_size, const Dims&
   kernels::PoolGeometry g =
       geometry_of("avg_pool", kernel_size, stride, padding, Dims(kernel_size.size(), 1), ceil_mode);
   Dims sizes = pool_output_sizes(input.sizes(), g, "avg_pool");
-  Tensor out = g.dims == 3 ? empty_unless_hidden(sizes, input)
+  Tensor out = g.dims == 3 ? empty_unless_physical(sizes, input)
                            : empty_pooled(sizes, input, g.dims, input.dtype());
   launch::avg_pool(physical(input), physical(out), g, count_include_pad, divisor_override);
   return out;
@@ -157,7 +157,7 @@ Tensor adaptive_avg_pool_kernel(const Tensor& input, const Dims& output_size) {
   int64_t dims = output_size.size();
   bool channels_last = has_physical_layout(input), global = is_global(sizes, dims);
   Tensor out = dims == 3 && !(global && input.dim() == 5)
-                   ? empty_unless_hidden(sizes, input)
+                   ? empty_unless_physical(sizes, input)
                    : empty_pooled(sizes, input, dims, input.dtype());
   if (global && channels_last) {
     launch::sum(physical(input), out);

@@ -104,7 +104,7 @@ namespace impl {
 
 Tensor normal(const Tensor& mean, const Tensor& std, Generator* generator) {
   check(!std.is_complex(), "normal expects standard deviation to be non-complex");
-  check(std.numel() == 0 || std.is_meta() || item<double>(ops::amin(std)) >= 0,
+  check(std.numel() == 0 || item_or(ops::amin(std), 0.0) >= 0,
         "normal expects all elements of std >= 0.0");
   Tensor drawn = rl::empty(broadcast_sizes(mean.sizes(), std.sizes(), "normal"), options(mean));
   ops::normal_(drawn, 0, 1, generator);

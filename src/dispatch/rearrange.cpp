@@ -6,10 +6,8 @@
 #include "dispatch/guards.h"
 #include "dispatch/host_elements.h"
 #include "dispatch/pieces.h"
-#include "impl_shape.h"
 #include "ops_create.h"
 #include "ops_indexing.h"
-#include "ops_reduction.h"
 #include "ops_reshaping.h"
 #include "ops_shape.h"
 
@@ -42,58 +40,7 @@ Tensor repeat_backward(const Tensor& grad, const Dims& repeats, IntSpan sizes) {
 
 }  // namespace grad
 
-namespace impl {
-
-Tensor repeat(const Tensor& input, const Dims& repeats) {
-  int64_t added = repeats.size() - input.dim();
-  check(added >= 0,
-        "repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions "
-        "of tensor");
-  // Each dim n becomes (repeat, n), expanded and then joined.
-  Dims split_sizes, wide, sizes;
-  for (int64_t d = 0; d < repeats.size(); ++d) {
-    int64_t n = d < added ? 1 : input.sizes()[d - added];
-    check(repeats[d] >= 0, "repeat: Trying to create tensor with negative dimension ",
-          wrapping_product(repeats[d], n), ": repeats ", repeats);
-    split_sizes.push_back(1);
-    split_sizes.push_back(n);
-    wide.push_back(repeats[d]);
-    wide.push_back(n);
-    sizes.push_back(wrapping_product(repeats[d], n));
-  }
-  Tensor out = ops::reshape(ops::expand(ops::reshape(input, split_sizes), wide), sizes);
-  return out.storage() == input.storage() ? ops::clone(out, MemoryFormat::Contiguous)
-                                          : without_base(out);
-}
-
-}  // namespace impl
-
 namespace ops {
-
-TensorList tensor_split(const Tensor& input, int64_t sections, int64_t dim) {
-  check(input.dim() > 0, "tensor_split: expected at least a 1-dimensional tensor");
-  check(sections > 0, "tensor_split: number of sections must be larger than 0, got ", sections);
-  int64_t d = wrap_dim(dim, input.dim(), "tensor_split"), size = input.sizes()[d];
-  check_pieces("tensor_split", sections);
-  TensorList parts;
-  for (int64_t i = 0, at = 0; i < sections; ++i) {
-    int64_t end = at + size / sections + (i < size % sections);
-    parts.push_back(slice(input, d, at, end, 1));
-    at = end;
-  }
-  return parts;
-}
-
-TensorList tensor_split(const Tensor& input, const Dims& indices, int64_t dim) {
-  int64_t d = wrap_dim(dim, input.dim(), "tensor_split"), from = 0;
-  TensorList parts;
-  for (int64_t to : indices) {
-    parts.push_back(slice(input, d, from, to, 1));
-    from = to;
-  }
-  parts.push_back(slice(input, d, from, std::nullopt, 1));
-  return parts;
-}
 
 TensorList tensor_split(const Tensor& input, const Tensor& places, int64_t dim) {
   check(places.dtype() == DType::Int64,
@@ -111,22 +58,6 @@ TensorList tensor_split(const Tensor& input, const Tensor& places, int64_t dim) 
   return tensor_split(input, Dims(IntSpan(at, places.numel())), dim);
 }
 
-Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int64_t> dim,
-                         std::optional<int64_t> output_size) {
-  check(repeats >= 0, "repeat_interleave: Repeats must be non-negative, got ", repeats);
-  Tensor x = dim ? input : reshape(input, Dims{-1});
-  if (x.dim() == 0) x = unsqueeze(x, 0);
-  int64_t d = wrap_dim(dim.value_or(0), x.dim(), "repeat_interleave");
-  const int64_t expected = x.sizes()[d] * repeats;
-  check(output_size.value_or(expected) == expected,
-        "repeat_interleave: Invalid output_size, expected ", expected, " but got ",
-        output_size.value_or(0));
-  Dims wide = x.sizes(), sizes = x.sizes();
-  wide.insert(d + 1, repeats);
-  sizes[d] = wrapping_product(sizes[d], repeats);
-  return reshape(clone(expand(unsqueeze(x, d + 1), wide), MemoryFormat::Contiguous), sizes);
-}
-
 Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::optional<int64_t> dim,
                          std::optional<int64_t> output_size) {
   check(repeats.dim() <= 1, "repeat_interleave: repeats must be 0-dim or 1-dim tensor, got shape ",
@@ -140,6 +71,8 @@ Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::option
         "repeat_interleave: repeats must have the same size as input along dim, but got "
         "repeats.size(0) = ",
         repeats.numel(), " and input.size(", d, ") = ", n);
+  if (repeats.is_meta() && output_size)
+    return index_select(x, d, rl::empty(Dims{*output_size}, options(repeats, DType::Int64)));
   check_elements("repeat_interleave", repeats);
   Tensor counts =
       on_host(contiguous(to_dtype(expand(reshape(repeats, Dims{-1}), Dims{n}), DType::Int64)));

@@ -118,11 +118,10 @@ Tensor rnn_layer(const Tensor& x, const Tensor& hidden, const Tensor& weight, bo
   RecurrentSteps steps = check_layer("rnn_layer", cell, x, hidden, weight, batch_sizes, reverse);
   int64_t size = hidden.sizes()[1];
   Tensor output = rows_like(x, size);
-  if (output.is_meta() || hidden.is_meta()) return output;
   Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden);
-  launch::recurrent_forward(
-      {cell, x.device(), x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), nullptr},
-      {data(sums), nullptr, data(output), nullptr, nullptr});
+  launch::recurrent_forward({cell, launch::place_of("rnn_layer", x, w, h), x.dtype(),
+                             hidden.sizes()[0], size, steps, data(w), data(h), nullptr},
+                            {data(sums), nullptr, data(output), nullptr, nullptr});
   return output;
 }
 
@@ -134,11 +133,10 @@ std::array<Tensor, 3> lstm_layer(const Tensor& x, const Tensor& hidden, const Te
         cell.sizes(), " and the hidden state ", hidden.sizes(), " differ");
   int64_t size = hidden.sizes()[1];
   Tensor output = rows_like(x, size), cells = rows_like(x, size), gates = rows_like(x, 4 * size);
-  if (x.is_meta() || hidden.is_meta()) return {output, cells, gates};
   Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden),
          c = ops::contiguous(cell);
-  launch::recurrent_forward({RecurrentCell::LSTM, x.device(), x.dtype(), hidden.sizes()[0], size,
-                             steps, data(w), data(h), data(c)},
+  launch::recurrent_forward({RecurrentCell::LSTM, launch::place_of("lstm_layer", x, w, h, c),
+                             x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), data(c)},
                             {data(sums), nullptr, data(output), data(cells), data(gates)});
   return {output, cells, gates};
 }
@@ -152,11 +150,10 @@ std::array<Tensor, 2> gru_layer(const Tensor& x, const Tensor& hidden, const Ten
             (bias.dim() == 1 && bias.sizes()[0] == 3 * size && bias.dtype() == x.dtype()),
         "gru_layer: bias must have shape [", 3 * size, "] and dtype ", x.dtype());
   Tensor output = rows_like(x, size), gates = rows_like(x, 4 * size);
-  if (x.is_meta() || hidden.is_meta()) return {output, gates};
   Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden),
          b = contiguous_or_none(bias);
-  launch::recurrent_forward({RecurrentCell::GRU, x.device(), x.dtype(), hidden.sizes()[0], size,
-                             steps, data(w), data(h), nullptr},
+  launch::recurrent_forward({RecurrentCell::GRU, launch::place_of("gru_layer", x, w, h, b),
+                             x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), nullptr},
                             {data(sums), data(b), data(output), nullptr, data(gates)});
   return {output, gates};
 }
@@ -185,7 +182,9 @@ Gradients gradients(RecurrentCell kind, const RecurrentSteps& steps, const Tenso
                  c.defined() ? rl::empty(c.sizes(), options(c)) : Tensor()};
   if (kind == RecurrentCell::GRU) made.sums = rows_like(output, weight.sizes()[0]);
   launch::recurrent_backward(
-      {kind, h.device(), h.dtype(), h.sizes()[0], h.sizes()[1], steps, data(w), data(h), data(c)},
+      {kind,
+       launch::place_of("recurrent_backward", h, w, c, output, from_output, from_cells, from_gates),
+       h.dtype(), h.sizes()[0], h.sizes()[1], steps, data(w), data(h), data(c)},
       {data(output), data(cells), data(gates), data(before), data(from_output), data(from_cells),
        data(from_gates), data(made.x), data(made.sums), data(made.hidden), data(made.cell)});
   return made;
@@ -286,7 +285,7 @@ std::array<Tensor, 3> rnn_gradients(const Tensor& grad_output, const Tensor& hid
   RecurrentCell kind = relu ? RecurrentCell::Relu : RecurrentCell::Tanh;
   RecurrentSteps steps = steps_of("rnn_layer", output, hidden, batch_sizes, reverse);
   std::array<Tensor, 3> grads;
-  if (grad_enabled() || output.is_meta()) {
+  if (grad_enabled()) {
     grads = rnn_gradients_by_ops(grad_output, hidden, weight, flat(output), relu, steps);
   } else {
     Gradients made =
@@ -305,7 +304,7 @@ std::array<Tensor, 4> lstm_gradients(const Tensor& grad_output, const Tensor& gr
                                      const Dims& batch_sizes, bool reverse) {
   RecurrentSteps steps = steps_of("lstm_layer", output, hidden, batch_sizes, reverse);
   std::array<Tensor, 4> grads;
-  if (grad_enabled() || output.is_meta()) {
+  if (grad_enabled()) {
     grads = lstm_gradients_by_ops(grad_output, grad_cells, grad_gates, hidden, cell, weight,
                                   flat(output), flat(cells), flat(gates), steps);
   } else {
@@ -324,11 +323,10 @@ std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& gra
                                     const Dims& batch_sizes, bool reverse) {
   RecurrentSteps steps = steps_of("gru_layer", output, hidden, batch_sizes, reverse);
   Tensor before = states_before(hidden, flat(output), steps);
-  Gradients made = grad_enabled() || output.is_meta()
-                       ? gru_gradients_by_ops(grad_output, grad_gates, hidden, weight, before,
-                                              flat(gates), steps)
-                       : gradients(RecurrentCell::GRU, steps, hidden, {}, weight, output, {}, gates,
-                                   before, grad_output, {}, grad_gates);
+  Gradients made = grad_enabled() ? gru_gradients_by_ops(grad_output, grad_gates, hidden, weight,
+                                                         before, flat(gates), steps)
+                                  : gradients(RecurrentCell::GRU, steps, hidden, {}, weight, output,
+                                              {}, gates, before, grad_output, {}, grad_gates);
   Dims sizes = gates.sizes();
   sizes.back() = weight.sizes()[0];
   Tensor sums = flat(made.sums);

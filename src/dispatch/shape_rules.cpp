@@ -104,6 +104,12 @@ OutputSpec of_lines(const Tensor& input, int64_t dim, int64_t count, DType dtype
   return out;
 }
 
+OutputSpec of_rows(const Tensor& input, const Dims& size) {
+  OutputSpec out = dense(input, compute_dtype(input.dtype()));
+  for (int64_t i = 0; i < size.size(); ++i) out.sizes[input.dim() - 1 - i] = 1;
+  return out;
+}
+
 OutputSpec top(const Tensor& input, int64_t k, int64_t dim) {
   int64_t size = input.dim() ? input.sizes()[dim] : 1;
   check(k >= 0 && k <= size, "topk: selected index k out of range: k = ", k, " for dim ", dim,

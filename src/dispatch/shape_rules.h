@@ -89,8 +89,17 @@ inline OutputSpec rows_of(const Tensor& table, const Tensor& indices) {
   return out;
 }
 
+// n (n - 1) / 2, without overflow on the way.
+inline int64_t number_of_pairs(int64_t n) {
+  return n % 2 ? product(Dims{n, (n - 1) / 2}) : product(Dims{n / 2, n ? n - 1 : 0});
+}
+
 // Dims counted from the first, each named once.
 Dims distinct_dims(const char* op, const Tensor& input, const Dims& dims);
+
+// What is worked out over the last dims, of sizes `size`: ones in their places, in the dtype that
+// sums are of.
+OutputSpec of_rows(const Tensor& input, const Dims& size);
 
 // Elements that an op picks, and their places.
 inline std::array<OutputSpec, 2> with_places(OutputSpec values) {

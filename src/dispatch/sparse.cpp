@@ -54,8 +54,8 @@ Tensor rows(const Tensor& dense, int64_t dense_dim) {
 
 // They may have changed since the tensor was made.
 void check_indices(const Tensor& row, int64_t dim, int64_t size) {
-  if (row.is_meta() || !row.numel()) return;
-  check(item<int64_t>(ops::amin(row)) >= 0 && item<int64_t>(ops::amax(row)) < size,
+  if (!row.numel()) return;
+  check(item_or<int64_t>(ops::amin(row), 0) >= 0 && item_or<int64_t>(ops::amax(row), 0) < size,
         "sparse tensor: an index of dim ", dim, " is not in [0, ", size, ")");
 }
 

@@ -154,12 +154,12 @@ Tensor empty_suggested(IntSpan sizes, const Tensor& like, DType dtype) {
   return empty_strided(sizes, channels_last_strides(sizes), wanted);
 }
 
-Tensor empty_column_major(IntSpan sizes, TensorOptions options) {
+Dims column_major_strides(IntSpan sizes) {
   Dims strides = contiguous_strides(sizes);
   int64_t rows = sizes.size() - 2;
   strides[rows] = 1;
   strides[rows + 1] = std::max<int64_t>(sizes[rows], 1);
-  return empty_strided(sizes, strides, options);
+  return strides;
 }
 
 }  // namespace rl

@@ -39,6 +39,9 @@ Dims strides_in_format(IntSpan sizes, MemoryFormat format);
 Tensor empty_suggested(IntSpan sizes, const Tensor& like, DType dtype);
 
 // The last two dims column by column; the others, batches, contiguous.
-Tensor empty_column_major(IntSpan sizes, TensorOptions options);
+Dims column_major_strides(IntSpan sizes);
+inline Tensor empty_column_major(IntSpan sizes, TensorOptions options) {
+  return empty_strided(sizes, column_major_strides(sizes), options);
+}
 
 }  // namespace rl

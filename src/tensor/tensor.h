@@ -122,11 +122,11 @@ class Tensor {
   int64_t stride(int64_t d) const { return impl_->strides[wrap_dim(d, dim(), "stride")]; }
   int64_t offset() const { return impl_->offset; }
   const Ref<Storage>& storage() const { return impl_->storage; }
-  // Elements, and what kernels see: an error where a tensor has none (meta). impl()->data itself
-  // may be null before: see physical_layout.h.
+  // Elements: an error where a tensor has none (meta). impl()->data itself may be null before: see
+  // physical_layout.h.
   template <class T> T* data() const {
     static_assert(!std::is_same_v<std::remove_cv_t<T>, bool>, "elements of dtype bool are Bool");
-    return static_cast<T*>(address());
+    return static_cast<T*>(address(true));
   }
   bool is_contiguous() const { return impl_->contiguous; }
   bool is_sparse() const { return static_cast<bool>(impl_->sparse); }  // in any sparse layout
@@ -148,18 +148,20 @@ class Tensor {
   bool is_view() const { return static_cast<bool>(impl_->base); }
   uint32_t version() const { return impl_->storage->version.load(std::memory_order_relaxed); }
 
+  // What kernels see: null in place of the elements that a tensor on meta does not have.
   View view() const {
-    return {address(),    impl_->sizes.data(), impl_->strides.data(), dim(),
-            impl_->numel, impl_->dtype,        impl_->device};
+    return {address(false), impl_->sizes.data(), impl_->strides.data(), dim(),
+            impl_->numel,   impl_->dtype,        impl_->device};
   }
 
  private:
-  void* address() const {
+  void* address(bool needed) const {
     bool hidden = !impl_->data && (impl_->numel || impl_->sparse);
-    return __builtin_expect(hidden, 0) ? find_data() : impl_->data;
+    return __builtin_expect(hidden, 0) ? find_data(needed) : impl_->data;
   }
-  // Has the storage materialize its bytes, or reads a lazy view; an error where there are none.
-  void* find_data() const;
+  // Has the storage materialize its bytes, or reads a lazy view; where there are none, null, or an
+  // error if they are needed.
+  void* find_data(bool needed) const;
   Ref<TensorImpl> impl_;
 };
 
@@ -186,6 +188,10 @@ Tensor wrap_number(const Scalar& value);
 // The only element: how the host reads one, wherever the tensor lives.
 Scalar item(const Tensor& t);
 template <class T> T item(const Tensor& t) { return item(t).to<T>(); }
+// The same where there is one: on meta, what is to be assumed.
+template <class T> T item_or(const Tensor& t, T assumed) {
+  return t.is_meta() ? assumed : item<T>(t);
+}
 
 // Another window on the same storage: no autograd history, no base. A sparse tensor has no other
 // window than the one that shows all of it.

@@ -258,7 +258,7 @@ def _grad(
         )
 
     if is_grads_batched:
-        results = _one_by_one(run, roots, targets, grad_outputs, keep_graph)
+        results = _loop_fallback(run, roots, targets, grad_outputs, keep_graph)
     else:
         results = run(_weights(roots, grad_outputs), keep_graph)
     return dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else results
@@ -324,7 +324,7 @@ def _implied_weight(root):
     return rushlight.ones_like(root, memory_format=rushlight.preserve_format)
 
 
-def _one_by_one(run, roots, targets, batched_weights, keep_graph):
+def _loop_fallback(run, roots, targets, batched_weights, keep_graph):
     """Run one backward pass for each entry of the batch and stack the results."""
     batched = _given_weights(roots, batched_weights)
     sizes = {weight.shape[0] for weight in batched if weight is not None}

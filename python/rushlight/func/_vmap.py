@@ -43,7 +43,7 @@ class Level:
         marks = value.__dict__.get("_examples") if isinstance(value, Tensor) else None
         return None if marks is None else marks.get(self)
 
-    def stand_in(self, examples: Tensor) -> Tensor:
+    def batched_tensor(self, examples: Tensor) -> Tensor:
         """A tensor that stands for `examples`, of which the first dim counts them."""
         # Only its shape and dtype count: were it computed by the levels around, each would make a
         # stand-in of its own, and so twice as many as the level outside it.
@@ -90,7 +90,7 @@ class Level:
         finally:
             _C._pop_torch_function_mode()
 
-    def one_by_one(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def loop_fallback(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """`func` called for each example, and the results stacked."""
         in_place = self.changes_its_first(func, args)
         results = [func(*a, **k) for a, k in self.slices((args, kwargs))]
@@ -108,7 +108,7 @@ class Level:
 
     def _joined(self, func, leaves):
         if isinstance(leaves[0], Tensor):
-            return self.stand_in(rushlight.stack(leaves))
+            return self.batched_tensor(rushlight.stack(leaves))
         if any(leaf != leaves[0] for leaf in leaves):
             raise RuntimeError(
                 f"vmap: {func.__name__}() gives each example another {type(leaves[0]).__name__}, "
@@ -129,7 +129,7 @@ def lift(tensor):
     """
     for level in getattr(_active, "levels", ()):
         if level.examples(tensor) is None:
-            tensor = level.stand_in(level.all_examples(tensor))
+            tensor = level.batched_tensor(level.all_examples(tensor))
     return tensor
 
 
@@ -157,7 +157,7 @@ class _Mode:
         def apply(*arguments):
             return cls.apply(*arguments)
 
-        return level.one_by_one(apply, args, {})
+        return level.loop_fallback(apply, args, {})
 
 
 def vmap(
@@ -223,7 +223,7 @@ def vmap(
 def _mapped_once(func, structure, flat, dims, size, out_dims, randomness):
     level = Level(size, randomness)
     given = [
-        t if d is None else level.stand_in(t if d == 0 else t.movedim(d, 0))
+        t if d is None else level.batched_tensor(t if d == 0 else t.movedim(d, 0))
         for t, d in zip(flat, dims)
     ]
     args, kwargs = tree_unflatten(given, structure)

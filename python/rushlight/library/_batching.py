@@ -38,7 +38,10 @@ def batching_rule(function: Callable[..., Any]) -> Callable[..., Any]:
                 f"{op}: its vmap rule returned out_dims {out_dims} for {len(flat)} results"
             )
         return tree_unflatten(
-            [one if d is None else level.stand_in(one.movedim(d, 0)) for one, d in zip(flat, dims)],
+            [
+                one if d is None else level.batched_tensor(one.movedim(d, 0))
+                for one, d in zip(flat, dims)
+            ],
             result_structure,
         )
 

@@ -174,7 +174,7 @@ def matrix_rank(
     if hermitian:
         check_square("linalg.matrix_rank", A)
     if A.numel() == 0:
-        return into(out, rushlight.zeros(A.shape[:-2], dtype=rushlight.int64))
+        return into(out, rushlight.zeros(A.shape[:-2], dtype=rushlight.int64, device=A.device))
     values = _native.eigvalsh(A.detach()).abs() if hermitian else _native.svdvals(A.detach())
     if rtol is None:
         rtol = eps(A) * max(A.shape[-2:])

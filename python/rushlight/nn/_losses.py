@@ -305,7 +305,7 @@ def multilabel_margin_loss(
     places = labels.masked_fill(~listed, 0)
     is_target = rushlight.zeros_like(labels).scatter_add(1, places, listed.to(labels.dtype)) > 0
     # terms[n, j, i] for the target in place j and class i, up to the most targets of a row
-    most = int(listed.any(0).sum())
+    most = classes if input.is_meta else int(listed.any(0).sum())
     listed, places = listed[:, :most], places[:, :most]
     terms = (1 - (rows.gather(1, places).unsqueeze(2) - rows.unsqueeze(1))).relu()
     counted = listed.unsqueeze(2) & ~is_target.unsqueeze(1)

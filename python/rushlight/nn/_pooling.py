@@ -92,7 +92,8 @@ def _max_unpool(input, indices, kernel_size, stride, padding, output_size, dims)
     for n in size:
         positions *= n
     places = indices.flatten(-dims)
-    if places.numel() and not bool(((places >= 0) & (places < positions)).all()):
+    known = places.numel() and not places.is_meta
+    if known and not bool(((places >= 0) & (places < positions)).all()):
         raise RuntimeError(
             f"{name}: indices must be below the output's {positions} positions but are in "
             f"[{int(places.min())}, {int(places.max())}]"

@@ -140,9 +140,10 @@ def rrelu(
     wide = rushlight.promote_types(input.dtype, rushlight.float32)
     slopes = rushlight.ones_like(input.detach(), dtype=wide)
     low, high = rushlight.tensor([lower, upper], dtype=wide).tolist()
-    count = int(negative.sum())
-    drawn = rushlight.rand(count, dtype=rushlight.float64, device=input.device)
-    slopes[negative] = (drawn * (high - low) + low).to(wide)
+    if not input.is_meta:
+        count = int(negative.sum())
+        drawn = rushlight.rand(count, dtype=rushlight.float64, device=input.device)
+        slopes[negative] = (drawn * (high - low) + low).to(wide)
     return input.mul_(slopes) if inplace else (input * slopes).to(input.dtype)
 
 

@@ -71,7 +71,7 @@ std::string expression(DType compute, LoopResult result, DType stored, int input
 // Dims in the order of the result's strides, neighbours that all operands step through alike
 // joined.
 template <int N>
-void plan(Walk<N>& walk, const View* const* views, Dims& sizes, Dims (&strides)[N]) {
+void plan(StridedOperands<N>& strided, const View* const* views, Dims& sizes, Dims (&strides)[N]) {
   const View& first = *views[0];
   Dims order;
   for (int64_t d = 0; d < first.ndim; ++d)
@@ -97,35 +97,35 @@ void plan(Walk<N>& walk, const View* const* views, Dims& sizes, Dims (&strides)[
     }
   }
   for (int k = 0; k < N; ++k) {
-    walk.data[k] = views[k]->data;
-    walk.dtypes[k] = static_cast<int>(views[k]->dtype);
+    strided.data[k] = views[k]->data;
+    strided.dtypes[k] = static_cast<int>(views[k]->dtype);
   }
 }
 
-// Calls f(walk) for all elements; in several parts where there are more dims than a walk has.
-template <int N, class F> void for_each_walk(const View* const* views, F&& f) {
+// Calls f(strided) for all elements; in several parts where there are more dims than a strided has.
+template <int N, class F> void for_each_part(const View* const* views, F&& f) {
   if (views[0]->numel == 0) return;
-  Walk<N> walk{};
+  StridedOperands<N> strided{};
   Dims sizes, strides[N];
-  plan(walk, views, sizes, strides);
+  plan(strided, views, sizes, strides);
   int64_t extra = std::max<int64_t>(0, sizes.size() - max_view_dims), parts = 1;
   for (int64_t d = 0; d < extra; ++d) parts *= sizes[d];
-  walk.ndim = static_cast<int>(sizes.size() - extra);
-  walk.numel = 1;
-  for (int64_t d = 0; d < walk.ndim; ++d) {
-    walk.sizes[d] = sizes[d + extra];
-    walk.numel *= walk.sizes[d];
-    for (int k = 0; k < N; ++k) walk.strides[k][d] = strides[k][d + extra];
+  strided.ndim = static_cast<int>(sizes.size() - extra);
+  strided.numel = 1;
+  for (int64_t d = 0; d < strided.ndim; ++d) {
+    strided.sizes[d] = sizes[d + extra];
+    strided.numel *= strided.sizes[d];
+    for (int k = 0; k < N; ++k) strided.strides[k][d] = strides[k][d + extra];
   }
-  walk.narrow = walk.numel <= 0x7fffffff;
+  strided.narrow = strided.numel <= 0x7fffffff;
   char* begins[N];
-  for (int k = 0; k < N; ++k) begins[k] = static_cast<char*>(walk.data[k]);
+  for (int k = 0; k < N; ++k) begins[k] = static_cast<char*>(strided.data[k]);
   for (int64_t part = 0; part < parts; ++part) {
     for (int64_t rest = part, d = extra - 1; d >= 0; rest /= sizes[d], --d)
       for (int k = 0; k < N; ++k)
-        walk.data[k] = (d == extra - 1 ? begins[k] : static_cast<char*>(walk.data[k])) +
-                       rest % sizes[d] * strides[k][d] * itemsize(views[k]->dtype);
-    f(walk);
+        strided.data[k] = (d == extra - 1 ? begins[k] : static_cast<char*>(strided.data[k])) +
+                          rest % sizes[d] * strides[k][d] * itemsize(views[k]->dtype);
+    f(strided);
   }
 }
 
@@ -146,9 +146,9 @@ void run(const Context& context, const Loop& loop, DType compute, LoopResult res
   uniform = uniform && out.dtype == expected;
   Compiled* compiled = compiled_of(loop);
   int storage = stored == DType::Float16 ? 1 : stored == DType::BFloat16 ? 2 : 0;
-  for_each_walk<N + 1>(views, [&](const Walk<N + 1>& walk) {
-    bool whole = uniform && walk.ndim <= 1;
-    for (int k = 0; whole && walk.ndim == 1 && k <= N; ++k) whole = walk.strides[k][0] == 1;
+  for_each_part<N + 1>(views, [&](const StridedOperands<N + 1>& strided) {
+    bool whole = uniform && strided.ndim <= 1;
+    for (int k = 0; whole && strided.ndim == 1 && k <= N; ++k) whole = strided.strides[k][0] == 1;
     auto& slot = compiled->functions[device][static_cast<int>(compute)][whole ? storage : 0][whole];
     CUfunction function = slot.load(std::memory_order_acquire);
     if (__builtin_expect(!function, 0)) {
@@ -156,8 +156,8 @@ void run(const Context& context, const Loop& loop, DType compute, LoopResult res
                              expression(compute, result, stored, N, whole), loop.name);
       slot.store(function, std::memory_order_release);
     }
-    int64_t items = whole ? (walk.numel + 3) / 4 : walk.numel;
-    launch_elements(function, device, loop.name, items, walk, numbers);
+    int64_t items = whole ? (strided.numel + 3) / 4 : strided.numel;
+    launch_elements(function, device, loop.name, items, strided, numbers);
   });
 }
 
@@ -202,21 +202,21 @@ void convert(const Context& context, const View& from, const View& to, bool conj
   use(device);
   const View* views[2] = {&to, &from};
   bool same = from.dtype == to.dtype && !(conjugate && is_complex(from.dtype));
-  for_each_walk<2>(views, [&](const Walk<2>& walk) {
+  for_each_part<2>(views, [&](const StridedOperands<2>& strided) {
     if (same) {
-      bool whole =
-          walk.ndim == 0 || (walk.ndim == 1 && walk.strides[0][0] == 1 && walk.strides[1][0] == 1);
+      bool whole = strided.ndim == 0 ||
+                   (strided.ndim == 1 && strided.strides[0][0] == 1 && strided.strides[1][0] == 1);
       if (whole) {
-        if (walk.data[0] == walk.data[1]) return;
-        RL_CUDA(cuMemcpyDtoDAsync_v2, reinterpret_cast<CUdeviceptr>(walk.data[0]),
-                reinterpret_cast<CUdeviceptr>(walk.data[1]),
-                static_cast<size_t>(walk.numel * itemsize(to.dtype)), current_stream(device));
+        if (strided.data[0] == strided.data[1]) return;
+        RL_CUDA(cuMemcpyDtoDAsync_v2, reinterpret_cast<CUdeviceptr>(strided.data[0]),
+                reinterpret_cast<CUdeviceptr>(strided.data[1]),
+                static_cast<size_t>(strided.numel * itemsize(to.dtype)), current_stream(device));
         return;
       }
       CUfunction f = moves.get(static_cast<uint64_t>(itemsize(to.dtype)), device, "copy", [&] {
         return instance("move_elements", std::string(type_of_size(to.dtype)));
       });
-      launch_elements(f, device, "copy", walk.numel, walk);
+      launch_elements(f, device, "copy", strided.numel, strided);
       return;
     }
     uint64_t variant =
@@ -224,7 +224,7 @@ void convert(const Context& context, const View& from, const View& to, bool conj
     CUfunction f = conversions.get(variant, device, "copy", [&] {
       return instance("convert_elements", to.dtype, from.dtype);
     });
-    launch_elements(f, device, "copy", walk.numel, walk, static_cast<int>(conjugate));
+    launch_elements(f, device, "copy", strided.numel, strided, static_cast<int>(conjugate));
   });
 }
 
@@ -247,13 +247,14 @@ void fill(const Context& context, const View& to, const Scalar& value) {
   bool zero = true;
   for (int64_t i = 0; i < itemsize(to.dtype); ++i) zero = zero && !element.bytes[i];
   const View* views[1] = {&to};
-  for_each_walk<1>(views, [&](const Walk<1>& walk) {
-    if (zero && (walk.ndim == 0 || (walk.ndim == 1 && walk.strides[0][0] == 1)))
-      return set_zero(context, walk.data[0], static_cast<size_t>(walk.numel * itemsize(to.dtype)));
+  for_each_part<1>(views, [&](const StridedOperands<1>& strided) {
+    if (zero && (strided.ndim == 0 || (strided.ndim == 1 && strided.strides[0][0] == 1)))
+      return set_zero(context, strided.data[0],
+                      static_cast<size_t>(strided.numel * itemsize(to.dtype)));
     CUfunction f = fills.get(static_cast<uint64_t>(itemsize(to.dtype)), device, "fill", [&] {
       return instance("fill_elements", std::string(type_of_size(to.dtype)));
     });
-    launch_elements(f, device, "fill", walk.numel, walk, element);
+    launch_elements(f, device, "fill", strided.numel, strided, element);
   });
 }
 

@@ -57,7 +57,7 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
     inner = getattr(func, "__wrapped__", None)  # written in Python: its operations have rules
     if inner is not None:
         return level.run_inside(inner, args, kwargs)
-    return level.one_by_one(func, args, kwargs)
+    return level.loop_fallback(func, args, kwargs)
 
 
 # Of methods that are no ops of the table.
@@ -86,11 +86,11 @@ def _attribute(level, func, name, args):
     if examples is None or name not in ("T", "mT", "H", "mH", "real", "imag", "data", "grad"):
         return func(*args)
     if name == "grad":
-        return None if examples.grad is None else level.stand_in(examples.grad)
+        return None if examples.grad is None else level.batched_tensor(examples.grad)
     if name in ("T", "H"):
         turned = transposed(None, examples, examples.dim() - 1)
-        return level.stand_in(turned.conj() if name == "H" else turned)
-    return level.stand_in(getattr(examples, name))
+        return level.batched_tensor(turned.conj() if name == "H" else turned)
+    return level.batched_tensor(getattr(examples, name))
 
 
 def _show(level, func, args, kwargs):
@@ -124,7 +124,8 @@ def _gradient(level, func, args, kwargs):
         ]
     gradients = func(outputs, sources, weights, **given)
     return tuple(
-        None if g is None else level.stand_in(g.movedim(1, 0) if batched else g) for g in gradients
+        None if g is None else level.batched_tensor(g.movedim(1, 0) if batched else g)
+        for g in gradients
     )
 
 
@@ -147,7 +148,7 @@ def _gradient_of_shared(level, func, outputs, inputs, weights, given):
             ]
         )
     return tuple(
-        None if column[0] is None else level.stand_in(rushlight.stack(column))
+        None if column[0] is None else level.batched_tensor(rushlight.stack(column))
         for column in zip(*found)
     )
 

@@ -23,7 +23,7 @@ def _getitem(level, func, args, kwargs):
             return NotImplemented
         if advanced and any(isinstance(i, Tensor) and i.dim() == 0 for i in index):
             return NotImplemented  # as a number where no example lies before it
-        return level.stand_in(x[(slice(None), *index)])
+        return level.batched_tensor(x[(slice(None), *index)])
     if any(isinstance(i, Tensor) and i.dtype in (rushlight.bool, rushlight.uint8) for i in index):
         return NotImplemented
     if advanced[0] != 0:
@@ -31,9 +31,9 @@ def _getitem(level, func, args, kwargs):
     rank = max(i.dim() for i in index if isinstance(i, Tensor))
     index = [i if f is None else padded(f, rank) for i, f in zip(index, found)]
     if x is None:
-        return level.stand_in(tensor[tuple(index)])
+        return level.batched_tensor(tensor[tuple(index)])
     which = rushlight.arange(level.size, device=x.device).reshape(-1, *[1] * rank)
-    return level.stand_in(x[(which, *index)])
+    return level.batched_tensor(x[(which, *index)])
 
 
 register("__getitem__", _getitem, FUNCTIONS)
@@ -53,13 +53,13 @@ def _as_strided(level, func, args, kwargs):
         raise RuntimeError("vmap: as_strided_() is not supported; use as_strided()")
     if level.examples(args[0]) is None:
         return NotImplemented
-    held = level.stand_in(level.examples(args[0]).contiguous())
+    held = level.batched_tensor(level.examples(args[0]).contiguous())
 
     def of_copy(tensor, *rest, **options):
         return func(tensor.clone(), *rest, **options)
 
     of_copy.__name__ = "as_strided"
-    return level.one_by_one(of_copy, (held, *args[1:]), kwargs)
+    return level.loop_fallback(of_copy, (held, *args[1:]), kwargs)
 
 
 register("as_strided", _as_strided)
@@ -69,7 +69,7 @@ def _index_select(level, func, args, kwargs):
     tensor, dim, index = args
     x, i = level.examples(tensor), level.examples(index)
     if i is None and tensor.dim():
-        return level.stand_in(x.index_select(shifted(dim, tensor.dim()), index))
+        return level.batched_tensor(x.index_select(shifted(dim, tensor.dim()), index))
     return NotImplemented
 
 
@@ -82,7 +82,7 @@ def _embedding(level, func, args, kwargs):
         return NotImplemented
     if level.examples(weight) is not None:
         return NotImplemented if rest or kwargs else level.run_inside(_rows_of, args, kwargs)
-    return level.stand_in(func(level.examples(index), weight, *rest, **kwargs))
+    return level.batched_tensor(func(level.examples(index), weight, *rest, **kwargs))
 
 
 def _rows_of(index, weight):

@@ -55,7 +55,7 @@ def _convolution(spatial):
         if level.examples(weight) is None and level.examples(bias) is None:
             flat = x.flatten(0, 1) if batch else x
             result = func(flat, weight, bias, groups=groups, **given)
-            return level.stand_in(result.unflatten(0, x.shape[:2]) if batch else result)
+            return level.batched_tensor(result.unflatten(0, x.shape[:2]) if batch else result)
         # The examples as groups of one convolution.
         x = level.all_examples(tensor)
         x = x if batch else x.unsqueeze(1)
@@ -63,7 +63,7 @@ def _convolution(spatial):
         b = None if bias is None else level.all_examples(bias).flatten(0, 1)
         result = func(x.transpose(0, 1).flatten(1, 2), w, b, groups=groups * level.size, **given)
         result = result.unflatten(1, (level.size, -1)).transpose(0, 1)
-        return level.stand_in(result if batch else result.squeeze(1))
+        return level.batched_tensor(result if batch else result.squeeze(1))
 
     return rule
 
@@ -91,12 +91,12 @@ def _class_loss(level, func, args, kwargs):
     else:
         loss = func(x, t, reduction="none", **options)
     if reduction == "none":
-        return level.stand_in(loss)
+        return level.batched_tensor(loss)
     total = loss.flatten(1).sum(1) if batch else loss
     if reduction == "mean":
         counted = (t != given["ignore_index"]).reshape(level.size, -1).sum(1)
         total = total / counted
-    return level.stand_in(total)
+    return level.batched_tensor(total)
 
 
 register("class_loss", _class_loss)
@@ -111,7 +111,8 @@ def _element_loss(level, func, args, kwargs):
     rank = max(a.dim() for a in args)
     pair = [padded(level.all_examples(a), rank) for a in args]
     loss = func(*pair, reduction="none", **options)
-    return level.stand_in(loss if reduction == "none" else _REDUCTIONS[reduction](loss.flatten(1)))
+    reduced = loss if reduction == "none" else _REDUCTIONS[reduction](loss.flatten(1))
+    return level.batched_tensor(reduced)
 
 
 _REDUCTIONS = {

@@ -33,7 +33,7 @@ def _matmul(level, func, args, kwargs):
     if len(args) != 2 or kwargs:
         return NotImplemented
     a, b = args if func.__name__ != "__rmatmul__" else args[::-1]
-    return level.stand_in(_product(level, a, b))
+    return level.batched_tensor(_product(level, a, b))
 
 
 register("matmul", _matmul)
@@ -84,7 +84,7 @@ def _einsum(level, func, args, kwargs):
     found = [level.examples(t) for t in operands]
     terms = [t if f is None else free + t for t, f in zip(terms, found)]
     operands = [t if f is None else f for t, f in zip(operands, found)]
-    return level.stand_in(func(f"{','.join(terms)}->{free}{output}", *operands))
+    return level.batched_tensor(func(f"{','.join(terms)}->{free}{output}", *operands))
 
 
 register("einsum", _einsum, FUNCTIONS)
@@ -99,7 +99,7 @@ def _attention(level, func, args, kwargs):
     query, key, value = args[:3]
     if query.dim() != key.dim() or query.dim() != value.dim():
         return NotImplemented
-    return level.stand_in(func(*args, **kwargs))
+    return level.batched_tensor(func(*args, **kwargs))
 
 
 register("attention", _attention)
@@ -112,7 +112,7 @@ def _distances(level, func, args, kwargs):
     rank = max(x1.dim(), x2.dim())
     found = [level.examples(x) for x in (x1, x2)]
     x1, x2 = (x if f is None else padded(f, rank) for x, f in zip((x1, x2), found))
-    return level.stand_in(func(x1, x2, *rest, **kwargs))
+    return level.batched_tensor(func(x1, x2, *rest, **kwargs))
 
 
 register("distances", _distances)

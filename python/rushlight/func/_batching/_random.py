@@ -37,10 +37,11 @@ def random(
             return func(*args, **kwargs)
 
         repeated.__name__ = name
-        return level.one_by_one(repeated, args, kwargs)
+        return level.loop_fallback(repeated, args, kwargs)
     if not mapped:
-        return level.stand_in(rushlight.stack([func(*args, **kwargs) for _ in range(level.size)]))
-    return level.one_by_one(func, args, kwargs)
+        results = [func(*args, **kwargs) for _ in range(level.size)]
+        return level.batched_tensor(rushlight.stack(results))
+    return level.loop_fallback(func, args, kwargs)
 
 
 def _off(args, kwargs):

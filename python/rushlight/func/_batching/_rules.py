@@ -52,7 +52,7 @@ def _is_loop(name, func):
 
 def wrap(level: int, result: Any) -> Tensor:
     if isinstance(result, Tensor):
-        return level.stand_in(result)
+        return level.batched_tensor(result)
     if isinstance(result, (tuple, list)):
         members = [wrap(level, member) for member in result]
         return type(result)._make(members) if hasattr(result, "_make") else type(result)(members)

@@ -128,7 +128,7 @@ def _stack(level, func, args, kwargs):
     if any(t.dim() != rank for t in tensors):
         return NotImplemented
     stacked = rushlight.stack([level.all_examples(t) for t in tensors], shifted(dim, rank + 1))
-    return level.stand_in(stacked)
+    return level.batched_tensor(stacked)
 
 
 register("stack", _stack)

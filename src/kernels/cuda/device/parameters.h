@@ -31,7 +31,7 @@ struct Strided {
 };
 
 // N operands that are walked over together, the first of which is the result.
-template <int N> struct Walk {
+template <int N> struct StridedOperands {
   int64_t numel;
   int ndim, narrow;  // narrow: the number of elements fits into 32 bits
   int64_t sizes[max_view_dims];

@@ -87,7 +87,7 @@ __device__ inline int64_t offset_of(const Strided& v, int64_t i) {
 }
 
 template <int N>
-__device__ inline void walk_offsets(const Walk<N>& w, int64_t i, int64_t (&offsets)[N]) {
+__device__ inline void strided_offsets(const StridedOperands<N>& w, int64_t i, int64_t (&offsets)[N]) {
   for (int k = 0; k < N; ++k) offsets[k] = 0;
   if (w.narrow) {
     unsigned rest = static_cast<unsigned>(i);
