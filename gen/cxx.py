@@ -307,7 +307,7 @@ def _composed(op, signatures):
     """The function of a row with a body that is a kernel, or a composite of one node."""
     s = op.signature
     head = f"{s.cxx_result} {op.cxx_name}({impl_parameters(op, defaults=False)}) {{"
-    lines = _body(op, signatures)
+    lines = ["  using namespace grad;", *_body(op, signatures)]
     if takes_target(op):
         lines = ["  auto compute = [&]() -> Tensor {", *lines, "  };"]
         lines += [f'  return written_to(target, compute(), "{op.name}_");']

@@ -8,6 +8,7 @@
 #include "dispatch/pieces.h"
 #include "ops_create.h"
 #include "ops_indexing.h"
+#include "ops_reduction.h"
 #include "ops_reshaping.h"
 #include "ops_shape.h"
 
