@@ -7,7 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
-from rushlight._shown_name import shown_as
+from rushlight._shown_name import shown_as as _shown_as
 from rushlight.nn import functional as F
 
 
@@ -27,7 +27,7 @@ def _conv_weight(dims, input, weight_size, grad_output, *options):
     return _gradient(output, weight, grad_output, input)
 
 
-@shown_as("ConvolutionBackwardBackward0")
+@_shown_as("ConvolutionBackwardBackward0")
 def _gradient(output, by, grad_output, other):
     """The gradient, recorded if what it depends on requires gradients of its own."""
     recorded = grad_output.requires_grad or other.requires_grad
