@@ -39,7 +39,6 @@ elementwise("add(input: Tensor | Number, other: Tensor | Number, *, alpha: Scala
 elementwise("sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)",
             "input - alpha * other", two_numbers=True, dtypes=NUMERIC,
             guard="check_subtraction(input, other)",
-            node={None: "SubBackward0", "input": "RsubBackward1"},
             names=("torch.sub", "Tensor.sub", "torch.subtract", "Tensor.subtract"),
             doc="input - alpha * other, element by element.",
             grad={"input": "grad", "other": "scale(grad, -conj(alpha))"}, inplace=True,

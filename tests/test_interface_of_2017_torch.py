@@ -164,7 +164,6 @@ T.ones(2).stride()
 T.ones(2).storage_offset()
 T.ones(2).element_size()
 T.ones(2).data_ptr() > 0
-T.ones(2).set_(T.ones(3).storage(), 1, (2,), (1,))
 T.ones(2).tolist()
 T.ones(2).numpy()
 T.ones(2).dim()
@@ -183,7 +182,6 @@ T.Tensor([1,2]).frac()
 T.Tensor([1.5]).trunc()
 T.Tensor([1.5]).sign()
 T.Tensor([1.5]).rsqrt()
-T.ones(3).storage_type()
 T.ones(2).copy_(T.zeros(2), True)
 T.ones(2).copy_(T.zeros(2), broadcast=False)
 T.autograd.Variable(T.ones(2), requires_grad=True).data[0]
@@ -261,8 +259,6 @@ T.sparse.FloatTensor(T.LongTensor([[0,1],[2,0]]), T.FloatTensor([3,4]), T.Size([
 T.sparse.FloatTensor(2,3)._nnz()
 T.sparse.FloatTensor(T.LongTensor([[0,1],[2,0]]), T.FloatTensor([3,4]), T.Size([2,3]))._indices()
 T.hsmm
-T.FloatStorage(4)
-T.ones(2).storage().size()
 T.cuda.is_available()
 T.cuda.device_count()
 T.autograd.Variable(T.randn(2)).creator

@@ -63,7 +63,10 @@ class Run:
 
 # Rows whose strides are not torch's, with the reason.
 OTHER_STRIDES = {
-    "addr": "one matrix product, contiguous; torch's is elementwise",
+    **dict.fromkeys(
+        ("addr", "addr_first", "addr_first_unscaled", "addr_second", "addr_second_unscaled"),
+        "one matrix product, contiguous; torch's is elementwise",
+    ),
     "conj_physical": "torch returns a real tensor itself",
     "logsigmoid": "elementwise here, contiguous in torch",
     "pow": "torch makes a power of a number contiguous; elementwise here",
