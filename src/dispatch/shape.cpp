@@ -126,14 +126,20 @@ Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims) {
   }
   check(shifts.size() == dims.size(), "roll: shifts and dimensions must align. shifts: ", shifts,
         ", dims: ", dims);
-  Dims wrapped;
   check_index(input.dim() > 0, "roll: Dimension specified as ", dims[0],
               " but tensor has no dimensions");
+  Dims wrapped;
   for (int64_t d : dims) wrapped.push_back(wrap_dim(d, input.dim(), "roll"));
-  if (input.numel() == 0 || input.dim() == 0) return clone(input);
+  if (input.numel() == 0) return clone(input);
+  Dims totals(input.dim(), 0), each;  // a dim may be named any number of times
+  for (int64_t i = 0; i < dims.size(); ++i) {
+    int64_t& total = totals[wrapped[i]];
+    total = (total + shifts[i] % input.sizes()[wrapped[i]]) % input.sizes()[wrapped[i]];
+  }
+  for (int64_t d = 0; d < input.dim(); ++d) each.push_back(d);
   Tensor out = empty_strided(
       input.sizes(), strides_in_format(input.sizes(), suggested_format(input)), options(input));
-  launch::roll(input, shifts, wrapped, out);
+  launch::roll(input, totals, each, out);
   return out;
 }
 
