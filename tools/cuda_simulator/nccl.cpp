@@ -351,14 +351,15 @@ Communicator* opened(const std::string& name, int size, int rank) {
   comm->rank = rank, comm->size = size, comm->memory = static_cast<char*>(memory);
   comm->name = name;
   comm->generation_of_opening = comm->arrive();
+  // The last to come: all have the memory, and nobody needs its name any more.
+  if (comm->header().generation.load() != comm->generation_of_opening) unlink(name.c_str());
   return comm;
 }
 
-// Has the opening come to its end? From then on no name is needed.
+// Has the opening come to its end?
 bool finish_opening(Communicator* comm) {
   if (comm->is_open) return true;
   if (comm->header().generation.load() == comm->generation_of_opening) return false;
-  if (comm->rank == 0) unlink(comm->name.c_str());
   return comm->is_open = true;
 }
 
@@ -438,6 +439,7 @@ API int ncclCommDestroy(Communicator* comm) {
 // Memory stays: another thread may be in a call that now ends.
 API int ncclCommAbort(Communicator* comm) {
   comm->failure = RemoteError;
+  if (!comm->is_open) unlink(comm->name.c_str());  // some may never come
   forget_messages(comm);
   return Success;
 }

@@ -46,8 +46,8 @@ def check_tensor(name: str, tensor: Tensor, parameter: str = "tensor") -> None:
 
         if not _nccl.is_available():
             raise RuntimeError(
-                f"{name}: {parameter} is on {tensor.device}, and NCCL, which carries tensors "
-                "between GPUs, was not found: pip install nvidia-nccl-cu13"
+                f"{name}: {parameter} is on {tensor.device}, and NCCL was not found: pip install "
+                "nvidia-nccl-cu13, which carries tensors between GPUs"
             )
     elif tensor.device.type != "cpu":
         raise RuntimeError(f"{name}: No backend type associated with device type {tensor.device}")
