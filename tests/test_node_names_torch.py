@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 OTHER_NODES = {
     # one node here, of a kernel that does all of it
     "fused": """
-        avg_pool1d linear max_pool1d max_pool1d_with_indices ndtr pad rms_norm
+        avg_pool1d cross_entropy linear max_pool1d max_pool1d_with_indices ndtr pad rms_norm
     """,
     # one node in torch: the gradient through the steps is as good, and needs no formula of its own
     "composed": "as_strided_scatter",
@@ -96,7 +96,7 @@ def test_no_name_of_a_kernel_is_shown():
 OTHER_MODULES = set(
     """
     AdaptiveAvgPool1d AdaptiveMaxPool1d AvgPool1d CircularPad1d CircularPad2d CircularPad3d
-    CrossMapLRN2d GRU LeakyReLU LSTM MaxPool1d PairwiseDistance RMSNorm RNN
+    CrossEntropyLoss CrossMapLRN2d GRU LeakyReLU MaxPool1d PairwiseDistance RMSNorm RNN
     """.split()
 )
 HOLDERS = {"ModuleDict", "ModuleList", "ParameterDict", "ParameterList"}  # they are not called
