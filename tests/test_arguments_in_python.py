@@ -1,7 +1,6 @@
-"""Every argument of the functions that are written in Python, of learning rate schedulers, of the
-data loader and of `save` and `load` does something: with another value than its default something
-changes, or it raises an error or a warning. What does not is listed with its reason, and the lists
-are no longer than they must be.
+"""Every argument of the functions that are written in Python does something: with another value
+than its default something changes, or it raises an error or a warning. What does not is listed with
+its reason, and the lists are no longer than they must be.
 """
 
 import gc
