@@ -65,6 +65,7 @@ BESIDE = {
     ("OneCycleLR", "epochs"): {"total_steps": None, "steps_per_epoch": 5},
     ("OneCycleLR", "steps_per_epoch"): {"total_steps": None, "epochs": 5},
     ("OneCycleLR", "final_div_factor"): {"total_steps": STEPS},
+    ("ReduceLROnPlateau", "mode"): {"patience": 2},
     ("ReduceLROnPlateau", "threshold"): {"patience": 2},
     ("ReduceLROnPlateau", "threshold_mode"): {"threshold": 0.3, "patience": 2},
     ("ReduceLROnPlateau", "cooldown"): {"patience": 0},
@@ -87,7 +88,8 @@ def seen(name, arguments):
             for step in range(STEPS):
                 loss = 2 - 0.08 * step if step < 9 else 3.0  # less and less, then more
                 scheduler.step(*[loss] * (name == "ReduceLROnPlateau"))
-                rows.append((optimizer.param_groups[0]["lr"], optimizer.param_groups[0]["momentum"]))
+                (group,) = optimizer.param_groups
+                rows.append((group["lr"], group["momentum"]))
         except ValueError as error:
             rows.append(str(error))
     return rows
