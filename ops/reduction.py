@@ -254,8 +254,6 @@ _STATISTICS = "correction: Scalar | None = None, keepdim: bool = False"
 for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
     _gradient = {"var": "var_backward(grad, input, dim, correction, keepdim)",
                  "std": "std_backward(grad, input, out, dim, correction, keepdim)"}[_name]
-    _of_mean = _gradient.replace("grad,", f"grad_{_name},").replace("out,", "std,")
-    _of_mean += f" + {_SPREAD.format(_SHARE.replace('grad', 'grad_mean'))}"
     kernel(f"{_name}(input: Tensor, dim: list[int, 1] | None = None, *, {_STATISTICS})", out="cast",
            guard=f'check_spread("{_name}", input, dim, correction)',
            shape=f'reduced("{_name}", input, dim, keepdim, to_real(input.dtype()))',
@@ -274,7 +272,6 @@ for _name, _doc in (("var", "Variance"), ("std", "Standard deviation")):
     composite(f"{_name}_mean(input: Tensor, dim: list[int, 1] | None = None, *, {_STATISTICS}) -> "
               f"tuple[{_name}, mean]",
               f"return {_name}(input, dim, correction, keepdim), mean(input, dim, keepdim)",
-              grad={"input": _of_mean},
               names=(f"torch.{_name}_mean",), named=False,
               node=f"{_name.capitalize()}MeanBackward0",
               doc=f"{_doc} and mean over the given dims.")

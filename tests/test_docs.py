@@ -1,6 +1,7 @@
 """What the documentation shows, runs: examples in docstrings, and Python blocks in Markdown."""
 
 import ast
+import builtins
 import doctest
 import importlib
 import importlib.util
@@ -69,7 +70,10 @@ def docstrings_with_examples():
 def names_for(module_name):
     """What an example may name: its own module's names, the library, and some stock objects."""
     images, labels = rushlight.rand(6, 1, 8, 8), rushlight.arange(6)
-    return vars(importlib.import_module(module_name)) | {
+    names = dict(vars(importlib.import_module(module_name)))
+    if module_name == "rushlight":  # whose `bool` and `sum` are not what a program means by these
+        names |= vars(builtins)
+    return names | {
         "torch": rushlight,  # a docstring reads as the programs that users have
         "rushlight": rushlight,
         "nn": rushlight.nn,

@@ -272,7 +272,6 @@ T.ones(2,3).norm(2, 1)
 T.ones(2).lt_(2)
 T.ones(2).eq_(1)
 T.utils.ffi
-T.utils.serialization
 T.onnx.export
 T.legacy
 T.utils.backcompat.broadcast_warning.enabled

@@ -89,7 +89,7 @@ def test_events_cover_a_training_step():
     layers = [e.name for e in events if e.depth == 2 and e.name.startswith("nn.Module")]
     assert layers == 3 * [f"nn.Module: {i}" for i in range(12)]
     nodes = [e.name for e in events if e.in_backward and e.depth == 3 and "Backward0" in e.name]
-    chain = ["SumBackward0", "PowBackward0", *6 * ["TanhBackward0", "LinearBackward0"]]
+    chain = ["SumBackward0", "PowBackward0", *6 * ["TanhBackward0", "AddmmBackward0"]]
     assert nodes == 3 * chain
 
 
