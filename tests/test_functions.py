@@ -409,3 +409,14 @@ def test_binomial_takes_one_dtype():
         rl.binomial(count, rl.ones(2, 2, dtype=rl.uint8))
     with pytest.raises(RuntimeError, match="binomial: .* one dtype"):
         rl.binomial(count, rl.ones(2, 2))
+
+
+def test_kernels_of_grids_check_their_words():
+    """The wrong mode was taken for another, whose kernel knows no volumes: it read out of bounds."""
+    volumes, grid = rl.ones(2, 2, 2, 3, 2), rl.zeros(2, 2, 1, 2, 3)
+    for mode, padding, error in (
+        ("mean", "border", "expected mode"), ("bilinear", "same", "expected padding_mode"),
+        ("bicubic", "zeros", "only supports 4D"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=error):
+            rl.nn.functional._grid_sample(volumes, grid, (0, 0, 0), mode, padding, False)

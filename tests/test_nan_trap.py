@@ -250,3 +250,8 @@ def test_descriptions():
     assert debug.describe(rushlight.zeros(0)) == "float32 [0]: no elements"
     with pytest.raises(TypeError, match="expected a Tensor, got int"):
         debug.describe(1)
+
+
+def test_only_what_has_elements_is_described():
+    with pytest.raises(RuntimeError, match="on the CPU, got one of shape"):
+        debug.describe(rushlight.empty(3, device="meta"))

@@ -46,6 +46,12 @@ Tensor resampled(const Tensor& input, const Dims& size, const kernels::ResampleG
 
 kernels::GridSampling sampling_of(const Dims& orders, const std::string& mode,
                                   const std::string& padding_mode, bool align_corners) {
+  check(mode == "bilinear" || mode == "nearest" || mode == "bicubic",
+        "grid_sample: expected mode bilinear, nearest or bicubic, got ", mode);
+  check(padding_mode == "zeros" || padding_mode == "border" || padding_mode == "reflection",
+        "grid_sample: expected padding_mode zeros, border or reflection, got ", padding_mode);
+  check(mode != "bicubic" || orders.size() == 2,
+        "grid_sample: bicubic interpolation only supports 4D input");
   kernels::GridSampling how;
   how.mode = mode == "bilinear"  ? kernels::GridMode::Bilinear
              : mode == "nearest" ? kernels::GridMode::Nearest
@@ -88,8 +94,6 @@ Tensor grid_sample_kernel(const Tensor& input, const Tensor& grid, const Dims& o
     check(input.sizes()[d] > 0,
           "grid_sample: expected input to have non-empty spatial dimensions, but got shape ",
           input.sizes());
-  check(mode != "bicubic" || input.dim() == 4,
-        "grid_sample: bicubic interpolation only supports 4D input");
   Dims sizes{input.sizes()[0], input.sizes()[1]};
   for (int64_t d = 1; d + 1 < grid.dim(); ++d) sizes.push_back(grid.sizes()[d]);
   Tensor out = rl::empty(sizes, options(input));

@@ -310,6 +310,9 @@ struct SavedValues final : SavedReader {
 }  // namespace
 
 std::string describe_values(const Tensor& t) {
+  check(t.device().is_cpu() && !t.is_sparse(),
+        "describe: expected a strided tensor on the CPU, got one of shape ", t.sizes(), " on ",
+        t.device());
   Statistics of(t);
   std::ostringstream text;
   text << name(t.dtype()) << " " << t.sizes() << ": ";
