@@ -412,7 +412,7 @@ def test_binomial_takes_one_dtype():
 
 
 def test_kernels_of_grids_check_their_words():
-    """The wrong mode was taken for another, whose kernel knows no volumes: it read out of bounds."""
+    """A wrong mode was taken for another, whose kernel knows no volumes and read out of bounds."""
     volumes, grid = rl.ones(2, 2, 2, 3, 2), rl.zeros(2, 2, 1, 2, 3)
     for mode, padding, error in (
         ("mean", "border", "expected mode"), ("bilinear", "same", "expected padding_mode"),
