@@ -121,20 +121,26 @@ def run_module(cls, args, options, inputs):
     return seen
 
 
-def has_effect(run, usual, name, default):
-    """Some other value changes what is seen, or is refused, or warned of."""
-    for value in others(name, default):
-        value = value() if callable(value) and name in ("weight", "pos_weight") else value
-        if name == "dtype":
-            value = rl.float64
+def some_has_effect(run, usual, values):
+    """run(value) of some value is not as usual, or is refused where the usual is not, or warns."""
+    for value in values:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
-                if run({name: value}) != usual:
+                if run(value) != usual:
                     return True
             except Exception:
-                return True
+                if usual != "refused":
+                    return True
     return False
+
+
+def has_effect(run, usual, name, default):
+    def with_value(value):
+        value = value() if callable(value) and name in ("weight", "pos_weight") else value
+        return run({name: rl.float64 if name == "dtype" else value})
+
+    return some_has_effect(with_value, usual, others(name, default))
 
 
 def cases_by_class():

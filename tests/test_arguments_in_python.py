@@ -10,13 +10,12 @@ import types
 import warnings
 
 import pytest
-from test_arguments import tensors
-from test_arguments_of_functions import seen_of
+from test_arguments import some_has_effect, tensors
+from test_arguments_of_functions import AS_TORCH, seen_of
 
 import rushlight as rl
 
 ONE_WAY = "chooses among ways to compute the same"
-AS_TORCH = "has no effect in torch either"
 CHECKED = "they are always checked"
 
 NO_EFFECT = {
@@ -253,16 +252,7 @@ def run(function, text, changed, recorded=True):
 
 
 def has_effect(run, usual, name, default):
-    for value in others(name, default):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                if run({name: value}) != usual:
-                    return True
-            except Exception:
-                if usual != "refused":
-                    return True
-    return False
+    return some_has_effect(lambda value: run({name: value}), usual, others(name, default))
 
 
 def functions():

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 from table import PUBLIC, Call, Maker, function, listed, of_library, plain_dtype, texts_of
-from test_arguments import numbers
+from test_arguments import numbers, some_has_effect
 
 import rushlight as rl
 
@@ -160,16 +160,10 @@ def run(op, call, recorded, changed):
 
 
 def has_effect(op, call, recorded, usual, parameter):
-    """Some other value changes what is seen, or is refused, or warned of."""
-    for value in others(parameter):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                if run(op, call, recorded, {parameter.name: value}) != usual:
-                    return True
-            except Exception:
-                return True
-    return False
+    def with_value(value):
+        return run(op, call, recorded, {parameter.name: value})
+
+    return some_has_effect(with_value, usual, others(parameter))
 
 
 def ignored_in(op, text, candidates):
