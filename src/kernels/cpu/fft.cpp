@@ -15,6 +15,7 @@
 #include "core/parallel.h"
 #include "kernels/copy.h"
 #include "kernels/cpu/fft_lines.h"
+#include "kernels/cpu/interruptible.h"
 #include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
@@ -44,10 +45,12 @@ class Roots {
       coarse_.push_back(root(t * side_, n));
     }
   }
+  // Its parts are multiplied one by one: std::complex would look for infinities each time.
   template <class R> void append(int64_t t, std::vector<R>& to) const {
-    Root product = coarse_[static_cast<size_t>(t / side_)] * fine_[static_cast<size_t>(t % side_)];
-    to.push_back(static_cast<R>(product.real()));
-    to.push_back(static_cast<R>(product.imag()));
+    const Root &a = coarse_[static_cast<size_t>(t / side_)],
+               &b = fine_[static_cast<size_t>(t % side_)];
+    to.push_back(static_cast<R>(a.real() * b.real() - a.imag() * b.imag()));
+    to.push_back(static_cast<R>(a.real() * b.imag() + a.imag() * b.real()));
   }
 
  private:
@@ -84,8 +87,12 @@ template <class R> class Plan {
     if (rows > 1) {
       columns_ = plan_for<R>(rows);
       rows_ = plan_for<R>(n / rows);
-      for (int64_t k = 0; k < rows; ++k)
+      turns_.reserve(2 * n);
+      Interruption interruption;  // these are most of the time of a long line
+      for (int64_t k = 0; k < rows; ++k) {
+        interruption.poll();
         for (int64_t j = 0; j < n / rows; ++j) roots.append(j * k, turns_);
+      }
     }
     if (rows == 1 || n <= most_block_points)
       for (int64_t t = 0; t < n; ++t) roots.append(t, roots_);
@@ -144,11 +151,15 @@ template <class R> class Plan {
   }
   void find_half_turns() {
     Roots roots(2 * n_);
-    for (int64_t k = 0; k <= n_ / 2; ++k) roots.append(k, half_turns_);
-    for (size_t i = 0; i < half_turns_.size(); i += 2) {
-      std::swap(half_turns_[i], half_turns_[i + 1]);
-      half_turns_[i + 1] = -half_turns_[i + 1];
-    }
+    half_turns_.reserve(2 * (n_ / 2 + 1));
+    interruptible_for(n_ / 2 + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        roots.append(k, half_turns_);
+        R* turn = half_turns_.data() + 2 * k;
+        std::swap(turn[0], turn[1]);
+        turn[1] = -turn[1];
+      }
+    });
   }
   int64_t middle_divisor() const {
     int64_t d = static_cast<int64_t>(std::sqrt(static_cast<double>(n_)));
@@ -253,7 +264,9 @@ template <class R> class Plan {
     while (m < 2 * n_ - 1) m *= 2;
     convolution_ = plan_for<R>(m);
     Roots roots(2 * n_);
-    for (int64_t j = 0; j < n_; ++j) roots.append(square_modulo(j), chirp_);
+    interruptible_for(n_, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) roots.append(square_modulo(j), chirp_);
+    });
     chirp_.resize(static_cast<size_t>(2 * m));
     filter_.assign(static_cast<size_t>(2 * m), R(0));
     for (int64_t j = 0; j < n_; ++j)

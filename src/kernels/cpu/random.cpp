@@ -120,25 +120,23 @@ template <class T>
 void fill_normal(T* out, int64_t n, double mean, double std, Generator& generator,
                  GeneratorLock& lock) {
   using C = compute_t<T>;
-  C m = static_cast<C>(mean), s = static_cast<C>(std);
-  if constexpr (std::is_same_v<T, C>) {
-    draw_uniforms(out, n, 0, 1, generator, lock);
-    box_muller(out, n / 16, m, s);
-    if (n % 16 != 0) {
-      draw_uniforms(out + n - 16, 16, 0, 1, generator, lock);
-      box_muller(out + n - 16, 1, m, s);
-    }
-  } else {
-    float values[random_chunk];
-    for (int64_t i = 0, count; i < n; i += count) {
-      lock.poll();
-      count = std::min(random_chunk, n - i < 16 ? 16 : (n - i) / 16 * 16);
-      draw_uniforms(values, count, 0, 1, generator, lock);
-      box_muller(values, count / 16, m, s);
-      T* to = out + std::min(i, n - 16);
-      for (int64_t j = 0; j < count; ++j) to[j] = T(values[j]);
-    }
+  constexpr bool in_place = std::is_same_v<T, C>;
+  C m = static_cast<C>(mean), s = static_cast<C>(std), values[random_chunk];
+  auto draw = [&](int64_t begin, int64_t count) {
+    C* x = in_place ? reinterpret_cast<C*>(out + begin) : values;
+    draw_uniforms(x, count, 0, 1, generator, lock);
+    box_muller(x, count / 16, m, s);
+    if constexpr (!in_place)
+      for (int64_t i = 0; i < count; ++i) out[begin + i] = T(x[i]);
+  };
+  const int64_t whole = n / 16 * 16;
+  for (int64_t i = 0; i < whole; i += random_chunk) {
+    if (i % polled_elements == 0) lock.poll();
+    draw(i, std::min(random_chunk, whole - i));
   }
+  if (n == whole) return;
+  if (in_place) draw_uniforms(values, n - whole, 0, 1, generator, lock);
+  draw(n - 16, 16);
 }
 
 }  // namespace
