@@ -138,7 +138,12 @@ def losses():
                 torch.testing.assert_close(divided.grad.full_tensor(), whole.grad)
     divided = distribute_tensor(torch.randn(4, 7, generator=draw), mesh, [Shard(1)])
     target = torch.tensor([0, 1, 2, 3])
-    refused(NotImplementedError, "outside of loss_parallel", cross_entropy, divided, target)
+    refused(RuntimeError, "mixed torch.Tensor and DTensor", cross_entropy, divided, target)
+    target_everywhere = distribute_tensor(target, mesh, [Replicate()])
+    torch.testing.assert_close(  # the classes are gathered first
+        cross_entropy(divided, target_everywhere).full_tensor(),
+        cross_entropy(divided.full_tensor(), target),
+    )
     with loss_parallel():
         refused(NotImplementedError, "label_smoothing", cross_entropy, divided, target,
                 label_smoothing=0.1)  # fmt: skip

@@ -104,7 +104,7 @@ def run(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     _check_mixed(call)
     if _is_random(func, name):
         return _random(call)
-    for rule in rules_of(name):
+    for rule in rules_of(name, func):
         result = rule(call)
         if result is not NotImplemented:
             return result

@@ -26,6 +26,7 @@ from rushlight.distributed.tensor._options import (
 )
 from rushlight.distributed.tensor._redistribute import sizes_of_parts
 from rushlight.distributed.tensor.placement_types import Partial, Replicate
+from rushlight.func._batching._rules import is_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,8 +72,10 @@ def _kinds():
     return {name: kinds.split() for kinds, names in BATCH.items() for name in names}
 
 
-def rules_of(name: str) -> Sequence[Callable[..., Any]]:
+def rules_of(name: str, func: Callable[..., Any] | None = None) -> Sequence[Callable[..., Any]]:
     """The rules to be tried for an operation, in this order."""
+    if func is not None and is_loop(name, func):  # of another module, with the name of one
+        return ()
     kinds = [f"op {name}", *_kinds().get(name, ())]
     return [_rules[kind] for kind in kinds if kind in _rules]
 
@@ -92,7 +95,8 @@ def _letters(ndim):
 @rule("elementwise, where, extremum, fill")
 def elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Operands are broadcast against each other."""
-    if kwargs.get("out") is not None or call.name in ("max", "min") and len(call.operands) != 2:
+    at_least = {"max": 2, "min": 2, "where": 2}.get(call.name, 1)  # fewer: another operation
+    if kwargs.get("out") is not None or len(call.operands) < at_least:
         return NotImplemented
     if max(operand.dim() for operand in call.operands) > len(string.ascii_letters):
         return NotImplemented
