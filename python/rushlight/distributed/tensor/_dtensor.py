@@ -81,7 +81,7 @@ class DTensor(Tensor):
 
     @property
     def grad(self):
-        """The gradient, which lies as the tensor does; that of a Partial one is whole everywhere."""
+        """The gradient: it lies as the tensor does, or is whole if that is Partial."""
         with DisableTorchFunctionSubclass():
             found = Tensor.grad.__get__(self)
         if found is None or isinstance(found, DTensor):

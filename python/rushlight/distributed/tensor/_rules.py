@@ -530,6 +530,8 @@ def _embedding(
     max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Any:  # fmt: skip
+    if input.is_floating_point():  # torch.embedding, whose weight comes first
+        return NotImplemented
     if max_norm is not None or sparse or scale_grad_by_freq or weight.dim() != 2:
         raise NotImplementedError(
             "DTensor: embedding with max_norm, scale_grad_by_freq or sparse is not supported; use "
@@ -623,10 +625,30 @@ def _convolution(
     return run_in_parts(call, labelled(call, entries, "n" + to + "." * spatial, "i"))
 
 
-@rule("spatial_1d, spatial_2d, spatial_3d, to_size")
+@rule("spatial_1d")
 def _pooling(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Examples and channels are apart."""
-    return run_in_parts(call, kept_dims(call, lambda d: d if d < 2 < input.dim() else None))
+    return _of_last_dims(call, 1)
+
+
+@rule("spatial_2d")
+def _pooling_2d(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    return _of_last_dims(call, 2)
+
+
+@rule("spatial_3d")
+def _pooling_3d(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    return _of_last_dims(call, 3)
+
+
+@rule("to_size")
+def _to_size(call: Call, input: Tensor, size: Sequence[int], *args: Any, **kwargs: Any) -> Any:
+    return _of_last_dims(call, len(size))
+
+
+def _of_last_dims(call, count):
+    """Examples and channels are apart, if there are any."""
+    others = call.first.dim() - count
+    return run_in_parts(call, kept_dims(call, lambda d: d if d < others else None))
 
 
 @rule("pad")
