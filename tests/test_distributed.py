@@ -310,7 +310,8 @@ def test_the_launchers_names(tmp_path, capsys):
 def test_the_older_launcher(tmp_path):
     program = tmp_path / "train.py"
     program.write_text(
-        "import os, sys\nos.write(1, f'rank {os.environ[\"LOCAL_RANK\"]} {sys.argv[1:]}\\n'.encode())"
+        "import os, sys\n"
+        "os.write(1, f'rank {os.environ[\"LOCAL_RANK\"]} {sys.argv[1:]}\\n'.encode())\n"
     )
     module = [sys.executable, "-m", "rushlight.distributed.launch", "--nproc_per_node=2"]
     run = ranks.by_command(*module, str(program), "--x").check()
@@ -322,21 +323,21 @@ def test_the_older_launcher(tmp_path):
 
 @pytest.mark.parametrize("share", ["0/40", "17/40"])
 def test_rows_of_the_op_table_in_parts(share):
-    """`python -m pytest -m distributed` runs all."""
-    check_rows(share)
+    """`make test-distributed` runs all."""
+    check_rows(share, at_least=150)
 
 
 @pytest.mark.distributed
 @pytest.mark.parametrize("share", [f"{part}/8" for part in range(8)])
 def test_all_rows_of_the_op_table_in_parts(share):
-    check_rows(share)
+    check_rows(share, at_least=900)
 
 
-def check_rows(share):
+def check_rows(share, at_least):
     run = ranks.by_environment(2, ranks.program("rows"), share, timeout=550).check()
     counts = re.search(r"rows (\{.*\})", run.outputs[0])
     assert counts and "wrong" not in counts[1], run.outputs[0]
-    assert int(re.search(r"'same': (\d+)", counts[1])[1]) > 300
+    assert int(re.search(r"'same': (\d+)", counts[1])[1]) > at_least
 
 
 def test_pipelines_of_two_ranks():
