@@ -240,7 +240,10 @@ def test_ray(tmp_path):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_sharded_models(count):
-    sections = ["placements", "drawn", "tensor_parallel", "fully_sharded", "states"]
+    sections = [
+        "placements", "drawn", "operations", "attention", "tensor_parallel", "fully_sharded",
+        "states",
+    ]  # fmt: skip
     ranks.by_environment(count, ranks.program("sharded"), *sections).check()
 
 
@@ -261,7 +264,9 @@ def test_a_checkpoint_of_three_ranks_is_read_by_two(tmp_path):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_options_and_tensors_made_in_parts(count):
-    sections = ["options", "creation", "losses", "prefetch", "keys", "styles"]
+    sections = [
+        "options", "creation", "losses", "prefetch", "keys", "styles", "parts", "local_steps",
+    ]  # fmt: skip
     ranks.by_environment(count, ranks.program("names"), *sections).check()
 
 
@@ -300,6 +305,39 @@ def test_the_launchers_names(tmp_path, capsys):
     finally:
         sys.argv = before
     assert capsys.readouterr().out == "__main__ ['a', 'b']\n"
+
+
+def test_the_older_launcher(tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import os, sys\n"
+        "os.write(1, f'rank {os.environ[\"LOCAL_RANK\"]} {sys.argv[1:]}\\n'.encode())\n"
+    )
+    module = [sys.executable, "-m", "rushlight.distributed.launch", "--nproc_per_node=2"]
+    run = ranks.by_command(*module, str(program), "--x").check()
+    assert lines(run) == [f"rank {r} ['--local-rank={r}', '--x']" for r in range(2)]
+    assert "the older launcher" in run.outputs[0]
+    run = ranks.by_command(*module, "--use-env", str(program), "--x").check()
+    assert lines(run) == [f"rank {r} ['--x']" for r in range(2)]
+
+
+@pytest.mark.parametrize("share", ["0/40", "17/40"])
+def test_rows_of_the_op_table_in_parts(share):
+    """`make test-distributed` runs all."""
+    check_rows(share, at_least=150)
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("share", [f"{part}/8" for part in range(8)])
+def test_all_rows_of_the_op_table_in_parts(share):
+    check_rows(share, at_least=900)
+
+
+def check_rows(share, at_least):
+    run = ranks.by_environment(2, ranks.program("rows"), share, timeout=550).check()
+    counts = re.search(r"rows (\{.*\})", run.outputs[0])
+    assert counts and "wrong" not in counts[1], run.outputs[0]
+    assert int(re.search(r"'same': (\d+)", counts[1])[1]) > at_least
 
 
 def test_pipelines_of_two_ranks():

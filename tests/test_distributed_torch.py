@@ -18,7 +18,7 @@ def losses(section, *python):
 
 SECTIONS = [
     "data_parallel", "sharded", "tensor_parallel", "fully_sharded", "sequence_parallel",
-    "pipelined", "checkpointed",
+    "root_mean_square", "pipelined", "checkpointed",
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import rushlight as torch
 import rushlight.distributed as dist
 import rushlight.distributed.checkpoint as dcp
 from rushlight import nn
+from rushlight.distributed.checkpoint.format_utils import dcp_to_torch_save
 from rushlight.distributed.device_mesh import init_device_mesh
 from rushlight.distributed.fsdp import fully_shard
 from rushlight.distributed.tensor import Replicate, Shard, distribute_tensor
@@ -84,5 +85,8 @@ else:
             raise AssertionError(f"load found {list(wanted)}")
         except dcp.CheckpointException as error:
             assert text in str(error), error
+    if rank == 0:  # one process alone
+        dcp_to_torch_save(folder, folder + ".pt")
+        assert torch.equal(torch.load(folder + ".pt")["columns"], whole)
 dist.destroy_process_group()
 print("done")

@@ -79,7 +79,7 @@ def refused(error, function, *args, **kwargs):
     raise AssertionError(f"{function.__name__} accepts {args} {kwargs}")
 
 
-def reductions():
+def reductions(large_count=300_001):
     for dtype in ALL:
         for op in ops_of(dtype):
             parts = everyone((5, 3), dtype)
@@ -117,9 +117,9 @@ def reductions():
     several = [torch.ones(2), torch.ones(3, 2)]
     dist.all_reduce_coalesced(several)
     same(several[1], torch.full((3, 2), float(size)), "coalesced")
-    large = torch.ones(300_001)
+    large = torch.ones(large_count)
     dist.all_reduce(large)
-    same(large, torch.full((300_001,), float(size)), "large")
+    same(large, torch.full((large_count,), float(size)), "large")
 
 
 def copies():
@@ -179,7 +179,7 @@ def through_shared_memory():
     assert dist.group.WORLD._transport.memory._segments is None
     _shared_memory.SMALLEST, _shared_memory.CHUNK_BYTES = 1, 16 * 2 * size
     _agreement._LARGEST_GROUP = 0  # headers travel alone
-    reductions()
+    reductions(3001)  # a barrier for each chunk of 16 elements: on a busy machine, 4 ms
     copies()
     group = dist.new_group()
     if rank == 0:

@@ -21,6 +21,7 @@ from rushlight.distributed.tensor import (
     randn,
     zeros,
 )
+from rushlight.utils._pytree import tree_leaves
 
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
@@ -137,7 +138,12 @@ def losses():
                 torch.testing.assert_close(divided.grad.full_tensor(), whole.grad)
     divided = distribute_tensor(torch.randn(4, 7, generator=draw), mesh, [Shard(1)])
     target = torch.tensor([0, 1, 2, 3])
-    refused(NotImplementedError, "outside of loss_parallel", cross_entropy, divided, target)
+    refused(RuntimeError, "mixed torch.Tensor and DTensor", cross_entropy, divided, target)
+    target_everywhere = distribute_tensor(target, mesh, [Replicate()])
+    torch.testing.assert_close(  # the classes are gathered first
+        cross_entropy(divided, target_everywhere).full_tensor(),
+        cross_entropy(divided.full_tensor(), target),
+    )
     with loss_parallel():
         refused(NotImplementedError, "label_smoothing", cross_entropy, divided, target,
                 label_smoothing=0.1)  # fmt: skip
@@ -234,6 +240,69 @@ def styles():
     )  # fmt: skip
     parallelize_module(linear, mesh, style)
     torch.testing.assert_close(linear(x.chunk(size)[rank]), wanted)
+
+
+def parts():
+    """Functions of parts, and plain tensors beside DTensors."""
+    from rushlight.distributed.tensor.experimental import implicit_replication, local_map
+
+    x = torch.randn(2 * size, 4, generator=torch.Generator().manual_seed(5))
+    rows = distribute_tensor(x, mesh, [Shard(0)]).requires_grad_()
+    columns = distribute_tensor(x.mT.contiguous(), mesh, [Shard(1)])
+
+    @local_map(out_placements=[Partial()], in_placements=([Shard(1)], [Shard(0)], None))
+    def product(a, b, factor):
+        assert type(a) is torch.Tensor and a.shape == (4, 2)
+        return factor * (a @ b)
+
+    both = product(columns, rows, 2.0)
+    assert both.placements == (Partial(),)
+    torch.testing.assert_close(both.full_tensor(), 2.0 * x.mT @ x)
+    both.sum().backward()
+    torch.testing.assert_close(
+        rows.grad.full_tensor(), 2.0 * x.sum(1, keepdim=True).expand(2 * size, 4)
+    )
+    refused(ValueError, "argument 0 has placements (Shard(dim=0),)", product, rows, rows, 1.0)
+    refused(AssertionError, "in_placements length 3", product, columns, rows)
+    moved = local_map(
+        lambda a: (a + 1, a.shape), ([Replicate()], None, None), [[Replicate()]],
+        redistribute_inputs=True,
+    )  # fmt: skip
+    more, *shape = tree_leaves(moved(rows.detach()))
+    assert torch.equal(more.full_tensor(), x + 1) and shape == [2 * size, 4]
+    refused(RuntimeError, "mixed torch.Tensor and DTensor", lambda: rows + x)
+    with implicit_replication():
+        torch.testing.assert_close((rows + x).full_tensor(), 2 * x)
+
+
+def local_steps():
+    """Gradients of all at first, then of a group, and means of parameters from then on."""
+    from rushlight.distributed.algorithms.ddp_comm_hooks.debugging_hooks import noop_hook
+    from rushlight.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import (
+        PostLocalSGDState,
+        post_localSGD_hook,
+    )
+    from rushlight.nn.parallel import DistributedDataParallel
+
+    def gradients(hook, state, steps):
+        model = DistributedDataParallel(nn.Linear(2, 1, bias=False))
+        model.register_comm_hook(state, hook)
+        found = []
+        for _ in range(steps):
+            model.zero_grad()
+            model(torch.full((1, 2), float(rank + 1))).sum().backward()
+            found.append(model.module.weight.grad[0, 0].item())
+        return found
+
+    mean = (size + 1) / 2
+    assert gradients(noop_hook, None, 1) == [rank + 1]
+    alone, _ = dist.new_subgroups(1)
+    state = PostLocalSGDState(None, alone, start_localSGD_iter=2)
+    assert gradients(post_localSGD_hook, state, 3) == [mean, mean, rank + 1] and state.iter == 3
+    state = PostLocalSGDState(None, None, start_localSGD_iter=1)
+    assert gradients(post_localSGD_hook, state, 2) == [mean, mean]
+    state = PostLocalSGDState(None, None, 0, post_local_gradient_allreduce=False)
+    assert gradients(post_localSGD_hook, state, 1) == [rank + 1]
 
 
 for section in sys.argv[1:]:

@@ -147,10 +147,23 @@ class FeedForward(nn.Module):
         return self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))
 
 
-class Block(nn.Module):
-    def __init__(self, width, heads):
+class RootMeanSquare(nn.Module):
+    """A norm written out, as models of the Llama kind have it."""
+
+    def __init__(self, width):
         super().__init__()
-        self.attention_norm, self.ffn_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        wide = x.float()
+        scaled = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return scaled.type_as(x) * self.weight
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, norm):
+        super().__init__()
+        self.attention_norm, self.ffn_norm = norm(width), norm(width)
         self.attention, self.feed_forward = Attention(width, heads), FeedForward(width)
 
     def forward(self, x):
@@ -159,11 +172,11 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(self, words=16, width=8, heads=2, depth=2):
+    def __init__(self, words=16, width=8, heads=2, depth=2, norm=nn.LayerNorm):
         super().__init__()
         self.tok_embeddings = nn.Embedding(words, width)
-        self.layers = nn.ModuleList([Block(width, heads) for _ in range(depth)])
-        self.norm, self.output = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+        self.layers = nn.ModuleList([Block(width, heads, norm) for _ in range(depth)])
+        self.norm, self.output = norm(width), nn.Linear(width, words, bias=False)
 
     def forward(self, tokens):
         h = self.tok_embeddings(tokens)
@@ -254,7 +267,7 @@ def fully_sharded():
     show("fully_sharded", losses)
 
 
-def sequence_parallel():
+def sequence_parallel(norm=nn.LayerNorm, name="sequence_parallel"):
     """A transformer in parts, with the sequence in parts between layers, and the loss too."""
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import (
@@ -269,7 +282,7 @@ def sequence_parallel():
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     torch.manual_seed(0)
     model = parallelize_module(
-        Transformer(),
+        Transformer(norm=norm),
         mesh,
         {
             "tok_embeddings": RowwiseParallel(
@@ -312,7 +325,12 @@ def sequence_parallel():
             loss.backward()
         optimizer.step()
         losses.append(loss.full_tensor().item())
-    show("sequence_parallel", losses)
+    show(name, losses)
+
+
+def root_mean_square():
+    """The same, with a norm that is no operation: DTensors pass through its parts."""
+    sequence_parallel(RootMeanSquare, "root_mean_square")
 
 
 def pipelined():

@@ -66,8 +66,8 @@ def placements():
     d.add_(e)
     assert torch.equal(d.full_tensor(), 2 * whole)
     assert torch.equal(copy.deepcopy(d).full_tensor(), 2 * whole)
-    refused(NotImplementedError, "DTensor: sort is not supported", torch.sort, d)
-    refused(NotImplementedError, "DTensor: .T is not supported", lambda: d.T)
+    refused(NotImplementedError, "DTensor: numpy is not supported", d.numpy)
+    refused(NotImplementedError, "DTensor: transpose_ is not supported", d.transpose_, 0, 1)
     refused(RuntimeError, "mixed torch.Tensor and DTensor", lambda: d + whole)
     refused(ValueError, "same length", distribute_tensor, whole, mesh, [Shard(0)] * 2)
     cube = torch.arange(12.0 * size).view(size, 3, 4)
@@ -75,9 +75,10 @@ def placements():
         flat = distribute_tensor(cube, mesh, [way]).flatten(0, 1)
         assert flat.placements == (ends,) and torch.equal(flat.full_tensor(), cube.flatten(0, 1))
     within = distribute_tensor(cube, mesh, [Shard(1)])
-    refused(NotImplementedError, "flatten(0, 1) of a tensor with", within.flatten, 0, 1)
-    uneven = distribute_tensor(torch.ones(size + 1, 2), mesh, [Shard(0)])
-    refused(NotImplementedError, "flatten(0, 1) of a tensor with", uneven.flatten, 0, 1)
+    assert within.flatten(0, 1).placements == (Replicate(),)
+    assert torch.equal(within.flatten(0, 1).full_tensor(), cube.flatten(0, 1))
+    uneven = distribute_tensor(torch.arange(2.0 * size + 2).view(-1, 2), mesh, [Shard(0)])
+    assert torch.equal(uneven.flatten(0, 1).full_tensor(), torch.arange(2.0 * size + 2))
     two = init_device_mesh("cpu", (1, size), mesh_dim_names=("a", "b"))
     for ways in ((Shard(0), Shard(0)), (Replicate(), Shard(1)), (Shard(1), Shard(0))):
         d = distribute_tensor(whole, two, ways)
@@ -156,6 +157,97 @@ def drawn():
     linear = distribute_tensor(torch.zeros(4, 4), mesh, [Shard(1)])
     nn.init.uniform_(linear, 1, 2)
     assert linear.full_tensor().min() >= 1
+
+
+class Heads(nn.Module):
+    """Attention that counts with the sizes of the whole, so that q, k and v stay DTensors."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v = (nn.Linear(width, width) for _ in range(3))
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x):
+        rows, length, width = x.shape
+        q, k, v = (
+            layer(x).view(rows, length, self.heads, width // self.heads).transpose(1, 2)
+            for layer in (self.q, self.k, self.v)
+        )
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(y.transpose(1, 2).reshape(rows, length, width))
+
+
+def operations():
+    """Placements of results, and what operations in parts have that those of the whole have not."""
+    torch.manual_seed(3)
+    x = torch.randn(2 * size, 6, 2 * size)
+    d = distribute_tensor(x, mesh, [Shard(0)])
+    last = distribute_tensor(x, mesh, [Shard(2)])
+    for result, wanted, way in (
+        (d.mean(-1, keepdim=True), x.mean(-1, keepdim=True), Shard(0)),
+        (last.mean(-1), x.mean(-1), Partial()),
+        (d.softmax(-1), x.softmax(-1), Shard(0)),
+        (last.softmax(-1), x.softmax(-1), Replicate()),
+        (d.transpose(0, 2), x.transpose(0, 2), Shard(2)),
+        (d.permute(1, 0, 2), x.permute(1, 0, 2), Shard(1)),
+        (d.view(size, 2, 3, 2, -1), x.view(size, 2, 3, 2, -1), Shard(0)),
+        (d.flatten(0, 1), x.flatten(0, 1), Shard(0)),
+        (last.flatten(0, 1), x.flatten(0, 1), Shard(1)),
+        (d.unsqueeze(0), x.unsqueeze(0), Shard(1)),
+        (d[:, 1:3], x[:, 1:3], Shard(0)),
+        (d[..., None, 0], x[..., None, 0], Shard(0)),
+        (d[0], x[0], Replicate()),
+        (d @ d.mT, x @ x.mT, Shard(0)),
+        (last.mT @ last, x.mT @ x, Shard(1)),
+        (last @ last.mT, x @ x.mT, Partial()),
+        (torch.cat([d, d], 1), torch.cat([x, x], 1), Shard(0)),
+        (torch.cat([d, d]), torch.cat([x, x]), Replicate()),
+        (torch.stack([d, d]), torch.stack([x, x]), Shard(1)),
+        (torch.einsum("bij,bkj->bik", d, d), torch.einsum("bij,bkj->bik", x, x), Shard(0)),
+        (nn.functional.normalize(d, dim=1), nn.functional.normalize(x, dim=1), Shard(0)),
+        (d.sum((0, 1)), x.sum((0, 1)), Partial()),
+        (-last.mean(-1), -x.mean(-1), Partial()),
+        (d.topk(2, -1)[0], x.topk(2, -1)[0], Shard(0)),
+        (d.new_zeros(3), x.new_zeros(3), Replicate()),
+    ):
+        assert result.placements == (way,), (result.placements, way, wanted.shape)
+        torch.testing.assert_close(result.full_tensor(), wanted)
+    assert [len(part) for part in d.split(4, 1)] == [2 * size] * 2
+    assert f"{d.sum():.3f}" == f"{d.sum().full_tensor():.3f}" and d.stride() == x.stride()
+    (grad,) = torch.autograd.grad((d.requires_grad_() ** 2).sum(), d)
+    assert isinstance(grad, DTensor) and torch.equal(grad.full_tensor(), 2 * x)
+    kept = nn.functional.dropout(distribute_tensor(torch.ones(8, size), mesh, [Shard(1)]), 0.5)
+    assert set(kept.full_tensor().unique().tolist()) == {0.0, 2.0}
+    columns = kept.full_tensor().unbind(1)
+    assert any(not torch.equal(one, columns[0]) for one in columns), "each part has its own draws"
+    torch.manual_seed(rank)
+    same = nn.functional.dropout(distribute_tensor(torch.ones(99), mesh, [Replicate()]), 0.5)
+    gathered = [torch.empty(99) for _ in range(size)]
+    dist.all_gather(gathered, same.to_local())
+    assert all(torch.equal(one, gathered[0]) for one in gathered)
+    target = distribute_tensor(torch.zeros(size, 3), mesh, [Shard(0)])
+    target[0] = 5.0
+    target[:, 1] += distribute_tensor(torch.ones(size), mesh, [Shard(0)])
+    assert target.full_tensor()[0].tolist() == [5, 6, 5], target.full_tensor()
+
+
+def attention():
+    torch.manual_seed(0)
+    alone = Heads(4 * size, 2 * size)
+    model = copy.deepcopy(alone)
+    column = ColwiseParallel(use_local_output=False)
+    parallelize_module(model, mesh, {
+        "q": column, "k": column, "v": column, "out": RowwiseParallel(),
+    })  # fmt: skip
+    for query in (model.q.weight, model.out.weight):
+        assert not query.placements[0].is_replicate()
+    x = torch.randn(3, 5, 4 * size, generator=torch.Generator().manual_seed(1))
+    losses = [m(x).square().mean() for m in (model, alone)]
+    torch.testing.assert_close(*losses)
+    for loss in losses:
+        loss.backward()
+    same_gradients(model, alone)
 
 
 def tensor_parallel():

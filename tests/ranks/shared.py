@@ -3,6 +3,8 @@
 import copy
 import sys
 
+from refusal import refused
+
 import rushlight as torch
 import rushlight.distributed as dist
 from rushlight import nn
@@ -67,6 +69,10 @@ def functions():
     x = torch.arange(6.0).view(2, 3) + rank
     total = functional.all_reduce(x, "sum", dist.group.WORLD)
     assert torch.equal(total, sum(torch.arange(6.0).view(2, 3) + r for r in range(size)))
+    assert torch.equal(functional.all_reduce(x, "sum", list(range(size))), total)
+    alone = functional.all_reduce(x, "sum", [[one] for one in range(size)])
+    assert torch.equal(alone, x)
+    refused(ValueError, "is not in [99]", functional.all_reduce, x, "sum", [99])
     assert functional.all_gather_tensor(x, 1, dist.group.WORLD).shape == (2, 3 * size)
     y = torch.arange(2.0 * size).view(1, -1)
     part = functional.reduce_scatter_tensor(y, "avg", 1, dist.group.WORLD)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight.distributed import _collectives as collectives
-from rushlight.distributed._group import resolve
+from rushlight.distributed._group import group_of_ranks, resolve
 from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.nn import functional as differentiable
 
@@ -21,16 +21,14 @@ if TYPE_CHECKING:
 
 
 def _group(group):
-    """A group, a mesh of one dim, or (mesh, dim)."""
+    """A group, a mesh of one dim, (mesh, dim), or ranks."""
     if isinstance(group, tuple):
         mesh, dim = group
         return mesh.get_group(dim)
     if hasattr(group, "get_group"):
         return group.get_group()
     if isinstance(group, (list, range)):
-        raise NotImplementedError(
-            "functional collectives: give a ProcessGroup or a DeviceMesh in place of ranks"
-        )
+        return group_of_ranks(list(group))
     return resolve(group)
 
 

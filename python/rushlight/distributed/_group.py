@@ -816,6 +816,23 @@ def split_group(
     return made
 
 
+def group_of_ranks(ranks: list[Any]) -> ProcessGroup:
+    """The group of these ranks, or of that of several lists which has this process; its members
+    make it where there is none yet.
+    """
+    world = default_group()
+    if ranks and isinstance(ranks[0], (list, tuple)):
+        ranks = next((list(part) for part in ranks if world.rank() in part), [])
+    if world.rank() not in ranks:
+        raise ValueError(f"rank {world.rank()} is not in {ranks}")
+    if ranks != sorted(ranks):
+        raise ValueError(f"ranks must be in ascending order, got {ranks}")
+    for found in groups.by_name.values():
+        if found._ranks == ranks:
+            return found
+    return new_group(ranks, use_local_synchronization=True)
+
+
 def new_subgroups(
     group_size: Any = None,
     group: ProcessGroup | None = None,

@@ -204,6 +204,8 @@ class Reducer:
 
     def _begin(self):
         self._expecting = True
+        # Are gradients copied to the buckets as they are? Then a hook has little to do.
+        self._copies = self.hook is None and self.reduce_dtype is None and not self._as_views
         self._ready = set()
         self._next = 0
         self._arrived = [] if not self._rebuilt else self._arrived
@@ -253,7 +255,10 @@ class Reducer:
         if not self._rebuilt:
             self._arrived.append(index)
         bucket, position = self._place[index]
-        if not bucket.is_sparse:
+        gradient = self.parameters[index].grad
+        if self._copies and bucket.shared and not self._unused and _is_plain(gradient):
+            bucket.views[position].copy_(gradient)
+        elif not bucket.is_sparse:
             self._fill(bucket, position, index)
         bucket.pending -= 1
         while self._next < len(self.buckets) and self.buckets[self._next].pending == 0:
@@ -394,6 +399,11 @@ class Reducer:
         """Let go of the parameters."""
         for handle in self._handles:
             handle.remove()
+
+
+def _is_plain(gradient):
+    """Is it a gradient that no graph needs?"""
+    return gradient is not None and not gradient.requires_grad
 
 
 def tensors_in(thing: Any) -> Iterator[Any]:

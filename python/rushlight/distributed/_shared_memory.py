@@ -183,15 +183,15 @@ class SharedMemory:
         def part(rank, owner):
             return tensors[rank][owner * share : (owner + 1) * share].split(_CACHED_ELEMENTS)
 
-        for pieces in zip(*(part(rank, me) for rank in (me, *self._others()))):
-            own = pieces[0].mul_(factor)
-            for other in pieces[1:]:
+        for own, *others in zip(*(part(rank, me) for rank in (me, *self._others()))):
+            own.mul_(factor)
+            for other in others:
                 own.add_(other, alpha=factor)
+            for other in others:  # while the piece is in the cache
+                other.copy_(own)
+        # Everyone has written everything; nobody reads or writes another's memory until all have
+        # begun the next reduction.
         yield self._transport.barrier()
-        for rank in self._others():
-            for into, whole in zip(part(me, rank), part(rank, rank)):
-                into.copy_(whole)
-        yield self._transport.barrier()  # before anyone writes to them again
 
     def _reduce_into(self, own, op, buffer, start):
         """Combine the others' elements with one's own, in the order of the ranks after it."""

@@ -15,7 +15,7 @@ import runpy
 import sys
 from argparse import REMAINDER
 
-from rushlight.distributed.launcher.api import LaunchConfig, elastic_launch
+from rushlight.distributed.launcher.api import LOCAL_RANK_WORD, LaunchConfig, elastic_launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,14 +175,17 @@ def config_from_args(args: Any) -> Any:
         local_ranks_filter=shown or None,
         local_addr=args.local_addr,
     )
+    program_words = list(args.training_script_args)
+    if not get_use_env(args):
+        program_words.insert(0, LOCAL_RANK_WORD)
     if args.no_python:
         if args.module:
             raise ValueError("Don't use both the '--no-python' flag and the '--module' flag.")
-        return config, args.training_script, args.training_script_args
+        return config, args.training_script, program_words
     words = ["-u", "-m", "rushlight"]
     if args.module:
         words.append("-m")
-    return config, sys.executable, [*words, args.training_script, *args.training_script_args]
+    return config, sys.executable, [*words, args.training_script, *program_words]
 
 
 def _was_given(what):

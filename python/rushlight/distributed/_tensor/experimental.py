@@ -1,16 +1,5 @@
-"""What tensors that are spread over processes offer on trial."""
+"""What tensors that are spread over processes offer on trial, by its older path."""
 
-from __future__ import annotations
+from rushlight.distributed.tensor.experimental import implicit_replication, local_map
 
-import contextlib
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-
-@contextlib.contextmanager
-def implicit_replication() -> Iterator[Any]:
-    """A context in which plain tensors may stand beside spread ones: all are plain."""
-    yield
+__all__ = ["implicit_replication", "local_map"]

@@ -18,7 +18,8 @@ def dcp_to_torch_save(
         dcp_checkpoint_dir: the folder.
         torch_save_path: the file.
     """
-    rushlight.save(_load_state_dict_from_keys(checkpoint_id=dcp_checkpoint_dir), torch_save_path)
+    whole = _load_state_dict_from_keys(checkpoint_id=dcp_checkpoint_dir, no_dist=True)
+    rushlight.save(whole, torch_save_path)
 
 
 def torch_save_to_dcp(

@@ -136,12 +136,15 @@ def _load_state_dict_from_keys(
     checkpoint_id: str | os.PathLike[str] | None = None,
     storage_reader: StorageReader | None = None,
     process_group: ProcessGroup | None = None,
+    no_dist: bool = False,
 ) -> dict[str, Any]:
-    """A checkpoint, or what is under some keys, as a new dict of whole tensors."""
+    """A checkpoint, or what is under some keys, as a new dict of whole tensors; `no_dist`: in this
+    process alone.
+    """
     reader = storage_for(storage_reader, checkpoint_id, "load", FileSystemReader)
     found: dict[str, Any] = {}
     keys = {keys} if isinstance(keys, str) else keys
-    processes = Together(process_group, not _group.is_initialized())
+    processes = Together(process_group, no_dist or not _group.is_initialized())
     load_into(found, reader, _EmptyStateDictLoadPlanner(keys), processes)
     return found
 

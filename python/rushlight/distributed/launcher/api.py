@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _SECONDS_TO_END = 10.0  # for a worker that was told to, before it is killed
 _SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
+# An argument of a worker's command: the older launcher says a worker's place by it.
+LOCAL_RANK_WORD = "--local-rank={local_rank}"
 _CALL = "import pickle, sys; pickle.load(open(sys.argv[1], 'rb'))(sys.argv[2])"
 
 
@@ -335,7 +337,12 @@ class Agent:
         self.workers, self._cause = [], None
         for local_rank in range(count):
             error_file = os.path.join(self._folder, f"error-{self.restarts}-{local_rank}.json")
-            command = [part.replace("{result}", self._result(local_rank)) for part in self.command]
+            command = [
+                part.replace("{result}", self._result(local_rank))
+                if part != LOCAL_RANK_WORD
+                else LOCAL_RANK_WORD.format(local_rank=local_rank)
+                for part in self.command
+            ]
             streams = self._streams(local_rank, redirects[local_rank], tees[local_rank])
             process = subprocess.Popen(
                 command,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import rushlight
 from rushlight.distributed import _collectives as collectives
 from rushlight.distributed._group import host_tensors
@@ -11,7 +13,7 @@ from rushlight.distributed.tensor.placement_types import Replicate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rushlight import Tensor
     from rushlight.distributed.device_mesh import DeviceMesh
@@ -65,6 +67,23 @@ def agreed_generator(mesh: DeviceMesh) -> rushlight.Generator:
             if mesh.size(i) > 1:
                 collectives.broadcast(seed, group=mesh.get_group(i), group_src=0)
     return rushlight.Generator().manual_seed(int(seed))
+
+
+@contextlib.contextmanager
+def agreed_draws(mesh: DeviceMesh, placements: Sequence[Placement] = ()) -> Iterator[None]:
+    """A context in which the default generator draws the same numbers in all processes, but other
+    ones where `placements` divide the tensor.
+    """
+    seed = agreed_generator(mesh).initial_seed()
+    for i, placement in enumerate(placements):
+        if placement.is_shard():
+            seed = (seed * 1_000_003 + mesh.get_local_rank(i) + 1) % 2**62
+    state = rushlight.get_rng_state()
+    rushlight.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        rushlight.set_rng_state(state)
 
 
 def _random(name, size, dtype, layout, requires_grad, mesh, placements):

@@ -12,6 +12,7 @@ from rushlight.distributed.tensor._redistribute import (
     Redistribute,
     UsedInParts,
     local_of,
+    of_gradient,
 )
 from rushlight.distributed.tensor.placement_types import Placement, Replicate
 from rushlight.overrides import DisableTorchFunctionSubclass
@@ -28,9 +29,11 @@ class DTensor(Tensor):
     """A tensor that lies in parts in several processes. As a tensor of this process it has its
     part; `shape` is that of the whole.
 
-    Made by `distribute_tensor` or `DTensor.from_local`. Elementwise operations, `linear`,
-    `embedding`, `layer_norm`, sums, means and norms compute with the parts, and so do optimizers;
-    any other operation raises NotImplementedError by name: take `to_local()` or `full_tensor()`.
+    Made by `distribute_tensor` or `DTensor.from_local`. Operations compute with the parts where
+    that gives the parts of the result, send what is missing where it does not, and compute with the
+    whole in each process where neither is known. What gives or changes memory rather than elements
+    (`numpy`, `resize_`, `as_strided`, `out=`) raises NotImplementedError by name: take `to_local()`
+    or `full_tensor()`.
     """
 
     @staticmethod
@@ -66,17 +69,24 @@ class DTensor(Tensor):
 
     nelement = numel
 
+    def stride(self, dim: int | None = None) -> Any:
+        """The strides of the whole, in order."""
+        strides = rushlight.empty(tuple(self._shape), device="meta").stride()
+        return strides if dim is None else strides[dim]
+
     def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of a 0-d tensor")
         return self._shape[0]
 
     @property
     def grad(self):
-        """The gradient, which lies as the tensor does."""
+        """The gradient: it lies as the tensor does, or is whole if that is Partial."""
         with DisableTorchFunctionSubclass():
             found = Tensor.grad.__get__(self)
         if found is None or isinstance(found, DTensor):
             return found
-        return DTensor._make(found, self._mesh, self._placements, self._shape)
+        return DTensor._make(found, self._mesh, of_gradient(self._placements), self._shape)
 
     @grad.setter
     def grad(self, value):
@@ -181,6 +191,9 @@ class DTensor(Tensor):
             local = repr(self.as_subclass(Tensor))
         where = f"device_mesh={self._mesh}, placements={self._placements}"
         return f"DTensor(local_tensor={local}, {where})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.full_tensor(), spec) if not self._shape else repr(self)
 
     def __deepcopy__(self, memo: Any) -> Any:
         if id(self) not in memo:

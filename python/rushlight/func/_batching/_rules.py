@@ -36,12 +36,12 @@ def rules_of(name: str, func: Callable[..., Any] | None = None) -> Any:
     if name in FUNCTIONS:
         return (FUNCTIONS[name],)
     found = rules_of_ops().get(name, ())
-    if found and func is not None and _is_loop(name, func):
+    if found and func is not None and is_loop(name, func):
         return ()
     return [RULES[rule] for rule in found if rule in RULES]
 
 
-def _is_loop(name, func):
+def is_loop(name: str, func: Callable[..., Any]) -> bool:
     """Is it an op without a rule, with the name of one that has some?"""
     from rushlight._op_rules import LOOPS
 

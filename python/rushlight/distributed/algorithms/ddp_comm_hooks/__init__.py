@@ -1,5 +1,10 @@
 """Ways to reduce the gradients of DistributedDataParallel other than as they are."""
 
-from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from rushlight.distributed.algorithms.ddp_comm_hooks import (
+    debugging_hooks,
+    default_hooks,
+    post_localSGD_hook,
+    powerSGD_hook,
+)
 
-__all__ = ["default_hooks", "powerSGD_hook"]
+__all__ = ["debugging_hooks", "default_hooks", "post_localSGD_hook", "powerSGD_hook"]

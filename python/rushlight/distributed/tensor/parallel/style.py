@@ -22,10 +22,18 @@ class ParallelStyle:
         raise NotImplementedError(f"{type(self).__name__}: {module} on {device_mesh}")
 
 
-def _as_dtensor(thing, mesh, layout):
+def _as_dtensor(thing, mesh, layout, shape=None):
     if isinstance(thing, Tensor) and not isinstance(thing, DTensor):
-        return DTensor.from_local(thing, mesh, (layout,))
+        return DTensor.from_local(thing, mesh, (layout,), shape=shape)
     return thing
+
+
+def _shape_of_input(child, thing, layout):
+    """The whole's, where this process's part does not tell: parts may differ in length."""
+    if isinstance(child, nn.Linear) and layout.is_shard() and thing.dim():
+        if layout.dim % thing.dim() == thing.dim() - 1:
+            return (*thing.shape[:-1], child.weight.shape[1])
+    return None
 
 
 def _given_out(output, layout, use_local):
@@ -81,7 +89,9 @@ class _OfLayer(ParallelStyle):
                     child.register_parameter(key, divided)
 
         def on_input(child, inputs, mesh):
-            first = _as_dtensor(inputs[0], mesh, self.input_layouts[0])
+            layout = self.input_layouts[0]
+            shape = _shape_of_input(child, inputs[0], layout)
+            first = _as_dtensor(inputs[0], mesh, layout, shape)
             return (first.redistribute(placements=(self._wanted(child),)), *inputs[1:])
 
         def on_output(child, output, mesh):
