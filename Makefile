@@ -23,7 +23,7 @@ WERROR ?= OFF
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
 	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=$(WERROR) -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
-.PHONY: help quickstart build test fuzz test-torch test-distributed bench bench-full lint format sanitize tsan wheel docs coverage stubs loc clean fresh-machine examples cuda-sim test-cuda-sim cuda-compile-check cuda-declarations gpu-check test-ecosystem install-cpp test-cpp test-onnx test-aarch64 test-aarch64-all wheels wasm test-wasm live
+.PHONY: help quickstart build test fuzz test-torch test-distributed bench bench-full lint format sanitize tsan wheel docs coverage stubs trace loc clean fresh-machine examples cuda-sim test-cuda-sim cuda-compile-check cuda-declarations gpu-check test-ecosystem install-cpp test-cpp test-onnx test-aarch64 test-aarch64-all wheels wasm test-wasm live
 .DEFAULT_GOAL := help
 
 help:
@@ -55,6 +55,7 @@ help:
 	@echo '                  every Python that is here and for aarch64, checked by auditwheel'
 	@echo 'make docs         build/docs/: the site, its links, search and width checked'
 	@echo 'make gallery      docs/gallery/: pictures of the examples, by running them'
+	@echo 'make trace        a profile'\''s trace in Perfetto'\''s page, in Chromium: what it has read, and its picture'
 	@echo 'make coverage     docs/coverage.md: which of torch'\''s names there are'
 	@echo 'make stubs        the type stubs anew, after a row changed its signature'
 	@echo 'make examples     ops/examples.py anew: what the examples of operations print'
@@ -248,6 +249,10 @@ docs: build $(VENV_DOCS)/ready
 # The pictures of the site's gallery, by running the examples: some minutes.
 gallery: build
 	$(IN_PLACE) $(PY) docs/gallery.py
+
+# The trace of a profile in Perfetto's page, checked and drawn for docs/profiling.md. Needs Chromium.
+trace: build $(VENV_DOCS)/ready
+	$(IN_PLACE) $(PY_DOCS) tools/check_trace.py --picture docs/perfetto.png
 
 coverage: build $(VENV_TORCH)/ready
 	$(IN_PLACE) $(PY_TORCH) docs/coverage.py docs/coverage.md

@@ -29,14 +29,23 @@ STATEMENTS = [
     ("chain of 100 ops, forward + backward", CHAIN, "chain()", 20),
     ("MLP 32-32-32, step with Adam", MLP, "step()", 50),
 ]
+CALLS = [
+    ("a function in Python", "def f(): pass", "f()", 2000),
+    ("a function in C", "f = [].append", "f(0)", 2000),
+    ("MLP 32-32-32, step with Adam, and its calls", MLP, "step()", 50),
+]
 
 
 @contextlib.contextmanager
-def recorded(shapes):
-    """A recording as a profile makes one; the list it gives holds the events afterwards."""
+def recorded(shapes, calls=False):
+    """A recording as a profile makes one, of Python's calls too if asked; the list it gives holds
+    the events afterwards.
+    """
     events = []
     if not _C._profiler_start(False, shapes, False, False):
         raise RuntimeError("a profile is under way")
+    if calls:
+        _C._profiler_watch_calls()
     try:
         yield events
     finally:
@@ -50,7 +59,7 @@ def seconds(function, count, clock):
     return clock() - start
 
 
-def cost_of_event(setup, statement, count, rounds):
+def cost_of_event(setup, statement, count, rounds, calls=False):
     """Microseconds that an event adds, and how many there are in a call."""
     scope = {"T": rushlight}
     exec(setup, scope)
@@ -59,7 +68,7 @@ def cost_of_event(setup, statement, count, rounds):
     per_call = 0
     for _ in range(rounds + 1):
         plain = min(plain, seconds(function, count, time.thread_time))
-        with recorded(shapes=True) as events:
+        with recorded(shapes=True, calls=calls) as events:
             watched = min(watched, seconds(function, count, time.thread_time))
         per_call = len(events) / count
     return 1e6 * (watched - plain) / (per_call * count), per_call
@@ -78,13 +87,15 @@ def cost_of_trap(case, rounds):
     return min(trapped) / min(plain)
 
 
-def covered(case, rounds):
-    """The share of a training step's wall time during which some event is under way."""
+def covered(case, rounds, calls):
+    """The share of a training step's wall time during which some event is under way: of the
+    operations, modules and parts that a profile always has, or of Python's functions too.
+    """
     subject, best = Subject(case, rushlight), 0.0
     subject.train()
     for _ in range(rounds):
         plan = schedule(wait=0, warmup=1, active=2, repeat=1)
-        with profile(schedule=plan, with_modules=True) as prof:
+        with profile(schedule=plan, with_modules=True, with_stack=calls) as prof:
             for _ in range(3):
                 subject.train()
                 prof.step()
@@ -105,16 +116,21 @@ def main():
         if options.only in name:
             cost, per_call = cost_of_event(setup, statement, count, options.rounds)
             print(f"{name:<46}{per_call:>14.0f}{cost:>9.3f} us  {PROMISED_EVENT} us")
+    for name, setup, statement, count in CALLS:
+        if options.only in name:
+            cost, per_call = cost_of_event(setup, statement, count, options.rounds, calls=True)
+            print(f"{name:<46}{per_call:>14.0f}{cost:>9.3f} us  {PROMISED_EVENT} us")
     print(f"{'Training in the NaN trap, beside without':<60}{'ratio':>12}  promised")
     for case in CASES:
         if options.only in case.name:
             ratio = cost_of_trap(case, max(3, options.rounds // 3))
             print(f"{case.name:<60}{ratio:>11.3f}x  {PROMISED_TRAP}x")
-    print(f"{'Events over the wall time of a training step':<60}{'share':>12}  promised")
+    print(f"{'Events over the wall time of a training step':<50}{'share':>10}{'with_stack':>12}"
+          "  promised")  # fmt: skip
     for case in CASES:
         if options.only in case.name:
-            share = covered(case, max(3, options.rounds // 3))
-            print(f"{case.name:<60}{share:>12.3f}  {PROMISED_COVER}")
+            plain, whole = (covered(case, max(3, options.rounds // 3), c) for c in (False, True))
+            print(f"{case.name:<50}{plain:>10.3f}{whole:>12.3f}  {PROMISED_COVER}")
 
 
 if __name__ == "__main__":

@@ -275,6 +275,8 @@ def write_documents(folder):
         raise SystemExit(f"docs/build.py: TOPICS and FACTS lack {', '.join(sorted(unlisted))}")
     for name in (*TOPICS, *FACTS):
         text = document(DOCS / f"{name}.md")
+        for picture in re.findall(r"!\[.*?\]\((\w+\.png)\)", text):
+            shutil.copy(DOCS / picture, folder / picture)
         if name == "performance":
             text += "\n" + performance_plots(folder, text)
         write(folder / f"{name}.md", text.splitlines())

@@ -33,6 +33,10 @@ def test_collectives_of_three_ranks():
     ).check()
 
 
+def test_arguments():
+    ranks.by_environment(2, ranks.program("arguments")).check()
+
+
 def lines(run):
     return sorted(line for line in "\n".join(run.outputs).splitlines() if line.startswith("rank"))
 

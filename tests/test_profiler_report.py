@@ -1,6 +1,7 @@
 """Reports, pictures and other tools: what they make of a profile."""
 
 import ctypes
+import gzip
 import json
 import sqlite3
 import subprocess
@@ -160,6 +161,8 @@ def test_memory_timelines(tmp_path):
     prof.export_memory_timeline(tmp_path / "memory.json")
     times, sizes = json.loads((tmp_path / "memory.json").read_text())
     assert times == sorted(times) and len(times) == len(sizes)
+    assert all(row[0] == 0 for row in sizes)  # where sums begin
+    sizes = [row[1:] for row in sizes]
     assert all(len(row) == len(CATEGORIES) and min(row) >= 0 for row in sizes)
     last = dict(zip(CATEGORIES, sizes[-1]))
     weights = (64 * 64 + 64) * 4
@@ -167,6 +170,14 @@ def test_memory_timelines(tmp_path):
     assert 2 * weights <= last["optimizer state"] <= 2 * weights + 64
     peak = {name: max(row[i] for row in sizes) for i, name in enumerate(CATEGORIES)}
     assert peak["activation"] >= 32 * 64 * 4
+    prof.export_memory_timeline(tmp_path / "memory.raw.json.gz")
+    with gzip.open(tmp_path / "memory.raw.json.gz", "rt") as file:
+        raw = json.load(file)
+    left = [0] * len(CATEGORIES)
+    for _, action, more, place in raw:
+        assert (action, more >= 0) in ((2, True), (4, False))
+        left[place] += more
+    assert left == sizes[-1] and raw == sorted(raw)
     with pytest.raises(ValueError, match="must end in .html"):
         prof.export_memory_timeline(tmp_path / "memory.txt")
     with profile() as prof:

@@ -164,14 +164,14 @@ def load(
         map_location: where tensors go: a device or its name, a dict from the names in the file to
             others, or a function of storage and name that returns a storage, or None for the
             default; by default they go where they came from.
-        pickle_module: used in place of `pickle` with `weights_only=False`.
+        pickle_module: used in place of `pickle`, which means weights_only=False.
         weights_only: False hands the file to pickle, which runs whatever code the file names: for
             files of whole models, from sources you trust.
         mmap: map the file into memory in place of reading it; needs a path. The file must not
             change as long as its tensors live: changes of it show in tensors that nobody has
             changed, and if it is truncated, zeros and a RuntimeError in the main thread take the
             place of what is missing. `save` is safe: it puts another file into the place.
-        pickle_load_args: passed on to pickle.
+        pickle_load_args: passed on to pickle; without it they have no effect, with a warning.
 
     Raises:
         pickle.UnpicklingError: the file is damaged, or contains what is refused.
@@ -182,11 +182,17 @@ def load(
         >>> model.load_state_dict(rushlight.load("model.pt"))
         <All keys matched successfully>
     """
-    trusting = weights_only is False
+    if weights_only and pickle_module is not None:
+        raise RuntimeError(
+            "load: weights_only=True runs nothing of the file, and so no pickle_module reads it"
+        )
+    trusting = weights_only is False or (weights_only is None and pickle_module is not None)
+    if not trusting:
+        warn_of("load", "rushlight's own reader reads the file", **pickle_load_args)
     if trusting:
         warnings.warn(
-            "load: weights_only=False lets the file run any code on this machine; use it only for"
-            " files whose source you trust",
+            f"load: {'weights_only=False' if weights_only is False else 'pickle_module'} lets the"
+            " file run any code on this machine; use it only for files whose source you trust",
             stacklevel=2,
         )
     place = _Placement(map_location)

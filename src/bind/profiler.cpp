@@ -6,6 +6,7 @@
 
 #include "bind/convert.h"
 #include "bind/object.h"
+#include "bind/python_calls.h"
 #include "bind/python_link.h"
 #include "bind/types.h"
 #include "core/memory_blocks.h"
@@ -144,16 +145,21 @@ class Collector final : public observer::Visitor {
     return all;
   }
 
-  // A tensor as (dtype, sizes), numbers as they are, None for what has no shape.
+  Object decode_sizes(const int64_t*& at, int64_t n) {
+    Object sizes = checked(PyList_New(n));
+    for (int64_t d = 0; d < n; ++d)
+      PyList_SET_ITEM(sizes.get(), d, checked(PyLong_FromLongLong(*at++)).release());
+    return sizes;
+  }
+
+  // A tensor as (dtype, sizes, strides), numbers as they are, None for what has no shape.
   Object decode(const int64_t*& at) {
     switch (*at++) {
       case Details::Tensor: {
         DType dtype = static_cast<DType>(*at++);
         int64_t n = *at++;
-        Object sizes = checked(PyList_New(n));
-        for (int64_t d = 0; d < n; ++d)
-          PyList_SET_ITEM(sizes.get(), d, checked(PyLong_FromLongLong(*at++)).release());
-        return checked(Py_BuildValue("(sO)", name(dtype), sizes.get()));
+        Object sizes = decode_sizes(at, n), strides = decode_sizes(at, n);
+        return checked(Py_BuildValue("(sOO)", name(dtype), sizes.get(), strides.get()));
       }
       case Details::Tensors: {
         int64_t n = *at++;
@@ -163,10 +169,7 @@ class Collector final : public observer::Visitor {
       }
       case Details::Integers: {
         int64_t n = *at++;
-        Object all = checked(PyList_New(n));
-        for (int64_t i = 0; i < n; ++i)
-          PyList_SET_ITEM(all.get(), i, checked(PyLong_FromLongLong(*at++)).release());
-        return all;
+        return decode_sizes(at, n);
       }
       case Details::Integer: return checked(PyLong_FromLongLong(*at++));
       case Details::Flag: return checked(PyBool_FromLong(static_cast<long>(*at++)));
@@ -211,12 +214,14 @@ PyObject* start(PyObject*, PyObject* args) {
 
 PyObject* stop(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
+    leave_calls();
     Collector collector;
     observer::stop(collector);
     return collector.finish();
   });
 }
 
+PyObject* calls(PyObject*, PyObject*) { return PyBool_FromLong(watch_calls()); }
 PyObject* is_active(PyObject*, PyObject*) { return PyBool_FromLong(observer::is_recording()); }
 PyObject* now(PyObject*, PyObject*) { return PyLong_FromLongLong(observer::now()); }
 
@@ -350,6 +355,7 @@ PyObject* memory_address(PyObject*, PyObject* o) {
 
 PyMethodDef functions[] = {{"_profiler_start", start, METH_VARARGS, nullptr},
                            {"_profiler_stop", stop, METH_NOARGS, nullptr},
+                           {"_profiler_watch_calls", calls, METH_NOARGS, nullptr},
                            {"_profiler_active", is_active, METH_NOARGS, nullptr},
                            {"_profiler_now", now, METH_NOARGS, nullptr},
                            {"_profiler_external", external, METH_VARARGS, nullptr},

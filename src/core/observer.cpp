@@ -291,15 +291,25 @@ const char* intern(const std::string& name) {
   return r.names.insert(name).first->c_str();
 }
 
+Event* begin_open(EventKind kind, const char* name) {
+  Event* e = begin(kind, name);
+  if (e) static_cast<Buffer*>(thread_state().events)->open.fetch_sub(1, std::memory_order_relaxed);
+  return e;
+}
+
+void end_open(Event* event) {
+  event->end = ticks();
+  event->memory = thread_state().storage_bytes - event->memory;
+}
+
 int64_t begin_span(EventKind kind, const char* name) {
   if (state.load(std::memory_order_relaxed) == State::Ranges) {
     recorder().ranges.push(name);
     return -1;
   }
   if (!recording()) return 0;
-  Event* e = begin(kind, name);
+  Event* e = begin_open(kind, name);
   if (!e) return 0;
-  static_cast<Buffer*>(thread_state().events)->open.fetch_sub(1, std::memory_order_relaxed);
   Recorder& r = recorder();
   ForkLock lock(r.mutex);
   r.spans[r.next_span] = e;

@@ -24,7 +24,8 @@ enum class EventKind : uint8_t {
   Span,        // what Python marks: record_function, a step of an optimizer
   Backward,    // a backward pass
   Allocation,  // an instant: bytes that a storage got, or gave back
-  External     // on another device or stream, told by whoever knows
+  External,    // on another device or stream, told by whoever knows
+  Call         // of a function by Python: its code, or the name of one in C
 };
 
 struct Event {
@@ -72,6 +73,11 @@ void allocation(const void* address, int64_t bytes);  // negative: given back
 void leave(void* events);                             // a thread ends
 const char* intern(const std::string& name);          // kept for good
 
+// The same of an event that may be left without an end: it then ends with the profile, and must not
+// be ended afterwards.
+Event* begin_open(EventKind kind, const char* name);
+void end_open(Event* event);
+
 // Spans that Python begins and ends, perhaps on another thread: 0 where nothing is recorded.
 int64_t begin_span(EventKind kind, const char* name);
 void end_span(int64_t span);
@@ -84,7 +90,7 @@ struct Details {
   enum Tag : int64_t {
     End,
     None,
-    Tensor,    // dtype, ndim, sizes
+    Tensor,    // dtype, ndim, sizes, strides
     Tensors,   // count, then so many
     Integer,   // value
     Real,      // bits of the value

@@ -9,7 +9,7 @@ namespace {
 
 using observer::Details;
 
-size_t words_for(const Tensor& t) { return t.defined() ? 3 + t.sizes().size() : 1; }
+size_t words_for(const Tensor& t) { return t.defined() ? 3 + 2 * t.sizes().size() : 1; }
 size_t words_for(const Given& g) {
   if (g.kind == Given::OneTensor) return words_for(*static_cast<const Tensor*>(g.at));
   if (g.kind == Given::Integers) return 2 + static_cast<const Dims*>(g.at)->size();
@@ -26,8 +26,10 @@ int64_t* write(int64_t* to, const Tensor& t) {
   }
   *to++ = Details::Tensor;
   *to++ = static_cast<int64_t>(t.dtype());
-  *to++ = t.sizes().size();
+  const int ndim = t.sizes().size();
+  *to++ = ndim;
   for (int64_t size : t.sizes()) *to++ = size;
+  for (int d = 0; d < ndim; ++d) *to++ = d < t.strides().size() ? t.strides()[d] : 0;
   return to;
 }
 

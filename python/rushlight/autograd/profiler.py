@@ -63,12 +63,12 @@ class profile(_profiler.profile):
         _profiler.warn_of_unrecorded(
             "autograd.profiler.profile", use_cuda=use_cuda, use_device=use_device,
             experimental_config=experimental_config,
-            acc_events=acc_events, custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s, activity_filters=activity_filters,
         )  # fmt: skip
         super().__init__(
             record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory,
-            with_stack=with_stack, with_modules=with_modules,
+            with_stack=with_stack, with_modules=with_modules, acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback,
         )  # fmt: skip
         self.enabled: Any = enabled and use_cpu
         self.entered: bool = False

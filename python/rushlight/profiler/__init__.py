@@ -12,12 +12,16 @@ import functools
 import os
 import socket
 import time
+import uuid
+import warnings
 from enum import Enum, IntEnum
 
 from rushlight import _C, _absent
 from rushlight._ignored import warn_of, warn_once
 from rushlight._set_module import set_module
 from rushlight.profiler.events import EventList, FunctionEvent, FunctionEventAvg
+
+SEPARATOR = "\x1f"  # between the name of a span and its arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,9 +85,18 @@ def schedule(
         A function, to be given to `profile` as its schedule.
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
-        raise AssertionError("Invalid profiler schedule arguments")
+        raise AssertionError(
+            f"schedule: wait={wait}, warmup={warmup}, repeat={repeat} and skip_first={skip_first}"
+            f" must not be negative, and active={active} must be positive"
+        )
+    if warmup == 0:
+        warnings.warn(
+            "Profiler won't be using warmup, this can skew profiler results", stacklevel=2
+        )
 
     def action(step):
+        if step < 0:
+            raise AssertionError(f"schedule: a step must not be negative, but is {step}")
         step -= skip_first
         if step < 0:
             return ProfilerAction.NONE
@@ -114,7 +127,7 @@ class record_function:
 
     Args:
         name: what events and traces call the part.
-        args: more words, shown behind the name.
+        args: more words, which the event has as its only input.
 
     Example:
         >>> with profile() as prof:
@@ -132,7 +145,7 @@ class record_function:
         self._spans = []
 
     def __enter__(self) -> Self:
-        name = self.name if self.args is None else f"{self.name}({self.args})"
+        name = self.name if self.args is None else f"{self.name}{SEPARATOR}{self.args}"
         self._spans.append(_C._span_begin(name))
         return self
 
@@ -172,12 +185,17 @@ class _Session:
         }  # fmt: skip
         from rushlight.profiler import modules, recording  # noqa: F401  (outside of the profile)
 
-        self.start = _C._profiler_now()
+        self.start, self.is_kept = _C._profiler_now(), False
         # Shapes tell the operations of kernels, which a report needs, whatever else is shown.
         if not _C._profiler_start(
             self.shows["profile_memory"], True, self.shows["with_stack"], self.shows["with_modules"]
         ):
             raise RuntimeError("profile: another profile is watching already")
+        if self.shows["with_stack"] and not _C._profiler_watch_calls():
+            warn_once(
+                "profile: with_stack shows no functions of Python: another profiler, by"
+                " sys.setprofile, watches them"
+            )
 
     def finish(self) -> Any:
         """What has been recorded."""
@@ -193,22 +211,37 @@ class _Session:
         _C._profiler_stop()
 
 
+def _activities(given):
+    """The activities among those that are given, which may name what to watch of each."""
+    if given is None:
+        return supported_activities()
+    found = set()
+    for each in given:
+        found |= set(each) if isinstance(each, dict) else {each}
+    if not found:
+        raise AssertionError("profile: activities names nothing to watch")
+    return found
+
+
 class profile:
     """Records what the program runs, on all of its threads.
 
     Args:
-        activities: accepted; the CPU is watched.
+        activities: of these the CPU is watched; for others there is a warning.
         schedule: step -> ProfilerAction; without it everything is kept. See `schedule`.
         on_trace_ready: called with the profile at the end of each cycle, and at the end without a
             schedule.
         record_shapes: show the shapes of arguments.
         profile_memory: show how many bytes of tensors each event kept; traces and memory timelines
             need it.
-        with_stack: show the lines of the program that led to each event.
+        with_stack: show the lines of the program that led to each event, and make an event of each
+            call of a function by Python.
         with_flops: show floating-point operations, estimated from shapes.
         with_modules: make an event of each call of a module, named by its path.
-        experimental_config, execution_trace_observer, acc_events, use_cuda,
-        custom_trace_id_callback, post_processing_timeout_s: have no effect, with a warning.
+        acc_events: keep the events of all cycles, not of the last one alone.
+        custom_trace_id_callback: names the trace of each cycle; otherwise a random name.
+        experimental_config, execution_trace_observer, use_cuda, post_processing_timeout_s: have no
+            effect, with a warning.
 
     Example:
         >>> x = rushlight.ones(8, 8)
@@ -240,42 +273,105 @@ class profile:
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
     ) -> None:  # fmt: skip
+        if use_cuda is not None:
+            warnings.warn(
+                "`use_cuda` is deprecated, use `activities` argument instead",
+                FutureWarning,
+                stacklevel=2,
+            )
         warn_of_unrecorded(
             "profiler.profile", use_cuda=use_cuda, experimental_config=experimental_config,
-            acc_events=acc_events, execution_trace_observer=execution_trace_observer,
-            custom_trace_id_callback=custom_trace_id_callback,
+            execution_trace_observer=execution_trace_observer,
             post_processing_timeout_s=post_processing_timeout_s,
         )  # fmt: skip
-        self.activities: Any = supported_activities() if activities is None else set(activities)
+        self.activities: Any = _activities(activities)
         for activity in self.activities - supported_activities():
             warn_once(f"profiler.profile: {activity} is not watched: there is no such device")
         self.schedule, self.on_trace_ready = schedule, on_trace_ready
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
+        self.acc_events: bool = acc_events
+        self.custom_trace_id_callback: Any = custom_trace_id_callback
         self.step_num: int = 0
+        self.current_action: Any = self._planned(0)
         self.recording: Any = None  # of the last cycle: what the core has recorded
-        self._session = self._step = None
+        self._earlier = []  # events of the cycles before, with acc_events
+        self._session = self._step = self._trace_id = None
         self._metadata = {}
 
     # -- when to record ----------------------------------------------------------------------------
 
-    def _action(self):
-        return ProfilerAction.RECORD if self.schedule is None else self.schedule(self.step_num)
+    def _planned(self, step):
+        return ProfilerAction.RECORD if self.schedule is None else self.schedule(step)
 
-    @property
-    def current_action(self) -> Any:
-        """What it does in this step."""
-        return self._action()
-
-    def start(self) -> None:
-        """Begin."""
-        self._begin(self._action())
-
-    def _begin(self, action):
-        if action is ProfilerAction.NONE:
+    def prepare_trace(self) -> None:
+        """Begin to watch, for a trace that has not begun: what runs meanwhile is forgotten."""
+        if self._session is not None:
             return
+        if self.recording is not None:
+            if self.acc_events:
+                self._earlier += self.recording.events()
+            else:
+                warn_once(
+                    "Profiler clears events at the end of each cycle. Only events from the current"
+                    " cycle will be reported. To keep events across cycles, set acc_events=True."
+                )
+        name = self.custom_trace_id_callback
+        self._trace_id = uuid.uuid4().hex.upper() if name is None else name()
+        self._session = _Session(self)
+
+    def start_trace(self) -> None:
+        """Begin a trace: what was watched so far is forgotten."""
         if self._session is None:
-            self._session = _Session(self)
+            raise AssertionError("start_trace: prepare_trace must have been called before")
+        if self._session.is_kept:
+            return
+        self._session.discard()
+        self._session = _Session(self)
+        self._session.is_kept = True
+        for name, is_shown in self._session.shows.items():
+            if is_shown:
+                self._metadata[name] = 1
+
+    def stop_trace(self) -> None:
+        """End a trace."""
+        if self._session is not None:
+            session, self._session = self._session, None
+            self.recording = session.finish()
+
+    def _forget(self):
+        if self._session is not None:
+            self._session.discard()
+            self._session = None
+
+    def _leave(self, action, following):
+        """End what a step has done, before one that does `following`, or the profile's end."""
+        is_over = following is None
+        if action is ProfilerAction.WARMUP:
+            if following is ProfilerAction.NONE:
+                warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=3)
+            if is_over or following is ProfilerAction.NONE:
+                self._forget()
+        elif action is ProfilerAction.RECORD:
+            if following in (ProfilerAction.NONE, ProfilerAction.WARMUP):
+                warnings.warn(
+                    f"Incorrect schedule: RECORD followed by {following.name}", stacklevel=3
+                )
+            if is_over or following in (ProfilerAction.NONE, ProfilerAction.WARMUP):
+                self.stop_trace()
+        elif action is ProfilerAction.RECORD_AND_SAVE:
+            self.stop_trace()
+        ends = is_over and action is ProfilerAction.RECORD
+        if (ends or action is ProfilerAction.RECORD_AND_SAVE) and self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _enter(self, action):
+        if action is not ProfilerAction.NONE:
+            self.prepare_trace()
+        if action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE):
+            self.start_trace()
+
+    def _begin_step(self):
         if self.schedule is not None:
             self._step = record_function(f"ProfilerStep#{self.step_num}").__enter__()
 
@@ -284,40 +380,25 @@ class profile:
             self._step.__exit__()
             self._step = None
 
-    def _end(self):
-        if self._session is not None:
-            self.recording = self._session.finish()
-            self._session = None
+    def start(self) -> None:
+        """Begin."""
+        self._enter(self.current_action)
+        self._begin_step()
 
     def step(self) -> None:
         """Say that a step of the program ends and the next begins."""
-        before = self._action()
         self._end_step()
-        self.step_num += 1
-        now = self._action()
-        if before is ProfilerAction.RECORD_AND_SAVE:
-            self._end()
-            if self.on_trace_ready is not None:
-                self.on_trace_ready(self)
-        elif now is ProfilerAction.NONE:
-            self._end()
-        elif (
-            before is ProfilerAction.WARMUP
-            and now is not ProfilerAction.WARMUP
-            and self._session is not None
-        ):
-            self._session.discard()
-            self._session = None
-        if self.schedule is not None:
-            self._begin(now)
+        before, after = self.current_action, self._planned(self.step_num + 1)
+        self.step_num, self.current_action = self.step_num + 1, after
+        self._leave(before, after)
+        self._enter(after)
+        self._begin_step()
 
     def stop(self) -> None:
         """End."""
-        is_watching = self._session is not None
         self._end_step()
-        self._end()
-        if is_watching and self.on_trace_ready is not None:
-            self.on_trace_ready(self)
+        if self._session is not None:
+            self._leave(self.current_action, None)
 
     def __enter__(self) -> Self:
         self.start()
@@ -325,6 +406,14 @@ class profile:
 
     def __exit__(self, *exception: object) -> None:
         self.stop()
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        """Have `callback` name the traces of the cycles to come."""
+        self.custom_trace_id_callback = callback
+
+    def get_trace_id(self) -> str | None:
+        """The name of the trace of this cycle, which traces hold; None before the first one."""
+        return self._trace_id
 
     # -- what was recorded -------------------------------------------------------------------------
 
@@ -334,8 +423,14 @@ class profile:
         return self.recording
 
     def events(self) -> Any:
-        """All events, in the order of their starts; none before the profile has ended."""
-        return EventList() if self.recording is None else self.recording.events()
+        """All events, in the order of their starts; none before the profile has ended.
+
+        They are those of the last cycle, or with acc_events=True of all.
+        """
+        if self.recording is None:
+            return EventList()
+        last = self.recording.events()
+        return last._like([*self._earlier, *last]) if self._earlier else last
 
     def key_averages(
         self,
@@ -357,7 +452,8 @@ class profile:
         from rushlight.profiler.trace import write_chrome_trace
 
         recording = self._recorded("export_chrome_trace")
-        write_chrome_trace(path, recording, recording.events(), self._metadata)
+        metadata = {"trace_id": self._trace_id, **self._metadata}
+        write_chrome_trace(path, recording, recording.events(), metadata)
 
     def export_stacks(
         self, path: str | os.PathLike[str], metric: str = 'self_cpu_time_total'
@@ -371,7 +467,8 @@ class profile:
         """Write how many bytes tensors held at what time, by category.
 
         Args:
-            path: ends in .html for a page, in .json or .json.gz for [times, sizes].
+            path: ends in .html for a page, in .json or .json.gz for [times, sizes], in .raw.json or
+                .raw.json.gz for a list of [time, action, bytes, category] (2: got, 4: given back).
             device: "cpu", or None for the same.
 
         Raises:

@@ -107,7 +107,8 @@ class FunctionEvent(_Times):
 
     Args:
         id: its number in the profile.
-        name: of the op, with "aten::" before it, or of the part.
+        name: of the op, with "aten::" before it, or of the part; steps of a profile go by one.
+        trace_name: the name that traces show, as "ProfilerStep#3".
         thread: the thread that ran it, from 1 on.
         start_us, end_us: when, in microseconds since the profile began.
         others: attributes of the same names.
@@ -141,6 +142,13 @@ class FunctionEvent(_Times):
     is_python_function: bool
     activity_type: Any
     metadata_json: Any
+    event_metadata: Any
+    structured_input_shapes: list[Any]
+    structured_input_strides: list[Any]
+    input_dtypes: list[str]
+    python_id: int
+    python_parent_id: int
+    python_module_id: int
     flow_id: Any
     flow_type: Any
     flow_start: Any
@@ -187,6 +195,13 @@ class FunctionEvent(_Times):
         flow_start: Any = None,
         external_id: int = 0,
         linked_correlation_id: int = 0,
+        extra_meta: Any = None,
+        structured_input_shapes: Any = None,
+        structured_input_strides: Any = None,
+        input_dtypes: Any = None,
+        python_id: int = -1,
+        python_parent_id: int = -1,
+        python_module_id: int = -1,
     ) -> None:  # fmt: skip
         self.id, self.name, self.thread, self.fwd_thread = id, name, thread, fwd_thread
         self.overload_name = overload_name or ""
@@ -204,6 +219,12 @@ class FunctionEvent(_Times):
         self.activity_type, self.metadata_json = activity_type, metadata_json
         self.flow_id, self.flow_type, self.flow_start = flow_id, flow_type, flow_start
         self.external_id, self.linked_correlation_id = external_id, linked_correlation_id
+        self.event_metadata = extra_meta
+        self.structured_input_shapes = structured_input_shapes or []
+        self.structured_input_strides = structured_input_strides or []
+        self.input_dtypes = input_dtypes or []
+        self.python_id, self.python_parent_id = python_id, python_parent_id
+        self.python_module_id = python_module_id
         self.self_cpu_percent = self.total_cpu_percent = self.total_device_percent = -1
         self.module, self.depth, self.where, self.in_backward = None, 0, None, False
 
@@ -263,6 +284,8 @@ class FunctionEvent(_Times):
         """The same on another device."""
         inside = sum(child.device_memory_usage for child in self.cpu_children)
         return self.device_memory_usage - inside
+
+    self_cuda_memory_usage = self_device_memory_usage
 
     def __repr__(self) -> str:
         return (

@@ -97,10 +97,11 @@ def flops_of(name: str, inputs: Any, results: Any) -> Any:
 
     Args:
         name: of the op.
-        inputs, results: (dtype, sizes) for each tensor, other things for other arguments.
+        inputs, results: (dtype, sizes, strides) for each tensor, other things for other arguments.
 
     Example:
-        >>> flops_of("mm", [("float32", [2, 3]), ("float32", [3, 5])], [("float32", [2, 5])])
+        >>> a, b = ("float32", [2, 3], [3, 1]), ("float32", [3, 5], [5, 1])
+        >>> flops_of("mm", [a, b], [("float32", [2, 5], [5, 1])])
         60
     """
     given, made = _tensors(inputs), _tensors(results)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 CATEGORIES = ("parameter", "optimizer state", "input", "temporary", "activation", "gradient",
               "autograd detail", "unknown")  # fmt: skip
 
+_CREATE, _DESTROY = 2, 4  # as torch numbers what happens to memory
+
 Timeline: Any = namedtuple("Timeline", "times sizes")
 Timeline.__doc__ = "Nanoseconds, and for each of them the bytes of each of CATEGORIES."
 
@@ -43,8 +45,8 @@ def _category(start, end, in_backward, backward, steps, loading, finish):
     return "unknown" if end == finish else "temporary"
 
 
-def memory_timeline(recording: Any) -> Any:
-    """The bytes of tensors that were made while a profile was under way, by time and category."""
+def _changes(recording):
+    """(nanoseconds, index of the category, bytes more or less) of storages, in order of time."""
     backward = _intervals(recording, lambda r: r.kind == BACKWARD)
     steps = _intervals(
         recording, lambda r: r.kind == SPAN and r.name.startswith("Optimizer.step#")
@@ -68,8 +70,13 @@ def memory_timeline(recording: Any) -> Any:
             finish(alive.pop(raw.bytes), raw.start)
     for made in alive.values():
         finish(made, recording.end)
+    return sorted(changes)
+
+
+def memory_timeline(recording: Any) -> Any:
+    """The bytes of tensors that were made while a profile was under way, by time and category."""
     times, sizes, now = [recording.start], [[0] * len(CATEGORIES)], [0] * len(CATEGORIES)
-    for time, place, difference in sorted(changes):
+    for time, place, difference in _changes(recording):
         now[place] += difference
         times.append(time)
         sizes.append(list(now))
@@ -78,18 +85,34 @@ def memory_timeline(recording: Any) -> Any:
     return Timeline(times, sizes)
 
 
+def _write_json(path, value):
+    opened = gzip.open(path, "wt") if path.endswith(".gz") else open(path, "w")
+    with opened as file:
+        json.dump(value, file)
+
+
 def export_memory_timeline(recording: Any, path: str | os.PathLike[str]) -> None:
-    """Write the timeline: .html for a page, .json or .json.gz for [times, sizes]."""
+    """Write the timeline: .html for a page, .json or .json.gz for [times, sizes], .raw.json or
+    .raw.json.gz for a list of [time, 2 where memory was got or 4 where it was given back, bytes
+    more or less, index of the category].
+    """
     path = str(path)
+    if path.endswith((".raw.json", ".raw.json.gz")):
+        _write_json(
+            path,
+            [[at, _CREATE if more >= 0 else _DESTROY, more, place]
+             for at, place, more in _changes(recording)],
+        )  # fmt: skip
+        return
     timeline = memory_timeline(recording)
     if path.endswith(".html"):
         from rushlight.profiler.pages import memory_page
 
         memory_page(timeline).save(path)
     elif path.endswith((".json", ".json.gz")):
-        opened = gzip.open(path, "wt") if path.endswith(".gz") else open(path, "w")
-        with opened as file:
-            json.dump([timeline.times, timeline.sizes], file)
+        # As torch's: microseconds, and zeros before the categories, for sums to begin at.
+        times = [at // 1000 for at in timeline.times]
+        _write_json(path, [times, [[0, *row] for row in timeline.sizes]])
     else:
         raise ValueError(
             f"export_memory_timeline: the path must end in .html, .json or .json.gz, not {path!r}"

@@ -56,8 +56,7 @@ class _Frame:
         self.name, self.time, self.count, self.inside = name, 0.0, 0, {}
 
     def add(self, event: Any) -> None:
-        name = "ProfilerStep" if event.name.startswith("ProfilerStep#") else event.name
-        frame = self.inside.setdefault(name, _Frame(name))
+        frame = self.inside.setdefault(event.name, _Frame(event.name))
         frame.time += event.cpu_time_total
         frame.count += 1
         for child in event.cpu_children:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import namedtuple
 
+from rushlight.profiler import SEPARATOR
 from rushlight.profiler.events import DeviceType, EventList, FunctionEvent, Kernel
 from rushlight.profiler.flops import count_flops
 
@@ -12,7 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Kinds of events, as the core numbers them (src/core/observer.h).
-(OP, KERNEL, VISIT, APPLY, PART, FUNCTION, MODULE, SPAN, BACKWARD, ALLOCATION, EXTERNAL) = range(11)
+(OP, KERNEL, VISIT, APPLY, PART, FUNCTION, MODULE, SPAN, BACKWARD, ALLOCATION, EXTERNAL,
+ CALL) = range(12)  # fmt: skip
 
 Raw: Any = namedtuple(
     "Raw",
@@ -22,30 +26,69 @@ Raw: Any = namedtuple(
 
 _CATEGORIES = {OP: "cpu_op", VISIT: "cpu_op", APPLY: "cpu_op", FUNCTION: "cpu_op",
                BACKWARD: "cpu_op", MODULE: "python_function", SPAN: "user_annotation",
-               EXTERNAL: "kernel"}  # fmt: skip
+               EXTERNAL: "kernel", CALL: "python_function"}  # fmt: skip
+
+
+def _is_list_of_tensors(argument):
+    return isinstance(argument, list) and any(isinstance(a, tuple) for a in argument)
 
 
 def _shape(argument):
     """The shape of an argument as events give it: [] for what is no tensor."""
     if isinstance(argument, tuple):
         return argument[1]
-    if isinstance(argument, list) and any(isinstance(a, tuple) for a in argument):
-        return [_shape(a) for a in argument]
-    return []
+    return [_shape(a) for a in argument] if _is_list_of_tensors(argument) else []
 
 
 def _concrete(argument):
     """A number, or a list of them, that an op was called with; None for tensors."""
-    if isinstance(argument, tuple) or (
-        isinstance(argument, list) and any(isinstance(a, tuple) for a in argument)
-    ):
-        return None
-    return argument
+    tensors = isinstance(argument, tuple) or _is_list_of_tensors(argument)
+    return None if tensors else argument
+
+
+# As torch names them: C++ types.
+_DTYPES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int",
+           "int16": "short int", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
+           "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+           "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}  # fmt: skip
+
+
+def _strides(argument):
+    """The strides of an argument, as `_shape` gives its sizes."""
+    if isinstance(argument, tuple):
+        return argument[2]
+    return [_strides(a) for a in argument] if _is_list_of_tensors(argument) else []
+
+
+def _dtype(argument):
+    """What an argument is: a tensor's dtype, or the kind of another value."""
+    if isinstance(argument, tuple):
+        return _DTYPES.get(argument[0], argument[0])
+    if _is_list_of_tensors(argument):
+        return "TensorList"
+    if isinstance(argument, list):
+        return "ScalarList"
+    return "" if argument is None else "Scalar"
 
 
 def _source(where):
     file, line, function = where
     return f"{file}({line}): {function}"
+
+
+class _ShortPaths:
+    """Files of the program by their path below the folder that they were imported from."""
+
+    def __init__(self):
+        folders = {os.path.join(os.path.abspath(folder), "") for folder in sys.path}
+        self._folders = sorted(folders, key=len, reverse=True)
+        self._known = {}
+
+    def __call__(self, path):
+        if path not in self._known:
+            below = (f for f in self._folders if path.startswith(f))
+            self._known[path] = path.removeprefix(next(below, ""))
+        return self._known[path]
 
 
 class Recording:
@@ -82,6 +125,7 @@ class Recording:
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
         self._events = None
+        self._short = _ShortPaths()
 
     @property
     def allocations(self) -> Any:
@@ -112,8 +156,15 @@ class Recording:
         name = f"aten::{raw.name}" if raw.kind == OP else raw.name
         if raw.kind == MODULE:
             name = f"nn.Module: {raw.name}"
+        is_call = raw.kind == CALL
+        if is_call and raw.where:
+            file, line, function = raw.where
+            name = _source((self._short(file), line, function))
         inputs = raw.inputs or ()
-        sources = raw.stack or ([raw.where] if raw.where else [])
+        if raw.kind == SPAN and SEPARATOR in name:
+            name, _, words = name.partition(SEPARATOR)
+            inputs = [words]
+        sources = raw.stack or ([raw.where] if raw.where and not is_call else [])
         elsewhere = raw.kind == EXTERNAL and raw.device >= 0
         event = FunctionEvent(
             0, name, thread, (raw.start - self.start) / 1000, (raw.end - self.start) / 1000,
@@ -127,9 +178,16 @@ class Recording:
             use_device="cuda" if elsewhere else None,
             device_index=raw.device if elsewhere else 0,
             device_resource_id=raw.stream if elsewhere else raw.thread,
-            is_user_annotation=raw.kind == SPAN, is_python_function=raw.kind == MODULE,
-            activity_type=_CATEGORIES[raw.kind],
+            is_user_annotation=raw.kind == SPAN,
+            is_python_function=raw.kind in (MODULE, CALL),
+            activity_type=_CATEGORIES[raw.kind], trace_name=name,
         )  # fmt: skip
+        if self.record_shapes:
+            event.structured_input_shapes = event.input_shapes
+            event.structured_input_strides = [_strides(a) for a in inputs]
+            event.input_dtypes = [_dtype(a) for a in inputs]
+        if raw.kind == SPAN and name.startswith("ProfilerStep#"):
+            event.name = "ProfilerStep*"
         event.where = sources[0] if sources else None
         event.module, event.in_backward = raw.module, raw.in_backward
         return event
@@ -163,7 +221,7 @@ class Recording:
             if outer is not None:
                 event.cpu_parent, event.depth = outer, outer.depth + 1
                 outer.cpu_children.append(event)
-                if event.where is None and not event.in_backward:
+                if event.where is None and not event.in_backward and not event.is_python_function:
                     event.where, event.module = outer.where, event.module or outer.module
                     if self.with_stack and not event.stack:
                         event.stack = outer.stack
@@ -176,6 +234,7 @@ class Recording:
         events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
         for number, event in enumerate(events):
             event.id = event.external_id = number + 1
+        _number_calls(events)
         return EventList(
             events,
             profile_memory=self.profile_memory,
@@ -208,3 +267,19 @@ class Recording:
                 event.where, event.module = outer.where, outer.module
                 if self.with_stack and not event.stack:
                     event.stack = outer.stack
+
+
+def _number_calls(events):
+    """Number calls by Python, and let each know the one that it was called by."""
+    number, modules = 0, {}
+    for event in events:
+        if not event.is_python_function:
+            continue
+        number += 1
+        event.python_id = number
+        outer = event.cpu_parent
+        while outer is not None and not outer.is_python_function:
+            outer = outer.cpu_parent
+        event.python_parent_id = -1 if outer is None else outer.python_id
+        if event.name.startswith("nn.Module: "):
+            event.python_module_id = modules.setdefault(event.name, len(modules))

@@ -97,6 +97,8 @@ class Report:
         covered: microseconds of these in which some event ran, the marks of steps left out.
         parts: microseconds by part: Python, dispatch, kernels, copies, waiting for data. They add
             up to `wall`.
+        functions: (name, microseconds) of functions of Python without what they called, the longest
+            first; none unless the profile was made with_stack=True.
         kernels: a KernelUse for each kernel, those that take most time first.
         changes: the Changes that would save most, at most three.
         limits: what the machine can do.
@@ -108,16 +110,19 @@ class Report:
         events = recording.events()
         self._main = self._main_thread(events)
         main = [e for e in events if e.device_resource_id == self._main]
-        steps = [e for e in main if e.name.startswith("ProfilerStep#")]
+        steps = [e for e in main if e.trace_name.startswith("ProfilerStep#")]
         self.steps: int = len(steps)
+        self._last = max((e.time_range.end for e in main), default=0.0)
         spans = [(e.time_range.start, e.time_range.end) for e in steps]
         whole = (0.0, (recording.end - recording.start) / 1000)
         self._spans = spans or [whole]
         self.wall: Any = sum(end - start for start, end in self._spans)
-        inside = [e for e in main if e not in steps] if steps else main
-        self.covered: Any = self._length((e.time_range.start, e.time_range.end) for e in inside)
+        self.covered: Any = self._length(
+            (e.time_range.start, e.time_range.end) for e in main if self._tells_of_a_step(e)
+        )
         self._events = main
         self.parts: Any = self._divide(main)
+        self.functions: list[tuple[str, float]] = self._functions(main)
         self.kernels: Any = self._kernels(events)
         self.changes: Any = self._changes(events)[:3]
 
@@ -125,10 +130,19 @@ class Report:
         """The thread that steps were marked on, or that most events ran on."""
         count = {}
         for event in events:
-            weight = 1e9 if event.name.startswith("ProfilerStep#") else 1
+            weight = 1e9 if event.trace_name.startswith("ProfilerStep#") else 1
             thread = event.device_resource_id
             count[thread] = count.get(thread, 0) + weight
         return max(count, key=count.get, default=0)
+
+    def _tells_of_a_step(self, event):
+        """Has it begun in a step, and is it more than the step's own mark? Functions of Python that
+        were under way when the profile or the step began say nothing of it."""
+        if event.trace_name.startswith("ProfilerStep#"):
+            return False
+        if event.is_python_function and event.time_range.end >= self._last:
+            return False
+        return any(start <= event.time_range.start < end for start, end in self._spans)
 
     def _length(self, intervals):
         """Microseconds of the steps that some interval covers."""
@@ -172,6 +186,13 @@ class Report:
         dispatch = self._length(intervals(native) + computing) - self._length(computing)
         python = max(0.0, self.wall - waiting - kernel_time - copy_time - dispatch)
         return dict(zip(PARTS, (python, dispatch, kernel_time, copy_time, waiting)))
+
+    def _functions(self, main):
+        times = {}
+        for event in main:
+            if event.activity_type == "python_function" and self._tells_of_a_step(event):
+                times[event.name] = times.get(event.name, 0.0) + event.self_cpu_time_total
+        return sorted(times.items(), key=lambda pair: -pair[1])
 
     def _kernels(self, events):
         uses = {}
@@ -263,6 +284,9 @@ class Report:
         for name, took in self.parts.items():
             share = 100 * took / self.wall if self.wall else 0.0
             lines.append(f"  {name:<17}{format_time(took):>12}{share:7.1f}%")
+        if self.functions:
+            lines.append("Functions of Python, without what they called:")
+            lines += [f"  {name[-60:]:<60}{format_time(t):>12}" for name, t in self.functions[:5]]
         lines.append(
             f"Kernels, beside {self.limits.bandwidth / 1e9:.1f} GB/s and "
             f"{self.limits.flops / 1e9:.0f} GFLOP/s:"

@@ -15,10 +15,18 @@ if TYPE_CHECKING:
 
 def _arguments(event):
     arguments = {"External id": event.external_id, "Ev Idx": event.id}
+    if event.is_python_function:
+        parent = event.python_parent_id
+        arguments["Python id"] = event.python_id
+        arguments["Python parent id"] = None if parent < 0 else parent
+        if event.python_module_id >= 0:
+            arguments["Python module id"] = event.python_module_id
     if event.input_shapes:
         arguments["Input Dims"] = event.input_shapes
         if any(c is not None for c in event.concrete_inputs):
             arguments["Concrete Inputs"] = event.concrete_inputs
+        arguments["Input type"] = event.input_dtypes
+        arguments["Input Strides"] = event.structured_input_strides
     if event.sequence_nr >= 0:
         arguments["Sequence number"] = event.sequence_nr
         arguments["Fwd thread id"] = event.fwd_thread or 0
@@ -89,7 +97,7 @@ def chrome_trace(recording: Any, events: Any, metadata: Any = ()) -> Any:
         elsewhere = event.activity_type == "kernel"
         rows.append(
             {
-                "ph": "X", "cat": event.activity_type, "name": event.name, "pid": process,
+                "ph": "X", "cat": event.activity_type, "name": event.trace_name, "pid": process,
                 "tid": f"device {event.device_index} stream {event.device_resource_id}"
                 if elsewhere else event.device_resource_id,
                 "ts": event.time_range.start, "dur": event.time_range.elapsed_us(),

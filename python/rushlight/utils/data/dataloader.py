@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import rushlight
 from rushlight import Generator
+from rushlight._ignored import warn_of
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.iterator import EpochIterator, ParallelIterator, SerialIterator
@@ -84,7 +85,7 @@ class DataLoader(Generic[_T_co]):
         generator: source of the shuffle and of the workers' seeds.
         prefetch_factor: batches that each worker reads ahead, by default 2.
         persistent_workers: keep the workers from epoch to epoch.
-        pin_memory_device: accepted for compatibility; the current GPU is used.
+        pin_memory_device: has no effect, with a warning: the current GPU is used.
         in_order: yield batches in the sampler's order; False yields them as they are ready.
         worker_type: "process", or "thread" for workers that start at once and share the dataset
             with the caller. Each has a generator of its own in place of rushlight's global one;
@@ -127,6 +128,8 @@ class DataLoader(Generic[_T_co]):
         self.generator = generator
         self.pin_memory = pin_memory
         self.pin_memory_device = pin_memory_device
+        if pin_memory_device:
+            warn_of("DataLoader", "the current GPU is used", pin_memory_device=pin_memory_device)
         self.worker_init_fn = worker_init_fn
         self.in_order = in_order
         self._set_workers(num_workers, worker_type, timeout, prefetch_factor, persistent_workers)
