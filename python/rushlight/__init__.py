@@ -32,8 +32,8 @@ from rushlight import _older_methods, _storage_methods, _tensor  # noqa: E402  (
 _tensor.install()
 _older_methods.install()
 _storage_methods.install()
-# Libraries call these: nothing is ever traced, and nobody counts who uses what.
-_C._get_tracing_state = lambda: None
+# Libraries call these: nobody counts who uses what.
+_C._get_tracing_state = lambda: None  # until jit traces
 _C._log_api_usage_once = lambda event: None
 _C._are_functorch_transforms_active = lambda: False  # until func is imported
 _C.__getattr__ = lambda name: _python_part_of_core(name)
@@ -51,6 +51,9 @@ def _python_part_of_core(name):
         raise AttributeError(name)
     if name == "_nn":
         return importlib.import_module("rushlight.nn.modules._conversion")  # its _parse_to
+    if name in ("Graph", "Node", "Value"):  # of traces, in annotations above all
+        traces = importlib.import_module("rushlight.jit._trace_graph")
+        return traces.TraceGraph if name == "Graph" else getattr(traces, name)
     for home in ("library._dispatch_keys", "_core_names"):
         value = vars(importlib.import_module(f"rushlight.{home}")).get(name)
         if getattr(value, "__module__", "rushlight").partition(".")[0] in ("rushlight", "torch"):
