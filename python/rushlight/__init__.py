@@ -142,12 +142,13 @@ _ELSEWHERE = {
     ),
     "_older_methods": (
         "AcceleratorError", "FatalError", "TensorType", "_grouped_mm",
-        "_nested_view_from_buffer", "_scaled_mm", "choose_qparams_optimized", "eig",
+        "_nested_view_from_buffer", "choose_qparams_optimized", "eig",
         "empty_quantized", "has_cuda", "has_lapack", "has_mkl", "has_mps", "has_openmp",
         "has_spectral", "hash_tensor", "import_ir_module", "import_ir_module_from_buffer",
         "lstsq", "merge_type_from_type_comment", "parse_ir", "parse_schema",
         "parse_type_comment", "solve", "symeig", "unify_type_list",
     ),
+    "_carried._products": ("_scaled_mm",),
     "_quantized._tensor": (
         "_choose_qparams_per_tensor", "_empty_affine_quantized",
         "_make_per_channel_quantized_tensor", "_make_per_tensor_quantized_tensor", "dequantize",
