@@ -54,9 +54,7 @@ _C._get_tracing_state = tracing_state
 
 # Functions written in Python that are one operation there: (name, arguments) of a call.
 _WHOLE = {
-    "einsum": lambda equation, *operands: (
-        "einsum", [equation, operands[0] if isinstance(operands[0], (list, tuple)) else operands]
-    ),
+    "einsum": lambda equation, *operands: ("einsum", [equation, operands]),
     "tensordot": lambda a, b, dims=2: ("tensordot", [a, b, dims]),
     "cdist": lambda x1, x2, p=2.0, *rest: ("cdist", [x1, x2, p]),
     "scaled_dot_product_attention": lambda *args: ("scaled_dot_product_attention", args),
