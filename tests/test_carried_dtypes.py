@@ -199,3 +199,48 @@ def test_casts_are_those_of_torch(dtype):
     theirs = torch.tensor(values).to(getattr(torch, dtype)).view(torch.uint8).numpy()
     ours = rl.tensor(values).to(getattr(rl, dtype)).view(rl.uint8).numpy()
     assert np.array_equal(theirs, ours)
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_dlpack(dtype):
+    x = small(dtype)
+    for given in (x, x.T, x.__dlpack__(), rl.utils.dlpack.to_dlpack(x[:, 1:])):
+        y = rl.from_dlpack(given)
+        assert y.dtype is dtype and isinstance(y, type(x))
+    y = rl.from_dlpack(x.T)
+    assert y.stride() == (1, 3) and y.tolist() == x.T.tolist()
+    y[0, 0] = 4
+    assert x[0, 0].item() == 4
+
+
+def test_dlpack_with_numpy():
+    np = pytest.importorskip("numpy")
+    for name in ("uint16", "uint32", "uint64"):
+        array = np.array([1, np.iinfo(name).max], dtype=name)
+        x = rl.from_dlpack(array)
+        assert x.dtype is getattr(rl, name) and x.tolist() == array.tolist()
+        assert np.array_equal(np.from_dlpack(x), array)
+
+
+def test_products_of_small_floats():
+    rl.manual_seed(0)
+    a, b = rl.randn(4, 8).to(rl.float8_e4m3fn), rl.randn(8, 3).to(rl.float8_e5m2)
+    exact = a.float() @ b.float()
+    one, two = rl.tensor(0.5), rl.tensor([[4.0]])
+    full = rl._scaled_mm(a, b, one, two, out_dtype=rl.float32)
+    rl.testing.assert_close(full, exact * 2)
+    assert rl._scaled_mm(a, b, one, two).dtype is rl.float8_e4m3fn
+    rows, columns, bias = rl.rand(4, 1), rl.rand(1, 3), rl.ones(3, dtype=rl.bfloat16)
+    by_row = rl._scaled_mm(a, b, rows, columns, bias=bias, out_dtype=rl.bfloat16)
+    rl.testing.assert_close(by_row, (exact * rows * columns + 1).bfloat16())
+    kept = {"scale_result": two, "out_dtype": rl.float8_e5m2}
+    assert rl._scaled_mm(a, b, one, two, **kept).tolist() == (exact / 2).to(b.dtype).tolist()
+    assert rl.equal(rl._scaled_mm(a, b, one, two, out_dtype=rl.float32, scale_result=two), full)
+    with pytest.raises(ValueError, match="scales"):
+        rl._scaled_mm(a, b, one, columns)
+    with pytest.raises(ValueError, match="floats of 8 bits"):
+        rl._scaled_mm(a.float(), b, one, two)
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        rl._scaled_mm(a, a, one, two)
+    assert (a @ a.T).dtype is rl.float8_e4m3fn
+    assert rl.nn.functional.linear(a, a).tolist() == (a.float() @ a.float().T).to(a.dtype).tolist()

@@ -201,3 +201,19 @@ def test_redispatch_with_arguments_that_are_no_sequence_keeps_nothing():
     del kept
     gc.collect()
     assert seen() is None
+
+
+def test_einsum_gives_its_operands_one_by_one():
+    class Seen(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.args = args if func is rushlight.einsum else self.args
+            return func(*args, **(kwargs or {}))
+
+    a = rushlight.ones(2, 2)
+    for given in ((a, a), ((a, a),), ([a, a],)):
+        with Seen() as seen:
+            rushlight.einsum("ij,jk->ik", *given)
+        assert seen.args[0] == "ij,jk->ik" and seen.args[1] is seen.args[2] is a
+    with Seen() as seen:
+        assert rushlight.einsum(a, [0, 1], a, [1, 2]).tolist() == [[2, 2], [2, 2]]
+    assert seen.args[1] == [0, 1]

@@ -197,3 +197,16 @@ def test_a_layer_without_a_quantized_form_is_named():
     prepared(torch.randn(2, 4))
     with pytest.raises(NotImplementedError, match="LayerNorm"):
         quantization.convert(prepared)
+
+
+def test_an_observer_sees_other_channels_after_its_state_was_taken():
+    observer = torch.ao.quantization.PerChannelMinMaxObserver()
+    kept = observer.state_dict()
+    observer(torch.tensor([[1.0, 2.0], [3.0, 5.0]]))
+    assert observer.max_val.tolist() == [2, 5] and kept["max_val"].numel() == 0
+    other = torch.ao.quantization.PerChannelMinMaxObserver()
+    held = other.state_dict()
+    other.load_state_dict(observer.state_dict())
+    assert other.min_val.tolist() == [1, 3] and held["min_val"].numel() == 0
+    observer.reset_min_max_vals()
+    assert observer.min_val.numel() == 0 and other.min_val.numel() == 2

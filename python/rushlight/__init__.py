@@ -32,8 +32,8 @@ from rushlight import _older_methods, _storage_methods, _tensor  # noqa: E402  (
 _tensor.install()
 _older_methods.install()
 _storage_methods.install()
-# Libraries call these: nothing is ever traced, and nobody counts who uses what.
-_C._get_tracing_state = lambda: None
+# Libraries call these: nobody counts who uses what.
+_C._get_tracing_state = lambda: None  # until jit traces
 _C._log_api_usage_once = lambda event: None
 _C._are_functorch_transforms_active = lambda: False  # until func is imported
 _C.__getattr__ = lambda name: _python_part_of_core(name)
@@ -51,6 +51,9 @@ def _python_part_of_core(name):
         raise AttributeError(name)
     if name == "_nn":
         return importlib.import_module("rushlight.nn.modules._conversion")  # its _parse_to
+    if name in ("Graph", "Node", "Value"):  # of traces, in annotations above all
+        traces = importlib.import_module("rushlight.jit._trace_graph")
+        return traces.TraceGraph if name == "Graph" else getattr(traces, name)
     for home in ("library._dispatch_keys", "_core_names"):
         value = vars(importlib.import_module(f"rushlight.{home}")).get(name)
         if getattr(value, "__module__", "rushlight").partition(".")[0] in ("rushlight", "torch"):
@@ -139,12 +142,13 @@ _ELSEWHERE = {
     ),
     "_older_methods": (
         "AcceleratorError", "FatalError", "TensorType", "_grouped_mm",
-        "_nested_view_from_buffer", "_scaled_mm", "choose_qparams_optimized", "eig",
+        "_nested_view_from_buffer", "choose_qparams_optimized", "eig",
         "empty_quantized", "has_cuda", "has_lapack", "has_mkl", "has_mps", "has_openmp",
         "has_spectral", "hash_tensor", "import_ir_module", "import_ir_module_from_buffer",
         "lstsq", "merge_type_from_type_comment", "parse_ir", "parse_schema",
         "parse_type_comment", "solve", "symeig", "unify_type_list",
     ),
+    "_carried._products": ("_scaled_mm",),
     "_quantized._tensor": (
         "_choose_qparams_per_tensor", "_empty_affine_quantized",
         "_make_per_channel_quantized_tensor", "_make_per_tensor_quantized_tensor", "dequantize",

@@ -321,7 +321,6 @@ for _name, _reason in {
     ),
     "_grouped_mm": "products of groups of matrices are for GPUs; use a loop of matmul",
     "_nested_view_from_buffer": "there are no nested tensors",
-    "_scaled_mm": "there are no products of floats of 8 bits; convert them with float()",
 }.items():  # fmt: skip
     globals()[_name] = _refused_function(_name, _reason)
 

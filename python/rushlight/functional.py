@@ -317,10 +317,13 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     step a batched matrix product, in the order that takes the fewest multiplications. More than
     five are ordered greedily. `backends.opt_einsum` says otherwise.
     """
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])  # who takes over gets them one by one
+    relevant = operands if isinstance(equation, str) else (equation, *operands)
+    if rushlight.overrides.has_torch_function(relevant):
+        return rushlight.overrides.handle_torch_function(einsum, relevant, equation, *operands)
     if not isinstance(equation, str):
         equation, operands = _from_sublists((equation, *operands))
-    elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        operands = operands[0]
     inputs, output, operands, sizes = _parse_einsum(equation.replace(" ", ""), list(operands))
     given = tuple(operands)
     for i, j in _order(inputs, output, sizes):
@@ -500,6 +503,6 @@ def detach_(input: Tensor) -> Any:
     return input.detach_()
 
 
-rushlight.overrides._make_overridable(globals(), __name__)
+rushlight.overrides._make_overridable(globals(), __name__, but=("einsum",))
 
 set_module("rushlight", detach_, nonzero)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import types
 import warnings
 
@@ -74,9 +75,9 @@ def _overridable(function, home):
     @functools.wraps(function)
     def checked(*args, **kwargs):
         relevant = (*args, *kwargs.values()) if kwargs else args
-        for value in relevant:
-            if type(value) in (tuple, list):  # of tensors, as einsum and meshgrid take them
-                relevant = (*relevant, *value)
+        lists = [value for value in relevant if type(value) in (tuple, list)]
+        if lists:  # of tensors, as einsum and meshgrid take them
+            relevant = (*relevant, *itertools.chain.from_iterable(lists))
         if has_torch_function(relevant):
             return _C._handle_torch_function(checked, relevant, args, kwargs)
         return function(*args, **kwargs)

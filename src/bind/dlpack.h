@@ -11,7 +11,9 @@ enum TypeCode : uint8_t {
   floating = 2,
   bfloat = 4,
   complex = 5,
-  boolean = 6
+  boolean = 6,
+  float8_e4m3fn = 10,  // with the other floats of 8 bits up to
+  float8_e8m0fnu = 14
 };
 enum Flag : uint64_t { read_only = 1, copied = 2 };
 

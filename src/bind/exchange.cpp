@@ -1,6 +1,7 @@
 // Memory shared with other libraries without copies: NumPy, the buffer protocol, DLPack.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "autograd/node.h"
@@ -345,11 +346,40 @@ dlpack::DataType dlpack_type(DType t) {
   return {code, bits, 1};
 }
 
-DType from_dlpack_type(dlpack::DataType type) {
+// The dtype whose elements are as wide, for a type that only tensors of carried dtypes have
+// (python/rushlight/_carried): their class knows what the bits mean.
+std::optional<DType> carrier_of(dlpack::DataType type) {
+  bool is_float8 = type.code >= dlpack::float8_e4m3fn && type.code <= dlpack::float8_e8m0fnu;
+  if (is_float8 && type.bits == 8) return DType::UInt8;
+  if (type.code == dlpack::complex && type.bits == 32) return DType::Int32;
+  if (type.code != dlpack::unsigned_integer) return std::nullopt;
+  if (type.bits == 16) return DType::Int16;
+  if (type.bits == 32) return DType::Int32;
+  if (type.bits == 64) return DType::Int64;
+  return std::nullopt;
+}
+
+// Of a tensor of a carried dtype: what its class says.
+dlpack::DataType dlpack_type_of(PyObject* self, const Tensor& t) {
+  dlpack::DataType type = dlpack_type(t.dtype());
+  if (is_exact_tensor(self) || !PyObject_HasAttrString(self, "_dlpack_code")) return type;
+  Object code = checked(PyObject_GetAttrString(self, "_dlpack_code"));
+  type.code = static_cast<uint8_t>(PyLong_AsLong(code.get()));
+  if (PyErr_Occurred()) throw PythonError{};
+  return type;
+}
+
+// `carried`: set to a type that only carried dtypes have; null refuses those.
+DType from_dlpack_type(dlpack::DataType type, std::optional<dlpack::DataType>* carried) {
   for (int i = 0; i < dtype_count; ++i) {
     dlpack::DataType known = dlpack_type(static_cast<DType>(i));
     if (known.code == type.code && known.bits == type.bits && type.lanes == 1)
       return static_cast<DType>(i);
+  }
+  std::optional<DType> carrier = carrier_of(type);
+  if (carried && carrier && type.lanes == 1) {
+    *carried = type;
+    return *carrier;
   }
   fail(ErrorKind::Runtime, "from_dlpack: unsupported data type (code ", int(type.code), ", ",
        int(type.bits), " bits, ", int(type.lanes), " lanes)");
@@ -393,15 +423,11 @@ void hand_over(const Tensor& t, PyObject* stream) {
 }
 
 template <class M>
-M* make_managed(const Tensor& t) {
+M* make_managed(const Tensor& t, dlpack::DataType type) {
   auto* e = new Export{t, t.sizes(), t.strides()};
   auto* m = new M();
-  m->array = {address(t),
-              dlpack_device_of(t),
-              static_cast<int32_t>(t.dim()),
-              dlpack_type(t.dtype()),
-              e->sizes.data(),
-              e->strides.data(),
+  m->array = {address(t), dlpack_device_of(t), static_cast<int32_t>(t.dim()),
+              type,       e->sizes.data(),     e->strides.data(),
               0};
   m->context = e;
   m->deleter = [](M* managed) {
@@ -446,6 +472,7 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyO
                           : "Can't export tensors that require gradient, use tensor.detach()");
       return nullptr;
     }
+    dlpack::DataType type = dlpack_type_of(self, t);
     bool copy = a.given(4) && a.boolean(4);
     if (copy) t = ops::clone(t);
     else pin(t);
@@ -457,9 +484,9 @@ PyObject* to_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyO
     if (!versioned) {
       check(!t.storage()->read_only,
             "__dlpack__: read-only memory needs a consumer that passes max_version=(1, 0)");
-      return make_capsule(make_managed<dlpack::Managed>(t), "dltensor");
+      return make_capsule(make_managed<dlpack::Managed>(t, type), "dltensor");
     }
-    auto* managed = make_managed<dlpack::Versioned>(t);
+    auto* managed = make_managed<dlpack::Versioned>(t, type);
     managed->major = 1;
     managed->flags =
         uint64_t{t.storage()->read_only} * dlpack::read_only | uint64_t{copy} * dlpack::copied;
@@ -473,7 +500,8 @@ PyObject* dlpack_device(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*)
 }
 
 template <class M>
-Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
+Tensor consume(PyObject* capsule, const char* name, const char* used_name,
+               std::optional<dlpack::DataType>* carried) {
   auto* m = static_cast<M*>(PyCapsule_GetPointer(capsule, name));
   const dlpack::Array& array = m->array;
   bool read_only = false;
@@ -488,7 +516,7 @@ Tensor consume(PyObject* capsule, const char* name, const char* used_name) {
         array.device.type, ")");
   Device device;
   if (on_cuda) device = Device{DeviceType::CUDA, static_cast<int8_t>(array.device.index)};
-  DType dtype = from_dlpack_type(array.dtype);
+  DType dtype = from_dlpack_type(array.dtype, carried);
   check_value(array.ndim >= 0 && array.ndim <= max_dims && (array.shape || !array.ndim),
               "from_dlpack: an array of ", array.ndim, " dims is not supported");
   Dims sizes(IntSpan(array.shape, array.ndim));
@@ -527,14 +555,8 @@ Object dlpack_options(PyObject* producer) {
   return options;
 }
 
-}  // namespace
-
-bool has_dlpack(PyObject* o) {
-  return !is_tensor(o) && !PyType_Check(o) && PyObject_HasAttrString(o, "__dlpack__");
-}
-
 // `o` is an object with __dlpack__, or the capsule that it returned.
-Tensor from_dlpack(PyObject* o) {
+Tensor take_dlpack(PyObject* o, std::optional<dlpack::DataType>* carried) {
   Object capsule = Object::share(o);
   if (PyObject_HasAttrString(capsule.get(), "__dlpack__")) {
     Object method = checked(PyObject_GetAttrString(capsule.get(), "__dlpack__"));
@@ -549,12 +571,20 @@ Tensor from_dlpack(PyObject* o) {
   }
   if (PyCapsule_IsValid(capsule.get(), "dltensor_versioned"))
     return consume<dlpack::Versioned>(capsule.get(), "dltensor_versioned",
-                                      "used_dltensor_versioned");
+                                      "used_dltensor_versioned", carried);
   check(PyCapsule_IsValid(capsule.get(), "dltensor"),
         "from_dlpack received an invalid capsule: a DLTensor capsule makes one tensor, and this "
         "one may have been used.");
-  return consume<dlpack::Managed>(capsule.get(), "dltensor", "used_dltensor");
+  return consume<dlpack::Managed>(capsule.get(), "dltensor", "used_dltensor", carried);
 }
+
+}  // namespace
+
+bool has_dlpack(PyObject* o) {
+  return !is_tensor(o) && !PyType_Check(o) && PyObject_HasAttrString(o, "__dlpack__");
+}
+
+Tensor from_dlpack(PyObject* o) { return take_dlpack(o, nullptr); }
 
 namespace {
 
@@ -566,7 +596,13 @@ PyObject* make_from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t count, P
   return guarded([&]() -> PyObject* {
     Arguments a;
     if (a.parse(spec, nullptr, args, count, names) < 0) return a.result();
-    return wrap(from_dlpack(a.object(0)));
+    std::optional<dlpack::DataType> carried;
+    Tensor t = take_dlpack(a.object(0), &carried);
+    if (!carried) return wrap(t);
+    Object bits = checked(wrap(t));
+    return PyObject_CallFunction(
+        import_attribute("rushlight._carried._tensor", "from_dlpack_bits").get(), "Oii", bits.get(),
+        int(carried->code), int(carried->bits));
   });
 }
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _OF_THE_SHAPE = set(
     """size dim ndimension numel nelement element_size stride storage_offset is_contiguous data_ptr
     __len__ get_device is_same_size untyped_storage _is_view is_inference __hash__ is_conj is_neg
-    is_set_to is_pinned is_shared""".split()
+    is_set_to is_pinned is_shared __dlpack__ __dlpack_device__""".split()
 )
 _ATTRIBUTES = set(
     """shape ndim itemsize requires_grad grad grad_fn is_leaf _version is_cuda is_cpu is_meta is_mps
@@ -48,6 +48,7 @@ _SAME = set(
     bitwise_xor __and__ __or__ __xor__ __rand__ __ror__ __rxor__ floor ceil round trunc nan_to_num
     neg __neg__ abs __abs__ sgn unique msort sort maximum minimum index_add diff""".split()
 )
+_PRODUCTS = set("mm matmul __matmul__ addmm linear".split())  # of floats of 8 bits
 _BITS_SERVE = set("add sub mul rsub bitwise_and bitwise_or bitwise_xor and or xor".split())
 # What gives other dtypes: of the numbers.
 _OTHER = set(
@@ -93,6 +94,8 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return _computed(func, _bare(name), in_place and name not in _SAME, args, kwargs)
     if name in _OTHER:
         return _measured(func, args, kwargs)
+    if name in _PRODUCTS and _dtype_of(args, kwargs).itemsize == 1:
+        return _computed(func, name, False, args, kwargs)
     raise NotImplementedError(
         f"{name}: not implemented for dtype {_dtype_of(args, kwargs)}; convert it, as by "
         "x.to(torch.int64) or x.float()"
@@ -517,5 +520,4 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "new_ones": lambda func, self, *size, **options: self.new_empty(*size, **options).fill_(1),
     "pad": lambda func, self, *args, **options: _moved(func, (self, *args), options),
     "constant_pad_nd": lambda func, self, *args, **options: _moved(func, (self, *args), options),
-    "__dlpack__": lambda func, self, *args, **options: array_of(self).__dlpack__(*args, **options),
 }

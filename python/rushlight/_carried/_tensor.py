@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# What DLPack calls these dtypes.
+_DLPACK_CODES = {
+    "uint16": 1, "uint32": 1, "uint64": 1, "complex32": 5, "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14,
+}  # fmt: skip
+
+
 class CarriedTensor(Tensor):
     """A tensor of uint16, uint32, uint64, complex32 or a float of 8 bits."""
 
@@ -26,6 +33,10 @@ class CarriedTensor(Tensor):
     def dtype(self) -> Any:
         """The dtype of the elements."""
         return self._carried
+
+    @property
+    def _dlpack_code(self):
+        return _DLPACK_CODES[str(self.dtype).removeprefix("torch.")]
 
     @classmethod
     def __torch_function__(
@@ -102,6 +113,15 @@ def array_of(tensor: CarriedTensor) -> Any:
     if not is_unsigned(tensor.dtype):
         raise TypeError(f"Got unsupported ScalarType {str(tensor.dtype).removeprefix('torch.')}")
     return plain(tensor).numpy().view(str(tensor.dtype).removeprefix("torch."))
+
+
+def from_dlpack_bits(bits: Tensor, code: int, width: int) -> CarriedTensor:
+    """Return the tensor over bits that came by DLPack, of the type with this code and width."""
+    for name, known in _DLPACK_CODES.items():
+        dtype = getattr(rushlight, name)
+        if known == code and dtype.itemsize * 8 == width:
+            return make(bits, dtype)
+    raise RuntimeError(f"from_dlpack: unsupported data type (code {code}, {width} bits)")
 
 
 def from_array(array: Any, dtype: Any = None, copy: bool = False) -> Tensor:

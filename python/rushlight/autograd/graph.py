@@ -73,13 +73,14 @@ class save_on_cpu(saved_tensors_hooks):
     """Keep saved tensors in the memory of the CPU and bring them back for backward.
 
     Args:
-        pin_memory: keep them in page-locked memory, from which they come back asynchronously.
+        pin_memory: keep them in page-locked memory, from which they come back asynchronously;
+            without an accelerator there is none, and it changes nothing.
         device_type: kind of accelerator that the tensors come from.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(tensor):
-            if not pin_memory:
+            if not (pin_memory and rushlight.accelerator.is_available()):
                 return tensor.device, tensor.cpu()
             kept = rushlight.empty(
                 tensor.size(), dtype=tensor.dtype, layout=tensor.layout, pin_memory=True

@@ -138,9 +138,9 @@ def names_of_inputs(function, args, kwargs):
     return found
 
 
-def record(module, function, leaves, in_spec, names, sizes, dynamic):
+def record(module, function, leaves, in_spec, names, sizes, dynamic, recorder=None):
     """Run `function` on the leaves and record it."""
-    recorder = Recorder(dynamic=dynamic)
+    recorder = recorder or Recorder(dynamic=dynamic)
     graph = recorder.graph
     for prefix, kind, members in (
         ("p", "parameter", module.named_parameters()),

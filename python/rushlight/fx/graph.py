@@ -56,6 +56,12 @@ class _NodeList:
                 yield node
             node = getattr(node, self.direction)  # an erased node keeps its links
 
+    def __call__(self) -> Iterator[Any]:
+        """The nodes as TorchScript writes them, of a graph that `jit` made."""
+        from rushlight.jit._trace_graph import graph_of
+
+        return graph_of(self.graph).nodes()
+
     def __reversed__(self) -> _NodeList:
         return _NodeList(self.graph, "_prev" if self.direction == "_next" else "_next")
 

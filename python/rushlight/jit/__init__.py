@@ -82,7 +82,7 @@ def is_tracing():
     from rushlight import _C
 
     names = (_C._get_function_stack_at(i) for i in range(_C._len_torch_function_stack()))
-    return any(type(mode).__name__ == "Recorder" for mode in names)
+    return any(type(mode).__name__ in ("Recorder", "_ScopedRecorder") for mode in names)
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
@@ -113,6 +113,13 @@ def wait(future: Any) -> Any:
 def optimized_execution(should_optimize: Any) -> Iterator[Any]:
     """A context that changes nothing."""
     yield
+
+
+def _get_trace_graph(f, args=(), kwargs=None, **options):
+    """(graph, result) of a run, as TorchScript's tracer writes it: see `_trace_graph`."""
+    from rushlight.jit._trace_graph import get_trace_graph
+
+    return get_trace_graph(f, args, kwargs, **options)
 
 
 class TracerWarning(Warning):

@@ -343,8 +343,9 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
                 least, most = x.transpose(self.ch_axis, 0).flatten(1).aminmax(dim=1)
                 if self.min_val.numel():
                     least, most = self._merge(least, most)
-                self.min_val.resize_(least.shape).copy_(least)
-                self.max_val.resize_(most.shape).copy_(most)
+                self._take_shape(least.shape)
+                self.min_val.copy_(least)
+                self.max_val.copy_(most)
         return x_orig
 
     def _merge(self, least, most):
@@ -359,13 +360,17 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
 
     def reset_min_max_vals(self) -> None:
         """Forget what was seen."""
-        self.min_val.resize_(0)
-        self.max_val.resize_(0)
+        self._take_shape((0,))
+
+    def _take_shape(self, shape):
+        """Give both buffers new memory where their shape changes: a state dict may hold the old."""
+        for value in (self.min_val, self.max_val):
+            if value.shape != shape:
+                value.data = value.new_empty(shape)
 
     def _load_from_state_dict(self, state_dict, prefix, *rest):
-        for name in ("min_val", "max_val"):
-            if prefix + name in state_dict:
-                getattr(self, name).resize_(state_dict[prefix + name].shape)
+        if prefix + "min_val" in state_dict:
+            self._take_shape(state_dict[prefix + "min_val"].shape)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 

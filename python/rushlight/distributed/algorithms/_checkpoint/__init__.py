@@ -1,0 +1,1 @@
+"""Modules that compute their activations again, or keep them in other memory."""
