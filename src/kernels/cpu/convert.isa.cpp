@@ -13,14 +13,39 @@ void loop(const void* in, void* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = convert<To>(x[i]);
 }
 
+// The same for integers of 32 bits and less. Through 64 bits, as convert() goes, AVX2 has no
+// vectors: blocks of numbers that fit into 32 take their 32 bits.
+template <class From, class To>
+void to_integers(const void* in, void* out, int64_t n) {
+  constexpr int64_t block = 64;
+  constexpr From limit = From(int64_t(1) << 31);
+  using Flag = std::conditional_t<sizeof(From) == 8, int64_t, int32_t>;
+  const From* x = static_cast<const From*>(in);
+  To* y = static_cast<To*>(out);
+  if constexpr (vector_bytes < 64)
+    for (; n >= block; n -= block, x += block, y += block) {
+      Flag beyond = 0;
+      for (int64_t i = 0; i < block; ++i) beyond |= !(x[i] < limit && x[i] > -limit);
+      if (beyond) loop<From, To>(x, y, block);
+      else
+        for (int64_t i = 0; i < block; ++i) y[i] = static_cast<To>(static_cast<int32_t>(x[i]));
+    }
+  loop<From, To>(x, y, n);
+}
+template <class From, class To>
+void to_narrow(const void* in, void* out, int64_t n) {
+  if constexpr (std::is_floating_point_v<From>) to_integers<From, To>(in, out, n);
+  else loop<From, To>(in, out, n);
+}
+
 template <class From>
 void from_real(DType to, const void* in, void* out, int64_t n) {
   switch (to) {
     case DType::Bool: return loop<From, bool>(in, out, n);
-    case DType::UInt8: return loop<From, uint8_t>(in, out, n);
-    case DType::Int8: return loop<From, int8_t>(in, out, n);
-    case DType::Int16: return loop<From, int16_t>(in, out, n);
-    case DType::Int32: return loop<From, int32_t>(in, out, n);
+    case DType::UInt8: return to_narrow<From, uint8_t>(in, out, n);
+    case DType::Int8: return to_narrow<From, int8_t>(in, out, n);
+    case DType::Int16: return to_narrow<From, int16_t>(in, out, n);
+    case DType::Int32: return to_narrow<From, int32_t>(in, out, n);
     case DType::Int64: return loop<From, int64_t>(in, out, n);
     case DType::Float32: return loop<From, float>(in, out, n);
     case DType::Float64: return loop<From, double>(in, out, n);

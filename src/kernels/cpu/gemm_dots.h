@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "kernels/cpu/gemm_problem.h"
+#include "kernels/cpu/strip.h"
 #include "kernels/cpu/workspace.h"
 
 namespace rl::kernels::RL_ISA {
@@ -161,7 +162,10 @@ void dot_rows(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth, c
 }
 
 template <class T> void copy_row(const T* from, int64_t step, int64_t count, T* to) {
-  if (step == 1) std::memcpy(static_cast<void*>(to), from, static_cast<size_t>(count) * sizeof(T));
+  constexpr int64_t size = sizeof(T);
+  if (step == 1)
+    copy_strided(size, reinterpret_cast<const char*>(from), size, reinterpret_cast<char*>(to), size,
+                 count);
   else
     for (int64_t k = 0; k < count; ++k) to[k] = from[k * step];
 }

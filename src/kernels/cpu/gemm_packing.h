@@ -82,7 +82,17 @@ template <class T> void pack_right(const Problem<T>& p, const T* b, int64_t firs
 template <class T> void pack_left(const Problem<T>& p, const T* a, int64_t rows, int64_t depth,
                                   T* to) {
   constexpr int64_t panel = rows_of<T>;
-  for (int64_t i = 0; i < rows; i += panel, to += panel * depth) {
+  // A line of the cache holds parts of so many panels.
+  constexpr int64_t together = std::max<int64_t>(1, 64 / (panel * int64_t(sizeof(T))));
+  int64_t i = 0;
+  if (together > 1 && p.a_row == 1)
+    for (; i + together * panel <= rows; i += together * panel, to += together * panel * depth)
+      for (int64_t k = 0; k < depth; ++k)
+#pragma GCC unroll 8
+        for (int64_t x = 0; x < together; ++x)
+          std::memcpy(static_cast<void*>(to + x * panel * depth + k * panel),
+                      a + i + x * panel + k * p.a_col, panel * sizeof(T));
+  for (; i < rows; i += panel, to += panel * depth) {
     int64_t used = std::min(panel, rows - i);
     const T* from = a + i * p.a_row;
     if (used == panel && p.a_row == 1)

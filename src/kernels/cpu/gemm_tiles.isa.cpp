@@ -231,7 +231,11 @@ template <class T, int width, int bytes = vector_bytes, int rows = rows_of<T>>
 // panels; and rows of a that stay in the first while one panel after the other passes them.
 template <class T> struct TilePlan {
   static constexpr int64_t n = lanes<T>, bytes = sizeof(T), block_bytes = 1 << 20, block_rows = 256;
-  bool half, pack_a;
+  // A tile of few rows reads a panel too often for the second cache: with 16 registers it stays in
+  // the first, beside rows of a, which must then not displace each other there.
+  static constexpr bool panels_in_first = vector_registers == 16;
+  static constexpr int64_t deepest_bytes = panels_in_first ? 1024 : 2048;
+  bool half, pack_a, copy_a;
   int64_t there;           // columns of b read in place
   int64_t depth, columns;  // of a block
   int64_t right_size, left_size;
@@ -242,12 +246,13 @@ template <class T> struct TilePlan {
                     (p.m <= block_rows || p.k * p.n * bytes <= 65536);
     half = in_place && p.n % n == n / 2;
     there = in_place ? p.n / n * n : 0;
-    int64_t deepest = std::min<int64_t>(p.deepest, 2048 / bytes);
+    int64_t deepest = std::min<int64_t>(p.deepest, deepest_bytes / bytes);
     depth = p.k <= deepest ? p.k : part(p.k, deepest, n);
     columns = in_place ? p.n : part(p.n, block_bytes / (depth * bytes), width_of<T> * n);
     pack_a = p.a_col != 1 && p.n > width_of<T> * n && p.m * p.k * bytes > 16384;
     right_size = half || there == p.n || p.packed ? 0 : whole(columns - there) * depth;
-    left_size = pack_a ? (std::min(p.m, block_rows) + rows_of<T>)*depth : 0;
+    copy_a = panels_in_first && p.a_col == 1 && p.k > depth && p.m >= 64 && p.n >= 512;
+    left_size = pack_a || copy_a ? (std::min(p.m, block_rows) + rows_of<T>)*depth : 0;
   }
   static int64_t whole(int64_t columns) { return (columns + n - 1) / n * n; }
   // Where a block of b lies among all of them.
@@ -278,6 +283,11 @@ template <class T> void one_by_tiles(const Problem<T>& p, const TilePlan<T>& pla
         if (plan.pack_a) {
           pack_left(p, block.left.data, block.rows, block.depth, packed_left);
           block.left = {packed_left, 1, rows_of<T>, rows_of<T> * block.depth};
+        } else if (plan.copy_a) {
+          const T* from = block.left.data;
+          for (int64_t r = 0; r < block.rows; ++r)
+            copy_row(from + r * p.a_row, 1, block.depth, packed_left + r * block.depth);
+          block.left = {packed_left, block.depth, 1, rows_of<T> * block.depth};
         }
         for (int64_t w, j = 0; j < width; j += w * n) {
           bool in_place = j < there;

@@ -6,10 +6,7 @@ namespace rl::kernels::RL_ISA {
 namespace {
 
 constexpr int64_t lanes = Vector<float>::lanes, panel = panel_width;
-constexpr int width = panel / lanes;  // vectors in a row of a panel
-
-// Sums fill half of the registers, and all but one row of factors the rest.
-constexpr int block_rows = width < vector_registers / 2 ? vector_registers / 2 / width : 1;
+constexpr int width = panel_tile_width, columns = width * lanes;  // of a tile
 
 // Rows [row, row + rows). The stride that is 1 is a constant.
 template <int rows, bool row_major, bool prefetch> void block(const PanelProduct& p, int64_t row) {
@@ -38,19 +35,26 @@ template <int rows, bool row_major, bool prefetch> void block(const PanelProduct
     for (int w = 0; w < width; ++w) store(out + r * p.out_row + w * lanes, sums[r][w]);
 }
 
-template <bool row_major, bool prefetch, int rows = block_rows>
+template <bool row_major, bool prefetch, int rows = panel_tile_rows>
 void blocks(const PanelProduct& p, int64_t row = 0) {
   for (; row + rows <= p.rows; row += rows) block<rows, row_major, prefetch>(p, row);
   if constexpr (rows > 1)
-    if (row < p.rows) blocks<row_major, prefetch, rows / 2>(p, row);
+    if (row < p.rows) blocks<row_major, prefetch, rows - 1>(p, row);
 }
 
 }  // namespace
 
 void panel_product(const PanelProduct& product) {
   bool row_major = product.a_term == 1;
-  if (product.next) row_major ? blocks<true, true>(product) : blocks<false, true>(product);
-  else row_major ? blocks<true, false>(product) : blocks<false, false>(product);
+  PanelProduct part = product;  // of the panel's columns
+  for (int64_t done = 0; done < panel; done += columns) {
+    if (part.next) row_major ? blocks<true, true>(part) : blocks<false, true>(part);
+    else row_major ? blocks<true, false>(part) : blocks<false, false>(part);
+    part.b += columns;
+    part.out += columns;
+    if (part.bias) part.bias += columns;
+    part.next = nullptr;  // the first columns brought it all
+  }
 }
 
 }  // namespace rl::kernels::RL_ISA

@@ -41,7 +41,7 @@ template <class T, int columns> void multiply(const RecurrentProduct& p) {
   constexpr int lanes = Vector<T>::lanes, vectors = columns / lanes;
   constexpr bool many = vector_registers == 32;
   constexpr int width = vectors % 3 == 0 ? 3 : many && vectors % 4 == 0 ? 4 : 2;
-  constexpr int rows = !many ? 4 : width == 4 ? 6 : 8;
+  constexpr int rows = !many ? (width == 2 && fused_vectors ? 6 : 4) : width == 4 ? 6 : 8;
   static_assert(vectors % width == 0);
   for (int64_t from = 0; from < p.depth; from += deep) {
     int64_t to = p.depth - from < deep ? p.depth : from + deep;

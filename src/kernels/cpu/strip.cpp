@@ -22,8 +22,8 @@ DType stepping_stone(DType from, DType to) {
 
 void convert_contiguous(DType from, DType to, const void* in, void* out, int64_t n) {
   if (from == to && to != DType::Bool) {
-    std::memcpy(out, in, static_cast<size_t>(n * itemsize(to)));
-    return;
+    int64_t size = itemsize(to);
+    return copy_strided(size, static_cast<const char*>(in), size, static_cast<char*>(out), size, n);
   }
   DType stone = stepping_stone(from, to);
   if (stone == to) return convert_direct(from, to, in, out, n);

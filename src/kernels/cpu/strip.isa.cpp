@@ -59,6 +59,28 @@ void copy_rows_by(int64_t bytes, const char* from, int64_t from_stride, char* to
   }
 }
 
+// As memcpy. glibc before 2.39 leaves more than 2 KB to `rep movsb` on Zen 3 and 4, which copies 3
+// GB/s, not 27, to addresses less than 64 bytes further in their page than where it reads.
+void copy_run(const char* from, char* to, int64_t bytes) {
+  constexpr int64_t least = 2048, most = 1 << 20, together = 4;
+  if (bytes < least || bytes > most) return void(std::memcpy(to, from, static_cast<size_t>(bytes)));
+  using V = vec<uint64_t>;
+  auto move = [&](int64_t at) { std::memcpy(to + at, from + at, vector_bytes); };
+  move(0);
+  int64_t i = vector_bytes - (reinterpret_cast<intptr_t>(to) & (vector_bytes - 1));
+  for (; i + together * vector_bytes <= bytes; i += together * vector_bytes) {
+    V vectors[together];
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < together; ++k)
+      std::memcpy(&vectors[k], from + i + k * vector_bytes, vector_bytes);
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < together; ++k)
+      std::memcpy(to + i + k * vector_bytes, &vectors[k], vector_bytes);
+  }
+  for (; i + vector_bytes <= bytes; i += vector_bytes) move(i);
+  move(bytes - vector_bytes);
+}
+
 // Each store writes a whole vector; the next element overwrites what was too much.
 template <class T>
 void repeat(const char* from, int64_t from_stride, char* to, int64_t times, int64_t count) {
@@ -76,7 +98,7 @@ void repeat(const char* from, int64_t from_stride, char* to, int64_t times, int6
 void copy_rows(int64_t bytes, const char* from, int64_t from_stride, char* to, int64_t to_stride,
                int64_t count) {
   if (from_stride == bytes && to_stride == bytes) {
-    std::memcpy(to, from, static_cast<size_t>(bytes * count));
+    copy_run(from, to, bytes * count);
     return;
   }
   if (bytes <= 64 && (bytes & (bytes - 1)) == 0)
@@ -104,7 +126,7 @@ void copy_strided(int64_t size, const char* from, int64_t from_stride, char* to,
                   int64_t n) {
   if (n == 0) return;  // the pointers may then be null
   if (from_stride == size && to_stride == size) {
-    std::memcpy(to, from, static_cast<size_t>(n * size));
+    copy_run(from, to, n * size);
     return;
   }
   switch (size) {

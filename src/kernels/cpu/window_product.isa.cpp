@@ -9,8 +9,7 @@ namespace rl::kernels::RL_ISA {
 namespace {
 
 constexpr int lanes = Vector<float>::lanes;
-// The tile of sums that registers hold: rows, and vectors of columns.
-constexpr int most_rows = vector_registers == 32 ? 8 : fused_vectors ? 6 : 4, most_width = 2;
+constexpr int most_rows = panel_tile_rows, most_width = panel_tile_width;
 constexpr bool multiplies_pairs = vector_registers == 32;  // AVX-512 and NEON
 
 // Some columns: a vector, or the first n of one.
