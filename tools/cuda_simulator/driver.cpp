@@ -5,6 +5,7 @@
 // the seed chooses. Other variables:
 //   RUSHLIGHT_SIMULATOR_GUARD=1    device memory is unreadable except while device work runs
 //   RUSHLIGHT_SIMULATOR_BOUNDS=1   each allocation ends at a page that nobody may touch
+//   RUSHLIGHT_SIMULATOR_IDLE=1     kernels are not run: a launch returns at once
 //   RUSHLIGHT_SIMULATOR_MEMORY=n   MiB of each device, 4096 by default
 //   RUSHLIGHT_SIMULATOR_FAIL=cuMemAlloc_v2:17   the 17th such call fails
 #include <dlfcn.h>
@@ -140,7 +141,7 @@ std::map<std::string, int> calls;
 size_t total_bytes;
 uint64_t seed, state;
 int last_error = 0;  // sticky, as on a real device
-bool initialized = false, guarded = false, bounds = false;
+bool initialized = false, guarded = false, bounds = false, idle = false;
 thread_local CUcontext current_context = nullptr;
 thread_local int capture_mode = 0;
 
@@ -276,6 +277,7 @@ API cuInit(unsigned flags) {
   seed = number("RUSHLIGHT_SIMULATOR_SEED", 0);
   state = seed * 77 + 5;
   guarded = number("RUSHLIGHT_SIMULATOR_GUARD", 0);
+  idle = number("RUSHLIGHT_SIMULATOR_IDLE", 0);
   bounds = number("RUSHLIGHT_SIMULATOR_BOUNDS", 0);
   total_bytes = number("RUSHLIGHT_SIMULATOR_MEMORY", 4096) << 20;
   for (int i = 0; i < devices; ++i) {
@@ -867,6 +869,7 @@ API cuFuncSetAttribute(CUfunction function, int attribute, int value) {
 API cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    CUstream s, void** parameters, void** extra) {
+  if (idle) return 0;
   ENTER_CONTEXT("cuLaunchKernel");
   if (extra || !grid_x || !grid_y || !grid_z || grid_y > 65535 || grid_z > 65535)
     return InvalidValue;
