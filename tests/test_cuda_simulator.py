@@ -138,6 +138,39 @@ def test_the_host_touches_no_memory_of_the_device_in(program):
     assert lines(done) == ["right"]
 
 
+# ---- what programs written for torch use
+
+FEATURES = (
+    "generators random_graphs graphed_callables foreign_arrays data_parallel memory_history "
+    "many_dims profiles"
+).split()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_features(seed):
+    assert lines(simulate("features.py", *FEATURES, seed=seed)) == ["right"] * len(FEATURES)
+
+
+@pytest.mark.parametrize("setting", ["", "expandable_segments:True"])
+def test_expandable_segments(setting):
+    done = simulate("features.py", "expandable_segments", PYTORCH_CUDA_ALLOC_CONF=setting)
+    assert lines(done) == ["right"]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_programs_of_several_streams_in_expandable_segments(seed):
+    expandable = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    programs = ["reused_memory", "graph", "training_graph"]
+    assert lines(simulate("streams.py", *programs, seed=seed, **expandable)) == ["right"] * 3
+
+
+@pytest.mark.cuda_sim
+def test_memory_of_four_streams_in_expandable_segments():
+    done = simulate("streams.py", "random_allocations", seed=1,
+                    PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")  # fmt: skip
+    assert lines(done) == ["right"]
+
+
 # ---- several processes
 
 

@@ -38,6 +38,7 @@ EXCEPTIONS = {
     "backends/mps.py:is_macos13_or_newer": ONE_DEVICE,
     "compiler/__init__.py": NO_COMPILER,
     "cpu/__init__.py": ONE_DEVICE,
+    "cuda/comm.py": {"buffer_size": "copies and sums need no buffer"},
     "distributed/_transport.py:Alone": ONE_PROCESS,
     "distributed/_nccl.py:GpuTransport": PROTOCOL,  # of MpiTransport
     "distributed/_group.py:init_process_group": {"group_name": AS_TORCH},
@@ -67,9 +68,6 @@ EXCEPTIONS = {
     "nn/attention/flex_attention.py:noop_mask": PROTOCOL,
     "nn/attention/flex_attention.py:flex_attention": {"kernel_options": ONE_WAY},
     "nn/modules/linear.py:Identity": AS_TORCH,
-    "nn/parallel/_functions.py": ONE_DEVICE,
-    "nn/parallel/data_parallel.py": AS_TORCH,
-    "nn/parallel/scatter_gather.py": ONE_DEVICE,
     "nn/utils/clip_grad.py": {"foreach": ONE_WAY},
     "nn/utils/prune.py": PROTOCOL,
     "onnx/symbolic_helper.py": "libraries describe operations when imported; export raises",

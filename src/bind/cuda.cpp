@@ -14,8 +14,8 @@
 #include "kernels/cuda/graph.h"
 #include "kernels/cuda/ipc.h"
 #include "kernels/cuda/nccl.h"
-#include "kernels/cuda/philox.h"
 #include "kernels/cuda/program.h"
+#include "kernels/cuda/timeline.h"
 #include "ops_create.h"
 
 namespace rl::bind {
@@ -351,31 +351,101 @@ FUNCTION(get_fraction) {
     return PyFloat_FromDouble(cuda::memory_fraction(n.integer(0)));
   });
 }
+// The frames of the calling thread, for the history of memory.
+cuda::Frames program_frames() {
+  if (!Py_IsInitialized()) return nullptr;
+  WithGil gil;
+  auto frames = std::make_shared<std::vector<cuda::Frame>>();
+  Object frame = Object::share(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  while (frame.get()) {
+    auto* at = reinterpret_cast<PyFrameObject*>(frame.get());
+    Object code(reinterpret_cast<PyObject*>(PyFrame_GetCode(at)));
+    auto* c = reinterpret_cast<PyCodeObject*>(code.get());
+    frames->push_back(
+        {to_string(c->co_name), to_string(c->co_filename), PyFrame_GetLineNumber(at)});
+    frame = Object(reinterpret_cast<PyObject*>(PyFrame_GetBack(at)));
+  }
+  return frames;
+}
+Object frames_as_list(const cuda::Frames& frames) {
+  Object list = checked(PyList_New(0));
+  if (!frames) return list;
+  for (const cuda::Frame& f : *frames) {
+    Object one = checked(Py_BuildValue("{s:s,s:s,s:i}", "name", f.function.c_str(), "filename",
+                                       f.file.c_str(), "line", f.line));
+    checked(PyList_Append(list.get(), one.get()));
+  }
+  return list;
+}
+Object block_as_dict(const cuda::BlockInfo& b) {
+  Object frames = frames_as_list(b.frames);
+  const char* state = b.allocated ? "active_allocated"
+                      : b.pending ? "active_pending_free"
+                                  : "inactive";
+  return checked(
+      Py_BuildValue("{s:K,s:L,s:L,s:s,s:O}", "address", static_cast<unsigned long long>(b.address),
+                    "size", static_cast<long long>(b.size), "requested_size",
+                    static_cast<long long>(b.requested), "state", state, "frames", frames.get()));
+}
+Object segment_as_dict(const cuda::SegmentInfo& s) {
+  Object blocks = checked(PyList_New(0));
+  long long allocated = 0, active = 0, requested = 0;
+  for (const cuda::BlockInfo& b : s.blocks) {
+    checked(PyList_Append(blocks.get(), block_as_dict(b).get()));
+    allocated += b.allocated ? b.size : 0;
+    active += b.allocated || b.pending ? b.size : 0;
+    requested += b.requested;
+  }
+  Object none = checked(PyList_New(0));
+  return checked(Py_BuildValue(
+      "{s:i,s:K,s:K,s:L,s:L,s:L,s:L,s:s,s:(iK),s:O,s:O,s:O}", "device", s.device, "address",
+      static_cast<unsigned long long>(s.address), "stream",
+      static_cast<unsigned long long>(s.stream), "total_size", static_cast<long long>(s.size),
+      "allocated_size", allocated, "active_size", active, "requested_size", requested,
+      "segment_type", s.small ? "small" : "large", "segment_pool_id", 0,
+      static_cast<unsigned long long>(s.pool), "is_expandable", s.expandable ? Py_True : Py_False,
+      "frames", none.get(), "blocks", blocks.get()));
+}
 FUNCTION(snapshot) {
   return call([&] {
     NUMBERS;
     start();
     Object list = checked(PyList_New(0));
-    for (const cuda::SegmentInfo& s : cuda::memory_snapshot(n.integer(0))) {
-      Object blocks = checked(PyList_New(0));
-      for (const cuda::BlockInfo& b : s.blocks) {
-        Object block = checked(Py_BuildValue("{s:K,s:L,s:L,s:s}", "address",
-                                             static_cast<unsigned long long>(b.address), "size",
-                                             static_cast<long long>(b.size), "requested_size",
-                                             static_cast<long long>(b.requested), "state",
-                                             b.allocated ? "active_allocated"
-                                             : b.pending ? "active_pending_free"
-                                                         : "inactive"));
-        checked(PyList_Append(blocks.get(), block.get()));
-      }
-      Object segment = checked(Py_BuildValue(
-          "{s:i,s:K,s:K,s:L,s:s,s:O}", "device", s.device, "address",
-          static_cast<unsigned long long>(s.address), "stream",
-          static_cast<unsigned long long>(s.stream), "total_size", static_cast<long long>(s.size),
-          "segment_type", s.small ? "small" : "large", "blocks", blocks.get()));
-      checked(PyList_Append(list.get(), segment.get()));
+    for (const cuda::SegmentInfo& s : cuda::memory_snapshot(n.integer(0)))
+      checked(PyList_Append(list.get(), segment_as_dict(s).get()));
+    return list.release();
+  });
+}
+FUNCTION(memory_trace) {  // (device, clear)
+  return call([&] {
+    NUMBERS;
+    start();
+    Object list = checked(PyList_New(0));
+    for (const cuda::MemoryEntry& e : cuda::memory_trace(n.integer(0), n.at[1] != 0)) {
+      Object frames = frames_as_list(e.frames);
+      Object entry = checked(Py_BuildValue(
+          "{s:s,s:K,s:L,s:K,s:L,s:O}", "action", e.action, "addr",
+          static_cast<unsigned long long>(e.address), "size", static_cast<long long>(e.size),
+          "stream", static_cast<unsigned long long>(e.stream), "time_us",
+          static_cast<long long>(e.microseconds), "frames", frames.get()));
+      checked(PyList_Append(list.get(), entry.get()));
     }
     return list.release();
+  });
+}
+FUNCTION(set_history) {  // (entries, of allocations, of frees, most)
+  return call([&] {
+    NUMBERS;
+    cuda::program_frames = program_frames;
+    cuda::set_history({n.at[0] != 0, n.at[1] != 0, n.at[2] != 0, static_cast<size_t>(n.at[3])});
+  });
+}
+FUNCTION(set_allocator_settings) {
+  return call([&] {
+    const char* settings = nullptr;
+    if (!PyArg_ParseTuple(args, "s", &settings)) throw PythonError{};
+    start();
+    cuda::set_allocator_settings(settings);
   });
 }
 FUNCTION(record_stream) {
@@ -390,6 +460,33 @@ FUNCTION(record_stream) {
     if (storage->data && storage->owned)
       cuda::record_stream(storage->data, t.device().index,
                           static_cast<CUstream>(PyLong_AsVoidPtr(stream)));
+  });
+}
+
+// ---- profiles
+
+FUNCTION(timeline_start) {
+  (void)args;
+  return call([] { cuda::timeline::start(); });
+}
+// A list of (name, start, end, launched, thread, device, stream), times in nanoseconds.
+FUNCTION(timeline_stop) {
+  (void)args;
+  return call([] {
+    std::vector<cuda::timeline::Entry> entries;
+    {
+      ScopedGilReleaseWait released(true);
+      entries = cuda::timeline::stop();
+    }
+    Object list = checked(PyList_New(0));
+    for (const cuda::timeline::Entry& e : entries) {
+      Object entry = checked(Py_BuildValue(
+          "(sLLLLiK)", e.name, static_cast<long long>(e.start), static_cast<long long>(e.end),
+          static_cast<long long>(e.launched), static_cast<long long>(e.thread), e.device,
+          static_cast<unsigned long long>(e.stream)));
+      checked(PyList_Append(list.get(), entry.get()));
+    }
+    return list.release();
   });
 }
 
@@ -424,24 +521,6 @@ FUNCTION(is_pinned) {
     const Tensor& t = checked_tensor(o);
     return PyBool_FromLong(t.device().is_cpu() && t.impl()->data && cuda::was_initialized() &&
                            cuda::is_pinned(t.impl()->data));
-  });
-}
-
-// ---- random numbers
-
-FUNCTION(rng_state) {
-  return call([&] {
-    NUMBERS;
-    cuda::PhiloxState s = cuda::philox_state(n.integer(0));
-    return Py_BuildValue("KK", static_cast<unsigned long long>(s.seed),
-                         static_cast<unsigned long long>(s.offset));
-  });
-}
-FUNCTION(set_rng_state) {
-  return call([&] {
-    NUMBERS;
-    cuda::set_philox_state(n.integer(0),
-                           {static_cast<uint64_t>(n.at[1]), static_cast<uint64_t>(n.at[2])});
   });
 }
 
@@ -749,11 +828,14 @@ PyMethodDef methods[] = {METHOD(why_unavailable),
                          METHOD(set_fraction),
                          METHOD(get_fraction),
                          METHOD(snapshot),
+                         METHOD(memory_trace),
+                         METHOD(set_history),
+                         METHOD(set_allocator_settings),
                          METHOD(record_stream),
+                         METHOD(timeline_start),
+                         METHOD(timeline_stop),
                          METHOD(pin_memory),
                          METHOD(is_pinned),
-                         METHOD(rng_state),
-                         METHOD(set_rng_state),
                          METHOD(graph_new),
                          METHOD(graph_begin),
                          METHOD(graph_end),

@@ -12,6 +12,7 @@
 #include "bind/factory.h"
 #include "bind/types.h"
 #include "core/alignment.h"
+#include "core/device_placement.h"
 #include "kernels/cuda/runtime.h"
 #include "ops_create.h"
 #include "tensor/lazy_view.h"
@@ -50,14 +51,15 @@ int64_t borrowed_bytes(IntSpan sizes, IntSpan strides, DType dtype) {
 
 // A tensor on memory that `owner` keeps alive; strides in elements.
 Tensor borrow(void* data, IntSpan sizes, IntSpan strides, DType dtype, PyObject* owner,
-              bool read_only) {
+              bool read_only, Device device = {}) {
   int64_t bytes = borrowed_bytes(sizes, strides, dtype);
   check_value(data || bytes == 0, "foreign memory of shape ", sizes, " has no address");
   check_aligned(data, dtype);
   Py_INCREF(owner);
-  Tensor root = empty(Dims{0}, {dtype, {}});
+  Tensor root = empty(Dims{0}, {dtype, device});
   root.impl()->storage = Storage::borrow(data, bytes, release_python_owner, owner);
   root.impl()->storage->read_only = read_only;
+  root.impl()->storage->device = device;
   return alias(root, sizes, strides, 0);
 }
 
@@ -108,6 +110,19 @@ Dims strides_of_empty(PyObject* o, const Dims& contiguous, int64_t bytes) {
   return strides;
 }
 
+// A stream as the protocols of exchange name it: 1 is the legacy default one, which is null here.
+cuda::CUstream stream_of(PyObject* stream) {
+  if (!stream || stream == Py_None) return nullptr;
+  Object number = PyLong_Check(stream) ? Object::share(stream)
+                                       : checked(PyObject_GetAttrString(stream, "cuda_stream"));
+  void* address = PyLong_AsVoidPtr(number.get());
+  if (!address && PyErr_Occurred()) throw PythonError{};
+  check_value(address || !PyLong_Check(stream),
+              "stream 0 is ambiguous: 1 is the legacy "
+              "default stream, 2 the per-thread one");
+  return address == reinterpret_cast<void*>(1) ? nullptr : static_cast<cuda::CUstream>(address);
+}
+
 }  // namespace
 
 bool is_array(PyObject* o) {
@@ -121,42 +136,92 @@ bool is_array(PyObject* o) {
   return found && PyDict_Check(found.get());
 }
 
-Tensor from_array(PyObject* o, ArrayUse use) {
-  Object interface = checked(PyObject_GetAttrString(o, "__array_interface__"));
-  PyObject* shape = PyDict_GetItemString(interface.get(), "shape");
-  PyObject* typestr = PyDict_GetItemString(interface.get(), "typestr");
-  PyObject* data = PyDict_GetItemString(interface.get(), "data");
-  PyObject* byte_strides = PyDict_GetItemString(interface.get(), "strides");
-  check_type(shape && typestr && data && PyTuple_Check(data) && PyTuple_GET_SIZE(data) == 2,
-             "__array_interface__ of ", type_name(o), " lacks shape, typestr or data");
-  DType dtype = parse_typestr(o, typestr);
-  Dims sizes = to_dims(shape);
-  Dims strides = contiguous_strides(sizes);
+namespace {
+
+// What an interface dict says of an array's memory.
+struct ArrayDescription {
+  DType dtype;
+  Dims sizes, strides;  // strides in elements
+  void* data;
+  bool read_only;
+};
+ArrayDescription describe(PyObject* o, PyObject* interface, const char* name) {
+  PyObject* shape = PyDict_GetItemString(interface, "shape");
+  PyObject* typestr = PyDict_GetItemString(interface, "typestr");
+  PyObject* data = PyDict_GetItemString(interface, "data");
+  PyObject* byte_strides = PyDict_GetItemString(interface, "strides");
+  check_type(shape && typestr && data && PyTuple_Check(data) && PyTuple_GET_SIZE(data) == 2, name,
+             " of ", type_name(o), " lacks shape, typestr or data");
+  ArrayDescription d{parse_typestr(o, typestr), to_dims(shape), {}, nullptr, false};
+  d.strides = contiguous_strides(d.sizes);
   if (byte_strides && byte_strides != Py_None) {
-    strides = to_dims(byte_strides);
-    check_value(strides.size() == sizes.size(), "__array_interface__ of ", type_name(o), ": shape ",
-                sizes, " and strides ", strides, " differ in length");
-    for (int64_t i = 0; i < strides.size(); ++i) {
-      check_value(strides[i] >= 0 || sizes[i] <= 1,
+    d.strides = to_dims(byte_strides);
+    check_value(d.strides.size() == d.sizes.size(), name, " of ", type_name(o), ": shape ", d.sizes,
+                " and strides ", d.strides, " differ in length");
+    for (int64_t i = 0; i < d.strides.size(); ++i) {
+      check_value(d.strides[i] >= 0 || d.sizes[i] <= 1,
                   "At least one stride in the given numpy array is negative, which no tensor can "
                   "have: array.copy() lays it out anew.");
-      check_value(strides[i] % itemsize(dtype) == 0,
+      check_value(d.strides[i] % itemsize(d.dtype) == 0,
                   "given numpy array strides not a multiple of the element byte size: array.copy() "
                   "lays it out anew.");
-      strides[i] = strides[i] < 0 ? 1 : strides[i] / itemsize(dtype);
+      d.strides[i] = d.strides[i] < 0 ? 1 : d.strides[i] / itemsize(d.dtype);
     }
-  } else if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
-    strides = strides_of_empty(o, strides, itemsize(dtype));
+  } else if (std::find(d.sizes.begin(), d.sizes.end(), 0) != d.sizes.end()) {
+    d.strides = strides_of_empty(o, d.strides, itemsize(d.dtype));
   }
-  bool read_only = to_bool(PyTuple_GET_ITEM(data, 1));
-  void* p = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
-  if (!p && PyErr_Occurred()) throw PythonError{};
-  if (use != ArrayUse::Share && !is_aligned(p, dtype)) {
+  d.read_only = to_bool(PyTuple_GET_ITEM(data, 1));
+  d.data = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
+  if (!d.data && PyErr_Occurred()) throw PythonError{};
+  return d;
+}
+
+}  // namespace
+
+Tensor from_array(PyObject* o, ArrayUse use) {
+  Object interface = checked(PyObject_GetAttrString(o, "__array_interface__"));
+  ArrayDescription d = describe(o, interface.get(), "__array_interface__");
+  if (use != ArrayUse::Share && !is_aligned(d.data, d.dtype)) {
     Object copy = checked(PyObject_CallOneArg(import_attribute("numpy", "array").get(), o));
     return from_array(copy.get(), ArrayUse::Share);
   }
-  if (read_only && use != ArrayUse::Read) warn_read_only();
-  return borrow(p, sizes, strides, dtype, o, read_only);
+  if (d.read_only && use != ArrayUse::Read) warn_read_only();
+  return borrow(d.data, d.sizes, d.strides, d.dtype, o, d.read_only);
+}
+
+// ---- memory of a GPU that another library describes
+
+namespace {
+// Its `__cuda_array_interface__`, or null.
+Object cuda_interface(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  if (type == &PyList_Type || type == &PyTuple_Type || is_tensor(o) || PyType_Check(o) ||
+      number_kind(o) != NumberKind::None)
+    return Object();
+  Object found(PyObject_GetAttrString(o, "__cuda_array_interface__"));
+  if (!found) PyErr_Clear();
+  return found && PyDict_Check(found.get()) ? std::move(found) : Object();
+}
+}  // namespace
+
+bool is_cuda_array(PyObject* o) { return static_cast<bool>(cuda_interface(o)); }
+
+Tensor from_cuda_array(PyObject* o, ArrayUse use) {
+  Object interface = cuda_interface(o);
+  ArrayDescription d = describe(o, interface.get(), "__cuda_array_interface__");
+  PyObject* mask = PyDict_GetItemString(interface.get(), "mask");
+  check_value(!mask || mask == Py_None, "__cuda_array_interface__ of ", type_name(o),
+              ": a tensor has no mask");
+  if (d.read_only && use != ArrayUse::Read) warn_read_only();
+  placed(Device{DeviceType::CUDA, -1});  // starts the backend, or says what is missing
+  int device = d.data ? cuda::device_of_pointer(d.data) : cuda::current_device();
+  Tensor t = borrow(d.data, d.sizes, d.strides, d.dtype, o, d.read_only,
+                    Device{DeviceType::CUDA, static_cast<int8_t>(device)});
+  // Version 3 names the stream that writes the memory: ours waits for it.
+  PyObject* stream = PyDict_GetItemString(interface.get(), "stream");
+  if (stream && stream != Py_None)
+    cuda::wait_for_stream(device, cuda::current_stream(device), stream_of(stream));
+  return t;
 }
 
 // ---- the buffer protocol
@@ -390,18 +455,6 @@ dlpack::Device dlpack_device_of(const Tensor& t) {
   return {dlpack::cpu, 0};
 }
 
-// A stream as the protocols of exchange name it: 1 is the legacy default one, which is null here.
-cuda::CUstream stream_of(PyObject* stream) {
-  if (!stream || stream == Py_None) return nullptr;
-  Object number = PyLong_Check(stream) ? Object::share(stream)
-                                       : checked(PyObject_GetAttrString(stream, "cuda_stream"));
-  void* address = PyLong_AsVoidPtr(number.get());
-  if (!address && PyErr_Occurred()) throw PythonError{};
-  check_value(address || !PyLong_Check(stream),
-              "__dlpack__: stream 0 is ambiguous: 1 is the legacy "
-              "default stream, 2 the per-thread one");
-  return address == reinterpret_cast<void*>(1) ? nullptr : static_cast<cuda::CUstream>(address);
-}
 Object name_of(cuda::CUstream stream) {
   return checked(stream ? PyLong_FromVoidPtr(stream) : PyLong_FromLong(1));
 }

@@ -26,10 +26,11 @@ bool is_sequence(PyObject* o) {
 // Elements in memory of another library.
 bool is_foreign(PyObject* o) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_number(o)) return false;
-  return is_array(o) || has_dlpack(o);
+  return is_array(o) || has_dlpack(o) || is_cuda_array(o);
 }
 Tensor from_foreign(PyObject* o, ArrayUse use) {
-  return is_array(o) ? from_array(o, use) : from_dlpack(o);
+  if (is_array(o)) return from_array(o, use);
+  return has_dlpack(o) ? from_dlpack(o) : from_cuda_array(o, use);
 }
 
 // A list or tuple of the items. A list is not copied, as that costs as much as reading it; what the

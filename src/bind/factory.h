@@ -24,6 +24,8 @@ Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<
 // Exchange with other libraries; src/bind/exchange.cpp.
 bool is_array(PyObject* o);  // has __array_interface__: a NumPy array
 Tensor from_array(PyObject* o, ArrayUse use);
+bool is_cuda_array(PyObject* o);  // has __cuda_array_interface__
+Tensor from_cuda_array(PyObject* o, ArrayUse use);
 bool has_dlpack(PyObject* o);  // of another library: not a tensor
 Tensor from_dlpack(PyObject* o);
 Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset);

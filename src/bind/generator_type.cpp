@@ -3,16 +3,19 @@
 #include "bind/args.h"
 #include "bind/convert.h"
 #include "bind/types.h"
+#include "core/device_placement.h"
 #include "core/generator.h"
 #include "dispatch/host_elements.h"
+#include "kernels/cuda/philox.h"
+#include "kernels/cuda/runtime.h"
 
 namespace rl::bind {
 
 namespace {
 
 struct PyGenerator {
-  PyObject_HEAD Generator* generator;
-  bool owned;  // false for the default generator
+  PyObject_HEAD Generator* generator;  // null: the default one
+  bool owned;                          // false for the default ones
 };
 
 PyTypeObject* generator_type = nullptr;
@@ -25,11 +28,30 @@ Generator& generator_of(PyObject* o) {
   return generator ? *generator : default_generator();
 }
 
-PyObject* make(Generator* generator, PyTypeObject* type = generator_type) {
+PyObject* make(Generator* generator, bool owned, PyTypeObject* type = generator_type) {
   auto* o = reinterpret_cast<PyGenerator*>(type->tp_alloc(type, 0));
   if (!o) throw PythonError{};
   o->generator = generator;
+  o->owned = owned;
   return reinterpret_cast<PyObject*>(o);
+}
+PyObject* make(std::unique_ptr<Generator> generator, PyTypeObject* type = generator_type) {
+  PyObject* made = make(generator.get(), true, type);
+  generator.release();
+  return made;
+}
+
+std::unique_ptr<Generator> new_generator(Device device) {
+  if (device.is_cpu()) return std::make_unique<Generator>();
+  check(device.type == DeviceType::CUDA, "Device type ", name(device.type),
+        " is not supported for torch.Generator() api.");
+  return std::make_unique<cuda::PhiloxGenerator>(placed(device).index);
+}
+cuda::PhiloxGenerator& philox_of(PyObject* o, const char* method) {
+  Generator& generator = generator_of(o);
+  check(generator.device().type == DeviceType::CUDA, method, ": a generator of '",
+        generator.device(), "' does not share its state; one of CUDA does");
+  return static_cast<cuda::PhiloxGenerator&>(generator);
 }
 
 PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -42,16 +64,14 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     check_type(!device || is_device_like(device),
                "Generator(): argument 'device' must be torch.device, not ",
                type_name(device ? device : Py_None));
-    check(!device || to_device(device).type == DeviceType::CPU, "Device type ",
-          device ? to_device(device) : Device{}, " is not supported for torch.Generator() api.");
-    auto made = std::make_unique<Generator>();
-    return make(made.release(), type);
+    return make(new_generator(device ? to_device(device) : Device{}), type);
   });
 }
 
 void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  delete reinterpret_cast<PyGenerator*>(self)->generator;
+  auto* own = reinterpret_cast<PyGenerator*>(self);
+  if (own->owned) delete own->generator;
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -115,22 +135,50 @@ PyObject* set_state(PyObject* self, PyObject* state) {
 
 PyObject* clone_state(PyObject* self, PyObject*) {
   return guarded([&] {
-    auto copy = std::make_unique<Generator>();
     std::lock_guard<std::mutex> lock(generator_of(self).mutex);
-    std::vector<uint8_t> state = generator_of(self).get_state();
-    copy->set_state(state.data(), static_cast<int64_t>(state.size()));
-    return make(copy.release());
+    return make(generator_of(self).clone());
   });
 }
 
-PyObject* get_device(PyObject*, void*) {
-  return guarded([] { return wrap(Device{}); });
+PyObject* graphsafe_get_state(PyObject* self, PyObject*) {
+  return guarded([&] {
+    cuda::PhiloxGenerator& own = philox_of(self, "graphsafe_get_state");
+    return make(std::make_unique<cuda::PhiloxGenerator>(own.device().index, own.state()));
+  });
+}
+
+PyObject* graphsafe_set_state(PyObject* self, PyObject* other) {
+  return guarded([&] {
+    check_type(is_generator(other), "graphsafe_set_state: expected a Generator, got ",
+               type_name(other));
+    cuda::PhiloxGenerator &own = philox_of(self, "graphsafe_set_state"),
+                          &given = philox_of(other, "graphsafe_set_state");
+    check(own.device() == given.device(), "graphsafe_set_state: expected a generator of '",
+          own.device(), "', got one of '", given.device(), "'");
+    own.share(given.state());
+    return Object::share(self).release();
+  });
+}
+
+PyObject* get_device(PyObject* self, void*) {
+  return guarded([&] { return wrap(generator_of(self).device()); });
 }
 
 // Pickles as a new generator and the state to give it.
 PyObject* reduce(PyObject* self, PyObject*) {
-  Object state(get_state(self, nullptr));
-  return state ? Py_BuildValue("O()N", Py_TYPE(self), state.release()) : nullptr;
+  Object state(get_state(self, nullptr)), device(get_device(self, nullptr));
+  if (!state || !device) return nullptr;
+  return Py_BuildValue("O(N)N", Py_TYPE(self), device.release(), state.release());
+}
+
+// (index): the generator from which the kernels of a GPU draw.
+PyObject* default_of_cuda(PyObject*, PyObject* index) {
+  return guarded([&] {
+    long device = PyLong_AsLong(index);
+    if (PyErr_Occurred()) throw PythonError{};
+    cuda::properties(static_cast<int>(device));  // checks it
+    return make(&cuda::default_philox(static_cast<int>(device)), false);
+  });
 }
 
 PyObject* set_for_thread(PyObject*, PyObject* o) {
@@ -150,6 +198,8 @@ PyMethodDef functions[] = {
     {"_set_thread_generator", set_for_thread, METH_O,
      "_set_thread_generator(generator)\n--\n\nMakes a generator the default one of the calling "
      "thread; None takes it away."},
+    {"_default_cuda_generator", default_of_cuda, METH_O,
+     "_default_cuda_generator(index)\n--\n\nThe generator from which the kernels of a GPU draw."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef attributes[] = {{"device", get_device, nullptr, nullptr, nullptr},
@@ -167,6 +217,12 @@ PyMethodDef methods[] = {
     {"__setstate__", set_state, METH_O, nullptr},
     {"clone_state", clone_state, METH_NOARGS,
      "clone_state($self)\n--\n\nAnother generator in the same state."},
+    {"graphsafe_get_state", graphsafe_get_state, METH_NOARGS,
+     "graphsafe_get_state($self)\n--\n\nA generator with this one's state, which both go on to "
+     "share."},
+    {"graphsafe_set_state", graphsafe_set_state, METH_O,
+     "graphsafe_set_state($self, state)\n--\n\nShares the state of another generator from now "
+     "on."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -183,7 +239,7 @@ void init_generator(PyObject* module) {
                          {0, nullptr}};
   generator_type = make_type(module, "rushlight.Generator", sizeof(PyGenerator),
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots);
-  Object standard = checked(make(nullptr));
+  Object standard = checked(make(nullptr, false));
   checked(PyModule_AddFunctions(module, functions));
   checked(PyModule_AddObjectRef(module, "default_generator", standard.get()));
 }

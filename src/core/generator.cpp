@@ -42,8 +42,9 @@ void Generator::manual_seed(uint64_t seed) {
 uint64_t Generator::seed() {
   std::random_device entropy;
   uint64_t high = entropy() & 0x1fffffu;  // 53 bits: a Python float holds it exactly
-  manual_seed(high << 32 | entropy());
-  return initial_seed_;
+  uint64_t drawn = high << 32 | entropy();
+  manual_seed(drawn);
+  return drawn;
 }
 
 // Matsumoto and Nishimura, "Mersenne Twister" (1998). In three loops without a modulus, and with a
@@ -107,6 +108,13 @@ void Generator::set_state(const uint8_t* bytes, int64_t size) {
   next_float_normal.reset();
   if (s.has_next_double_normal) next_double_normal = s.next_double_normal;
   if (s.has_next_float_normal) next_float_normal = s.next_float_normal;
+}
+
+std::unique_ptr<Generator> Generator::clone() const {
+  auto copy = std::make_unique<Generator>();
+  std::vector<uint8_t> state = get_state();
+  copy->set_state(state.data(), static_cast<int64_t>(state.size()));
+  return copy;
 }
 
 namespace {

@@ -4,9 +4,12 @@
 // A sampler locks `mutex` for its whole fill; the methods themselves do not lock.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
+
+#include "core/device.h"
 
 namespace rl {
 
@@ -15,11 +18,16 @@ class Generator {
   static constexpr uint64_t default_seed = 67280421310721;
   static constexpr int64_t state_bytes = 5056;
 
-  explicit Generator(uint64_t seed = default_seed) { manual_seed(seed); }
+  explicit Generator(uint64_t seed = default_seed) { Generator::manual_seed(seed); }
+  virtual ~Generator() = default;
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
 
-  void manual_seed(uint64_t seed);  // the engine uses the low 32 bits
-  uint64_t seed();                  // seeds from the system's entropy and returns that seed
-  uint64_t initial_seed() const { return initial_seed_; }
+  // Those of another device draw by an engine of their own (kernels/cuda/philox.h).
+  virtual Device device() const { return {}; }
+  virtual void manual_seed(uint64_t seed);  // the engine uses the low 32 bits
+  virtual uint64_t initial_seed() const { return initial_seed_; }
+  uint64_t seed();  // seeds from the system's entropy and returns that seed
 
   uint32_t random() {
     if (left_ == 1) refill();
@@ -37,8 +45,10 @@ class Generator {
   std::optional<float> next_float_normal;
 
   // The byte layout of torch.get_rng_state(), so states move between the two libraries.
-  std::vector<uint8_t> get_state() const;
-  void set_state(const uint8_t* bytes, int64_t size);
+  virtual std::vector<uint8_t> get_state() const;
+  virtual void set_state(const uint8_t* bytes, int64_t size);
+  // Another generator in the same state.
+  virtual std::unique_ptr<Generator> clone() const;
 
   std::mutex mutex;
 

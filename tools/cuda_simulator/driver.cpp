@@ -5,6 +5,7 @@
 // the seed chooses. Other variables:
 //   RUSHLIGHT_SIMULATOR_GUARD=1    device memory is unreadable except while device work runs
 //   RUSHLIGHT_SIMULATOR_BOUNDS=1   each allocation ends at a page that nobody may touch
+//   RUSHLIGHT_SIMULATOR_IDLE=1     kernels are not run: a launch returns at once
 //   RUSHLIGHT_SIMULATOR_MEMORY=n   MiB of each device, 4096 by default
 //   RUSHLIGHT_SIMULATOR_FAIL=cuMemAlloc_v2:17   the 17th such call fails
 #include <dlfcn.h>
@@ -14,11 +15,17 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "emulator.h"
 #include "kernels/cuda/api.h"
@@ -41,8 +48,8 @@ using rl::cuda::CUuuid;
 
 namespace {
 constexpr int devices = 2;
-constexpr size_t spacing = size_t(64) << 30;  // between the addresses of devices
-size_t arena_bytes = spacing;                 // of addresses, per device; less under a limit
+constexpr size_t spacing = size_t(512) << 30;  // between the addresses of devices
+size_t arena_bytes = spacing;                  // of addresses, per device; less under a limit
 constexpr size_t page = 4096;
 
 enum : int {
@@ -134,7 +141,7 @@ std::map<std::string, int> calls;
 size_t total_bytes;
 uint64_t seed, state;
 int last_error = 0;  // sticky, as on a real device
-bool initialized = false, guarded = false, bounds = false;
+bool initialized = false, guarded = false, bounds = false, idle = false;
 thread_local CUcontext current_context = nullptr;
 thread_local int capture_mode = 0;
 
@@ -270,6 +277,7 @@ API cuInit(unsigned flags) {
   seed = number("RUSHLIGHT_SIMULATOR_SEED", 0);
   state = seed * 77 + 5;
   guarded = number("RUSHLIGHT_SIMULATOR_GUARD", 0);
+  idle = number("RUSHLIGHT_SIMULATOR_IDLE", 0);
   bounds = number("RUSHLIGHT_SIMULATOR_BOUNDS", 0);
   total_bytes = number("RUSHLIGHT_SIMULATOR_MEMORY", 4096) << 20;
   for (int i = 0; i < devices; ++i) {
@@ -451,6 +459,16 @@ void spoil_exported(uintptr_t begin, size_t size) {
 
 }  // namespace
 
+API cuPointerGetAttribute(void* value, int attribute, CUdeviceptr p) {
+  ENTER_CONTEXT("cuPointerGetAttribute");
+  if (attribute != rl::cuda::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || !inside(p, 1))
+    return InvalidValue;
+  for (int i = 0; i < devices; ++i) {
+    auto arena = reinterpret_cast<uintptr_t>(device_list[i].arena);
+    if (arena <= p && p < arena + arena_bytes) *static_cast<int*>(value) = i;
+  }
+  return 0;
+}
 API cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr p) {
   ENTER_CONTEXT("cuMemGetAddressRange_v2");
   auto it = allocations.upper_bound(static_cast<uintptr_t>(p));
@@ -532,6 +550,109 @@ API cuMemFree_v2(CUdeviceptr p) {
   allocations.erase(it);
   return 0;
 }
+// ---- addresses, and memory that is mapped there
+
+namespace {
+
+std::map<unsigned long long, size_t> created;            // memory by handle
+std::map<uintptr_t, unsigned long long> mapped_handles;  // by address
+
+// Takes [begin, begin + size) out of the allocations.
+void cut_out(uintptr_t begin, size_t size) {
+  auto it = std::prev(allocations.upper_bound(begin));
+  uintptr_t from = it->first, to = it->first + it->second;
+  allocations.erase(it);
+  if (from < begin) allocations[from] = begin - from;
+  if (begin + size < to) allocations[begin + size] = to - begin - size;
+}
+// Adds it, and makes it one with what lies beside it.
+void add_mapped(uintptr_t begin, size_t size) {
+  auto next = allocations.find(begin + size);
+  if (next != allocations.end() && mapped_handles.count(next->first)) {
+    size += next->second;
+    allocations.erase(next);
+  }
+  auto at = allocations.lower_bound(begin);
+  if (at != allocations.begin()) {
+    auto before = std::prev(at);
+    if (before->first + before->second == begin && mapped_handles.count(before->first)) {
+      before->second += size;
+      return;
+    }
+  }
+  allocations[begin] = size;
+}
+
+}  // namespace
+
+API cuMemAddressReserve(CUdeviceptr* p, size_t size, size_t, CUdeviceptr, unsigned long long) {
+  ENTER_CONTEXT("cuMemAddressReserve");
+  if (!size || size % (size_t(2) << 20)) return InvalidValue;
+  Device& d = device_list[current_context->device];
+  if (d.next + size + page > arena_bytes) return OutOfMemory;
+  *p = reinterpret_cast<CUdeviceptr>(d.arena + d.next);
+  d.next += size + page;
+  return 0;
+}
+API cuMemAddressFree(CUdeviceptr p, size_t size) {
+  ENTER_CONTEXT("cuMemAddressFree");
+  auto it = mapped_handles.lower_bound(p);
+  return it != mapped_handles.end() && it->first < p + size ? InvalidValue : 0;
+}
+API cuMemCreate(unsigned long long* handle, size_t size, const rl::cuda::CUmemAllocationProp* kind,
+                unsigned long long) {
+  ENTER_CONTEXT("cuMemCreate");
+  if (!size || size % (size_t(2) << 20) || kind->type != rl::cuda::CU_MEM_ALLOCATION_TYPE_PINNED)
+    return InvalidValue;
+  if (capturing_anywhere() && capture_mode != rl::cuda::CU_STREAM_CAPTURE_MODE_RELAXED)
+    return CaptureUnsupported;
+  Device& d = device_list[kind->location.id];
+  if (d.used + size > total_bytes) return OutOfMemory;
+  d.used += size;
+  static unsigned long long next = 1;
+  created[*handle = next++] = size;
+  return 0;
+}
+API cuMemMap(CUdeviceptr p, size_t size, size_t offset, unsigned long long handle,
+             unsigned long long) {
+  ENTER_CONTEXT("cuMemMap");
+  auto it = created.find(handle);
+  if (it == created.end() || offset || size != it->second || inside(p, 1)) return InvalidValue;
+  mapped_handles[p] = handle;
+  return 0;
+}
+API cuMemSetAccess(CUdeviceptr p, size_t size, const rl::cuda::CUmemAccessDesc* access, size_t) {
+  ENTER_CONTEXT("cuMemSetAccess");
+  if (access->flags != rl::cuda::CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return InvalidValue;
+  for (CUdeviceptr at = p; at < p + size;) {
+    auto it = mapped_handles.find(at);
+    if (it == mapped_handles.end()) return InvalidValue;
+    at += created[it->second];
+  }
+  mprotect(reinterpret_cast<void*>(p), size, PROT_READ | PROT_WRITE);
+  std::memset(reinterpret_cast<void*>(p), 0xff, size);
+  add_mapped(p, size);
+  if (guarded && !protect_depth) mprotect(reinterpret_cast<void*>(p), size, PROT_NONE);
+  return 0;
+}
+API cuMemUnmap(CUdeviceptr p, size_t size) {
+  ENTER_CONTEXT("cuMemUnmap");
+  auto it = mapped_handles.find(p);
+  if (it == mapped_handles.end() || created[it->second] != size) return InvalidValue;
+  cut_out(p, size);
+  mapped_handles.erase(it);
+  mmap(reinterpret_cast<void*>(p), size, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  return 0;
+}
+API cuMemRelease(unsigned long long handle) {
+  ENTER_CONTEXT("cuMemRelease");
+  auto it = created.find(handle);
+  if (it == created.end()) return InvalidValue;
+  device_list[current_context->device].used -= it->second;
+  created.erase(it);
+  return 0;
+}
 API cuMemHostAlloc(void** p, size_t size, unsigned) {
   ENTER_CONTEXT("cuMemHostAlloc");
   if (posix_memalign(p, page, size ? size : 1)) return OutOfMemory;
@@ -586,6 +707,15 @@ API cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t size, CUstream s
   ENTER_CONTEXT("cuMemsetD8Async");
   if (size && !inside(to, size)) return InvalidValue;
   return push(s, {[=] { std::memset(reinterpret_cast<void*>(to), value, size); }, nullptr});
+}
+API cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream s) {
+  ENTER_CONTEXT("cuMemsetD32Async");
+  if (to % 4 || (count && !inside(to, 4 * count))) return InvalidValue;
+  return push(s, {[=] {
+                    auto* at = reinterpret_cast<unsigned*>(to);
+                    for (size_t i = 0; i < count; ++i) at[i] = value;
+                  },
+                  nullptr});
 }
 API cuLaunchHostFunc(CUstream s, void (*function)(void*), void* data) {
   ENTER_CONTEXT("cuLaunchHostFunc");
@@ -739,6 +869,7 @@ API cuFuncSetAttribute(CUfunction function, int attribute, int value) {
 API cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    CUstream s, void** parameters, void** extra) {
+  if (idle) return 0;
   ENTER_CONTEXT("cuLaunchKernel");
   if (extra || !grid_x || !grid_y || !grid_z || grid_y > 65535 || grid_z > 65535)
     return InvalidValue;

@@ -2,6 +2,13 @@
 
 #include <sys/mman.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
 #undef threadIdx
 #undef blockIdx
 #undef blockDim
@@ -26,18 +33,36 @@ namespace emulator {
 thread_local Block* current_block = nullptr;
 
 namespace {
+struct Warp {
+  std::vector<Meeting> meetings;
+};
+// A block with what its scheduler keeps.
+struct RunningBlock : Block {
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  std::vector<void*> free_stacks;
+  void* scheduler_stack = nullptr;
+  unsigned at_barrier = 0, alive = 0, barrier_kind = 0, barrier_value = 0;
+  std::vector<unsigned char> dynamic_bytes;
+  void (*kernel)(void**) = nullptr;
+  void** arguments = nullptr;
+  uint64_t random = 0, seed = 0;
+  std::string error;
+};
+RunningBlock* running() { return static_cast<RunningBlock*>(current_block); }
+
 constexpr size_t stack_bytes = 128 << 10;
 
-unsigned random_below(Block* b, unsigned n) {
+unsigned random_below(RunningBlock* b, unsigned n) {
   b->random = b->random * 6364136223846793005ull + 1442695040888963407ull;
   return static_cast<unsigned>((b->random >> 33) % n);
 }
 
 // The lane that a warp's turn `i` starts: from the last for odd seeds.
-unsigned turn(const Block* b, unsigned i) { return b->seed & 1 ? 31 - i : i; }
+unsigned turn(const RunningBlock* b, unsigned i) { return b->seed & 1 ? 31 - i : i; }
 
 // The next thread of the warp that was not started, or null.
-Thread* unstarted(Block* b, unsigned warp) {
+Thread* unstarted(RunningBlock* b, unsigned warp) {
   for (unsigned i = 0; i < 32; ++i) {
     unsigned id = warp * 32 + turn(b, i);
     if (id < b->threads.size() && b->threads[id].state == State::NotStarted) return &b->threads[id];
@@ -47,7 +72,7 @@ Thread* unstarted(Block* b, unsigned warp) {
 
 // What a fibre runs: one thread of a warp after another for as long as none of them yields.
 void enter() {
-  Block* b = current_block;
+  RunningBlock* b = running();
   unsigned warp = b->current->warp;
   Thread* self = b->current;
   while (self) {
@@ -68,7 +93,7 @@ void enter() {
   std::abort();
 }
 
-void* new_stack(Block* b) {
+void* new_stack(RunningBlock* b) {
   if (b->free_stacks.empty()) {
     constexpr size_t count = 64;
     char* base = static_cast<char*>(mmap(nullptr, count * stack_bytes, PROT_READ | PROT_WRITE,
@@ -81,7 +106,7 @@ void* new_stack(Block* b) {
   return stack;
 }
 
-void start(Block* b, Thread& t, std::vector<void*>& used) {
+void start(RunningBlock* b, Thread& t, std::vector<void*>& used) {
   char* stack = static_cast<char*>(new_stack(b));
   used.push_back(stack);
   void** top = reinterpret_cast<void**>(stack + stack_bytes - 64);
@@ -93,7 +118,7 @@ void start(Block* b, Thread& t, std::vector<void*>& used) {
 }
 
 // Runs a warp's threads, once each or until none can go on.
-bool run_warp(Block* b, unsigned warp, std::vector<void*>& used) {
+bool run_warp(RunningBlock* b, unsigned warp, std::vector<void*>& used) {
   bool ran = false, more = true;
   while (more && b->error.empty()) {
     more = false;
@@ -117,7 +142,7 @@ bool run_warp(Block* b, unsigned warp, std::vector<void*>& used) {
   return ran;
 }
 
-void run_block(Block* b) {
+void run_block(RunningBlock* b) {
   unsigned count = static_cast<unsigned>(b->threads.size());
   unsigned warps = (count + 31) / 32;
   std::vector<void*> used;
@@ -149,12 +174,12 @@ void run_block(Block* b) {
 void fail(const char* message) { throw std::runtime_error(message); }
 
 void yield() {
-  Block* b = current_block;
+  RunningBlock* b = running();
   emulator_switch(&b->current->stack_pointer, b->scheduler_stack);
 }
 
 void barrier(unsigned kind, unsigned value) {
-  Block* b = current_block;
+  RunningBlock* b = running();
   if (b->at_barrier == 0) {
     b->barrier_kind = kind;
     b->barrier_value = kind == 1;
@@ -169,7 +194,7 @@ void barrier(unsigned kind, unsigned value) {
 }
 
 Meeting& meet(unsigned mask, const void* value, size_t size) {
-  Block* b = current_block;
+  RunningBlock* b = running();
   Thread* self = b->current;
   Warp& warp = b->warps[self->warp];
   if (!(mask >> self->lane & 1)) fail("a lane is not in its own mask");
@@ -200,10 +225,11 @@ Meeting& meet(unsigned mask, const void* value, size_t size) {
 
 void run_grid(void (*kernel)(void**), void** arguments, Extent grid, Extent block, size_t shared,
               uint64_t seed) {
-  static thread_local Block* own = nullptr;
-  if (!own) own = new Block;
+  static thread_local RunningBlock* own = nullptr;
+  if (!own) own = new RunningBlock;
   Block* outer = current_block;
-  Block* b = current_block = own;
+  RunningBlock* b = own;
+  current_block = own;
   unsigned count = block.x * block.y * block.z;
   b->threads.resize(count);
   b->grid = grid;

@@ -64,9 +64,21 @@ std::string own_folder() {
 }
 int run(const std::string& command) { return std::system(command.c_str()); }
 
+std::string compiler_command() {
+  return variable("RUSHLIGHT_SIMULATOR_CXX", "g++") + " -std=c++17 -fPIC -w -DRL_DEVICE=1 " +
+         variable("RUSHLIGHT_SIMULATOR_CXXFLAGS",
+                  "-O1 -mavx2 -mfma -ffp-contract=off -fno-math-errno -fno-strict-aliasing");
+}
+// Of all but the program itself: what was compiled with another emulator does not fit this one.
+uint64_t emulator_hash() {
+  static const uint64_t h = hash(compiler_command() + read(own_folder() + "/emulator.h") +
+                                 read(own_folder() + "/emulator_math.h"));
+  return h;
+}
+
 // The folder that holds the headers and their precompiled form.
-std::string header_folder(const nvrtcProgram program, const std::string& compiler) {
-  uint64_t h = hash(compiler + read(own_folder() + "/emulator.h"));
+std::string header_folder(const nvrtcProgram program) {
+  uint64_t h = emulator_hash();
   for (const auto& [name, text] : program->headers) h = hash(text, hash(name, h));
   std::string folder = variable("RUSHLIGHT_SIMULATOR_CACHE",
                                 ("/tmp/rushlight-simulator-" + std::to_string(getuid())).c_str()) +
@@ -75,15 +87,16 @@ std::string header_folder(const nvrtcProgram program, const std::string& compile
   std::string fresh = folder + "." + std::to_string(getpid());
   make_folders(fresh);
   for (const auto& [name, text] : program->headers) {
-    if (name.find('.') == std::string::npos) continue;  // of the standard library, which we have
     std::string path = fresh + "/" + name;
     make_folders(path.substr(0, path.rfind('/')));
     std::ofstream(path) << text;
   }
   // The first header is what all programs include.
   std::ofstream(fresh + "/all.h") << "#include \"" << own_folder() << "/emulator.h\"\n#include \""
+                                  << own_folder() << "/emulator_math.h\"\n#include \""
                                   << program->headers.front().first << "\"\n";
-  run("cd '" + fresh + "' && " + compiler + " -I. -x c++-header all.h -o all.h.gch 2>all.log");
+  run("cd '" + fresh + "' && " + compiler_command() +
+      " -I. -x c++-header all.h -o all.h.gch 2>all.log");
   std::ofstream(fresh + "/ready") << "ready\n";
   if (std::rename(fresh.c_str(), folder.c_str())) {  // another process was first
     run("rm -rf '" + fresh + "'");
@@ -96,7 +109,7 @@ std::string header_folder(const nvrtcProgram program, const std::string& compile
 
 API nvrtcVersion(int* major, int* minor) {
   *major = 13;
-  *minor = 0;
+  *minor = static_cast<int>(emulator_hash() & 0xffffff);  // caches tell what they hold by it
   return 0;
 }
 API nvrtcGetNumSupportedArchs(int* count) {
@@ -124,11 +137,7 @@ API nvrtcAddNameExpression(nvrtcProgram program, const char* expression) {
   return 0;
 }
 API nvrtcCompileProgram(nvrtcProgram program, int, const char* const*) {
-  std::string compiler =
-      variable("RUSHLIGHT_SIMULATOR_CXX", "g++") + " -std=c++17 -fPIC -w " +
-      variable("RUSHLIGHT_SIMULATOR_CXXFLAGS",
-               "-O1 -mavx2 -mfma -ffp-contract=off -fno-math-errno -fno-strict-aliasing");
-  std::string headers = header_folder(program, compiler);
+  std::string headers = header_folder(program);
   char name[] = "/tmp/rushlight-kernel-XXXXXX";
   if (!mkdtemp(name)) return 1;
   std::string folder = name;
@@ -144,9 +153,11 @@ API nvrtcCompileProgram(nvrtcProgram program, int, const char* const*) {
            << ">::description(R\"(" << expression << ")\");\n  return &d;\n}\n";
     }
   }
+  // Without the standard libraries, whose symbols libcuda.so.1 brings: linking them takes longer.
   int status =
-      run("cd '" + folder + "' && " + compiler + " -I'" + headers + "' -include '" + headers +
-          "/all.h' -shared kernel.cpp -o kernel.so '" + own_folder() + "/libcuda.so.1' 2>log");
+      run("cd '" + folder + "' && " + compiler_command() + " -I'" + headers + "' -include '" +
+          headers + "/all.h' -shared -nostdlib kernel.cpp -o kernel.so '" + own_folder() +
+          "/libcuda.so.1' 2>log");
   program->log = read(folder + "/log");
   std::string library = read(folder + "/kernel.so");
   uint64_t size = library.size();

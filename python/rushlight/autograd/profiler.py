@@ -60,15 +60,18 @@ class profile(_profiler.profile):
         post_processing_timeout_s: float | None = None,
         activity_filters: dict[ProfilerActivity, set[str]] | None = None,
     ) -> None:  # fmt: skip
+        on_gpus = use_cuda or use_device == "cuda"
+        kinds = _profiler.ProfilerActivity
+        activities = [kinds.CPU, kinds.CUDA] if on_gpus else [kinds.CPU]
         _profiler.warn_of_unrecorded(
-            "autograd.profiler.profile", use_cuda=use_cuda, use_device=use_device,
+            "autograd.profiler.profile", use_device=None if on_gpus else use_device,
             experimental_config=experimental_config,
             post_processing_timeout_s=post_processing_timeout_s, activity_filters=activity_filters,
         )  # fmt: skip
         super().__init__(
-            record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory,
-            with_stack=with_stack, with_modules=with_modules, acc_events=acc_events,
-            custom_trace_id_callback=custom_trace_id_callback,
+            activities=activities, record_shapes=record_shapes, with_flops=with_flops,
+            profile_memory=profile_memory, with_stack=with_stack, with_modules=with_modules,
+            acc_events=acc_events, custom_trace_id_callback=custom_trace_id_callback,
         )  # fmt: skip
         self.enabled: Any = enabled and use_cpu
         self.entered: bool = False

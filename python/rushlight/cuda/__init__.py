@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 
-from rushlight import _absent
+from rushlight import _C, _absent
 from rushlight._C import OutOfMemoryError  # noqa: F401
 from rushlight._set_module import set_module
 from rushlight.cuda._device import (  # noqa: F401
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from rushlight import Tensor
+    from rushlight import Generator, Tensor
     from rushlight.cuda import (
         amp as amp,
         comm as comm,
@@ -72,9 +72,10 @@ if TYPE_CHECKING:
     )
     from rushlight.types import Device
 
+    default_generators: tuple[Generator, ...]
+
 has_magma = False
 has_half = True
-default_generators: Any = ()
 
 globals().update(
     _absent.refusals("CUDA", ("cudart", "current_blas_handle", "utilization"), NotImplementedError)
@@ -132,6 +133,9 @@ _SUBMODULES = ("amp", "comm", "nccl", "nvtx", "profiler")
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "default_generators":  # asks the driver how many there are
+        globals()[name] = tuple(map(_C._default_cuda_generator, range(device_count())))
+        return globals()[name]
     lesser = importlib.import_module("rushlight.cuda._lesser_names")
     if name in lesser.NAMES:
         return getattr(lesser, name)
@@ -139,4 +143,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES})
+    return sorted({*globals(), *_SUBMODULES, "default_generators"})

@@ -11,7 +11,7 @@ from rushlight.cuda.streams import Stream, StreamContext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any
 
     from typing_extensions import Self
 
@@ -37,7 +37,7 @@ class CUDAGraph:
             raise NotImplementedError("CUDAGraph: keep_graph=True is not supported")
         self._graph = _cuda.graph_new()
 
-    def capture_begin(self, pool: Any = None, capture_error_mode: str = 'global') -> None:
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
         """Begin to capture the current stream, which must not be the default one."""
         if capture_error_mode not in _MODES:
             raise RuntimeError(
@@ -58,6 +58,14 @@ class CUDAGraph:
     def reset(self) -> None:
         """Forget what was captured and give its memory back."""
         _cuda.graph_reset(self._graph)
+
+    def register_generator_state(self, generator: Any) -> None:
+        """Check that a generator draws on a GPU; a graph finds by itself what it draws from."""
+        if generator.device.type != "cuda":
+            raise RuntimeError(
+                "CUDAGraph.register_generator_state: expected a generator of CUDA, got one of "
+                f"{generator.device}"
+            )
 
     def pool(self) -> Any:
         """Return the mark of its memory pool, to share it with another graph."""
@@ -81,7 +89,7 @@ class graph:
         cuda_graph: Any,
         pool: Any = None,
         stream: Any = None,
-        capture_error_mode: str = 'global',
+        capture_error_mode: str = "global",
     ) -> None:
         if graph.default_capture_stream is None:
             graph.default_capture_stream = Stream()
@@ -108,9 +116,54 @@ def make_graphed_callables(
     num_warmup_iters: int = 3,
     allow_unused_input: bool = False,
     pool: Any = None,
-) -> NoReturn:
-    """Not supported: capture whole steps with `graph` instead."""
-    raise NotImplementedError(
-        "cuda.make_graphed_callables is not supported; capture a whole step with "
-        f"{rushlight.__name__}.cuda.graph"
-    )
+) -> Any:
+    """Return callables that replay graphs of what the given ones do, forward and backward.
+
+    Arguments are copied into the memory that was captured. A module is changed in place: its
+    forward replays while it is in the mode, training or evaluation, that it was captured in.
+
+    Args:
+        callables: modules or functions of tensors, one or a tuple of them in the order in which
+            they will run.
+        sample_args: a tuple of arguments, or one for each callable; of the shapes, dtypes and
+            `requires_grad` of those to come.
+        num_warmup_iters: how often each runs before it is captured.
+        allow_unused_input: let there be arguments that results do not depend on.
+        pool: the memory pool of another graph, to share.
+
+    Returns:
+        A callable or a tuple of them, as was given.
+
+    Raises:
+        RuntimeError: autocast caches casts, a module has hooks, or a buffer requires grad.
+    """
+    if rushlight.is_autocast_enabled("cuda") and rushlight.is_autocast_cache_enabled():
+        raise RuntimeError(
+            "make_graphed_callables does not support the autocast caching. Please set "
+            "`cache_enabled=False`."
+        )
+    is_one = not isinstance(callables, tuple)
+    if is_one:
+        callables, sample_args = (callables,), (sample_args,)
+    if len(callables) != len(sample_args):
+        raise ValueError(
+            f"make_graphed_callables: {len(callables)} callables and arguments for "
+            f"{len(sample_args)}"
+        )
+    from rushlight.cuda._graphed import Graphed
+
+    own = [Graphed(f, args, allow_unused_input) for f, args in zip(callables, sample_args)]
+    synchronize()
+    if graph.default_capture_stream is None:
+        graph.default_capture_stream = Stream()
+    with StreamContext(graph.default_capture_stream):
+        for each in own:
+            each.warm_up(num_warmup_iters)
+    synchronize()
+    pool = graph_pool_handle() if pool is None else pool
+    for each in own:
+        each.capture_forward(pool)
+    for each in reversed(own):
+        each.capture_backward(pool)
+    made = tuple(each.graphed() for each in own)
+    return made[0] if is_one else made

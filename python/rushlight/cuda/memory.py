@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections import OrderedDict
 
@@ -145,9 +146,72 @@ def memory_snapshot(device: Device = None) -> Any:
     return [segment for index in indices for segment in _cuda.snapshot(index)]
 
 
-def _snapshot(device=None):
-    """What torch's viewer of memory opens: the segments; no history is kept."""
-    return {"segments": memory_snapshot(device), "device_traces": []}
+_NO_LIMIT = 2**63 - 1
+
+
+def _record_memory_history(
+    enabled: str | None = "all",
+    context: str | None = "all",
+    stacks: str = "all",
+    max_entries: int = _NO_LIMIT,
+    device: Device = None,
+    clear_history: bool = False,
+) -> None:
+    """Keep what becomes of GPU memory, and where the program asked for it, for `_snapshot`.
+
+    Args:
+        enabled: None ends it; "state" keeps the frames of memory that is in use, "all" events too.
+        context: None takes no frames; "state" and "alloc" those of allocations, "all" those of
+            frees too.
+        stacks: "python" or "all": frames are those of Python.
+        max_entries: events kept of each GPU, the last ones.
+        device: has no effect: all GPUs are recorded, as in torch.
+        clear_history: forget what was kept.
+    """
+    for name, value, known in (
+        ("enabled", enabled, (None, "state", "all")),
+        ("context", context, (None, "state", "alloc", "all")),
+        ("stacks", stacks, ("python", "all")),
+    ):
+        if value not in known:
+            raise ValueError(
+                f"_record_memory_history: {name} must be one of {known}, not {value!r}"
+            )
+    frames = enabled is not None and context is not None
+    _cuda.set_history(enabled == "all", frames, frames and context == "all", max_entries)
+    if clear_history and is_initialized():
+        for index in range(device_count()):
+            _cuda.memory_trace(index, True)
+
+
+def _snapshot(device: Device = None) -> dict[str, Any]:
+    """Return what torch's viewer of memory opens: segments, and events by GPU if they are kept."""
+    count = device_count()
+    traces = [
+        _cuda.memory_trace(index, False) if is_initialized() else [] for index in range(count)
+    ]
+    return {
+        "segments": memory_snapshot(device),
+        "device_traces": traces,
+        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": _settings},
+        "external_annotations": [],
+    }
+
+
+def _dump_snapshot(filename: str = "dump_snapshot.pickle") -> None:
+    """Write `_snapshot()` to a file, which torch's viewer of memory opens."""
+    with open(filename, "wb") as file:
+        pickle.dump(_snapshot(), file)
+
+
+_settings = ""
+
+
+def _set_allocator_settings(env: str) -> None:
+    """Set what the variable PYTORCH_CUDA_ALLOC_CONF says: "expandable_segments:True"."""
+    global _settings
+    _cuda.set_allocator_settings(env)
+    _settings = env
 
 
 def memory_summary(device: Device = None, abbreviated: bool = False) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-import rushlight
 from rushlight import _C
 from rushlight.cuda._device import device_count, index_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterable
 
-_cuda = _C._cuda
+    from rushlight import Tensor
+    from rushlight.types import Device
 
 __all__ = [
     "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed",
@@ -20,31 +20,28 @@ __all__ = [
 ]  # fmt: skip
 
 
-def get_rng_state(device: str = 'cuda') -> Any:
+def _generator(device, op):
+    index = index_of(device, op)
+    _C._cuda.init()
+    return _C._default_cuda_generator(index)
+
+
+def get_rng_state(device: Device = "cuda") -> Tensor:
     """Return the state of the generator of a GPU: a ByteTensor of 16 elements."""
-    seed, offset = _cuda.rng_state(index_of(device, "get_rng_state"))
-    state = seed.to_bytes(8, "little") + offset.to_bytes(8, "little")
-    return rushlight.tensor(list(state), dtype=rushlight.uint8)
+    return _generator(device, "get_rng_state").get_state()
 
 
-def get_rng_state_all() -> Any:
+def get_rng_state_all() -> list[Tensor]:
     """Return the states of the generators of all GPUs."""
     return [get_rng_state(index) for index in range(device_count())]
 
 
-def set_rng_state(new_state: Any, device: str = 'cuda') -> None:
+def set_rng_state(new_state: Tensor, device: Device = "cuda") -> None:
     """Set the state of the generator of a GPU."""
-    state = bytes(new_state.tolist())
-    if len(state) != 16:
-        raise RuntimeError(f"cuda.set_rng_state: expected 16 bytes, got {len(state)}")
-    index = index_of(device, "set_rng_state")
-    _cuda.init()
-    _cuda.set_rng_state(
-        index, int.from_bytes(state[:8], "little"), int.from_bytes(state[8:], "little")
-    )
+    _generator(device, "set_rng_state").set_state(new_state)
 
 
-def set_rng_state_all(new_states: Any) -> None:
+def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
     """Set the states of the generators of all GPUs."""
     for index, state in enumerate(new_states):
         set_rng_state(state, index)
@@ -53,13 +50,13 @@ def set_rng_state_all(new_states: Any) -> None:
 def manual_seed(seed: int) -> None:
     """Seed the generator of the current GPU; without one nothing happens."""
     if device_count():
-        _cuda.set_rng_state(_cuda.current_device(), int(seed) % 2**64, 0)
+        _C._default_cuda_generator(_C._cuda.current_device()).manual_seed(int(seed))
 
 
 def manual_seed_all(seed: int) -> None:
     """Seed the generators of all GPUs."""
     for index in range(device_count()):
-        _cuda.set_rng_state(index, int(seed) % 2**64, 0)
+        _C._default_cuda_generator(index).manual_seed(int(seed))
 
 
 def seed() -> None:
@@ -72,6 +69,6 @@ def seed_all() -> None:
     manual_seed_all(int.from_bytes(os.urandom(8), "little"))
 
 
-def initial_seed() -> Any:
+def initial_seed() -> int:
     """Return the seed of the current GPU's generator."""
-    return _cuda.rng_state(index_of(None, "initial_seed"))[0]
+    return _generator(None, "initial_seed").initial_seed()

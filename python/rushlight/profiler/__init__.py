@@ -54,8 +54,11 @@ class ProfilerAction(Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be watched: the CPU."""
-    return {ProfilerActivity.CPU}
+    """What can be watched: the CPU, and GPUs where there are any."""
+    found = {ProfilerActivity.CPU}
+    if _C._cuda.device_count():
+        found.add(ProfilerActivity.CUDA)
+    return found
 
 
 def kineto_available() -> bool:
@@ -185,6 +188,7 @@ class _Session:
         }  # fmt: skip
         from rushlight.profiler import modules, recording  # noqa: F401  (outside of the profile)
 
+        self.on_gpus = ProfilerActivity.CUDA in prof.activities & supported_activities()
         self.start, self.is_kept = _C._profiler_now(), False
         # Shapes tell the operations of kernels, which a report needs, whatever else is shown.
         if not _C._profiler_start(
@@ -196,18 +200,23 @@ class _Session:
                 "profile: with_stack shows no functions of Python: another profiler, by"
                 " sys.setprofile, watches them"
             )
+        if self.on_gpus:
+            _C._cuda.timeline_start()
 
     def finish(self) -> Any:
         """What has been recorded."""
         from rushlight.profiler.recording import Recording
 
+        on_gpus = _C._cuda.timeline_stop() if self.on_gpus else ()
         raw = _C._profiler_stop()
         if not _C._trap_active():
             _C._forget_module_paths()
-        return Recording(raw, self.start, _C._profiler_now(), **self.shows)
+        return Recording(raw, self.start, _C._profiler_now(), on_gpus=on_gpus, **self.shows)
 
     def discard(self) -> None:
         """Forget what has been recorded."""
+        if self.on_gpus:
+            _C._cuda.timeline_stop()
         _C._profiler_stop()
 
 
@@ -227,7 +236,8 @@ class profile:
     """Records what the program runs, on all of its threads.
 
     Args:
-        activities: of these the CPU is watched; for others there is a warning.
+        activities: what is watched, all that there is by default: the CPU always, and with
+            ProfilerActivity.CUDA what runs on GPUs and when, by events around each piece of work.
         schedule: step -> ProfilerAction; without it everything is kept. See `schedule`.
         on_trace_ready: called with the profile at the end of each cycle, and at the end without a
             schedule.
@@ -240,8 +250,9 @@ class profile:
         with_modules: make an event of each call of a module, named by its path.
         acc_events: keep the events of all cycles, not of the last one alone.
         custom_trace_id_callback: names the trace of each cycle; otherwise a random name.
-        experimental_config, execution_trace_observer, use_cuda, post_processing_timeout_s: have no
-            effect, with a warning.
+        use_cuda: ProfilerActivity.CUDA among the activities, in an older way, with a warning.
+        experimental_config, execution_trace_observer, post_processing_timeout_s: have no effect,
+            with a warning.
 
     Example:
         >>> x = rushlight.ones(8, 8)
@@ -280,11 +291,13 @@ class profile:
                 stacklevel=2,
             )
         warn_of_unrecorded(
-            "profiler.profile", use_cuda=use_cuda, experimental_config=experimental_config,
+            "profiler.profile", experimental_config=experimental_config,
             execution_trace_observer=execution_trace_observer,
             post_processing_timeout_s=post_processing_timeout_s,
         )  # fmt: skip
         self.activities: Any = _activities(activities)
+        if use_cuda:
+            self.activities.add(ProfilerActivity.CUDA)
         for activity in self.activities - supported_activities():
             warn_once(f"profiler.profile: {activity} is not watched: there is no such device")
         self.schedule, self.on_trace_ready = schedule, on_trace_ready

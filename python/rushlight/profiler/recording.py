@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import operator
 import os
 import sys
 from collections import namedtuple
@@ -23,6 +25,10 @@ Raw: Any = namedtuple(
     "kind name start end thread sequence memory bytes depth in_backward where inputs results stack"
     " module device stream",
 )
+
+# What a GPU did: times in nanoseconds, that of the launch and the thread that launched it.
+OnGpu: Any = namedtuple("OnGpu", "name start end launched thread device stream")
+_MEMORY = {"Memcpy": "gpu_memcpy", "Memset": "gpu_memset"}
 
 _CATEGORIES = {OP: "cpu_op", VISIT: "cpu_op", APPLY: "cpu_op", FUNCTION: "cpu_op",
                BACKWARD: "cpu_op", MODULE: "python_function", SPAN: "user_annotation",
@@ -96,6 +102,7 @@ class Recording:
 
     Args:
         raw: what `_C._profiler_stop` has returned.
+        on_gpus: what `_C._cuda.timeline_stop` has returned.
         start, end: when the profile began and ended, in nanoseconds.
         record_shapes, profile_memory, with_stack, with_flops, with_modules: what events show.
     """
@@ -120,7 +127,9 @@ class Recording:
         with_stack: bool = False,
         with_flops: bool = False,
         with_modules: bool = False,
+        on_gpus: Any = (),
     ) -> None:  # fmt: skip
+        self.on_gpus = [OnGpu(*r) for r in on_gpus]
         self.raw, self.start, self.end = [Raw(*r) for r in raw], start, end
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
@@ -143,7 +152,7 @@ class Recording:
             return self
         other = Recording((), self.start, self.end, True, self.profile_memory, self.with_stack,
                           True, self.with_modules)  # fmt: skip
-        other.raw = self.raw
+        other.raw, other.on_gpus = self.raw, self.on_gpus
         return other
 
     def events(self) -> Any:
@@ -229,6 +238,7 @@ class Recording:
             events.append(event)
             pairs.append((raw, event))
         self._link(pairs)
+        events += self._add_gpus(pairs, threads)
         if self.with_flops:
             count_flops(pairs)
         events.sort(key=lambda e: (e.time_range.start, -e.time_range.end))
@@ -241,6 +251,37 @@ class Recording:
             with_flops=self.with_flops,
             recording=self,
         )
+
+    def _add_gpus(self, pairs, threads):
+        """The events of GPUs; each counts as a kernel of the innermost event that launched it."""
+        self.launches = []  # (what a GPU did, its event)
+        of_threads: dict[int, list[Any]] = {}
+        for raw, event in pairs:  # in the order of their starts, on each thread
+            of_threads.setdefault(raw.thread, []).append((raw.start, event))
+        for number, raw in enumerate(self.on_gpus):
+            start, end = (raw.start - self.start) / 1000, (raw.end - self.start) / 1000
+            event = FunctionEvent(
+                0, raw.name, threads.get(raw.thread, 0), start, end,
+                device_type=DeviceType.CUDA, use_device="cuda", device_index=raw.device,
+                device_resource_id=raw.stream, linked_correlation_id=number + 1,
+                activity_type=_MEMORY.get(raw.name.partition(" ")[0], "kernel"),
+            )  # fmt: skip
+            event.where, event.module, event.in_backward = None, None, False
+            self.launches.append((raw, event))
+            owner = self._at(of_threads.get(raw.thread, []), raw.launched)
+            if owner is not None:
+                event.where, event.module = owner.where, owner.module
+                event.in_backward = owner.in_backward
+                owner.kernels.append(Kernel(raw.name, raw.device, end - start))
+        return [event for _, event in self.launches]
+
+    def _at(self, starts, time):
+        """The innermost event that ran at a time, of a list of (start, event) in order."""
+        place = bisect.bisect_right(starts, time, key=operator.itemgetter(0))
+        event = starts[place - 1][1] if place else None
+        while event is not None and event.time_range.end * 1000 + self.start < time:
+            event = event.cpu_parent
+        return event
 
     def _link(self, pairs):
         """Give nodes of the graph the forward op that recorded them, and its line."""

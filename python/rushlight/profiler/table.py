@@ -55,7 +55,7 @@ def _columns(events, unit, name_width, shapes_width, with_memory, with_flops):
         ("CPU time avg", _WIDTH, lambda e: show(e.cpu_time)),
     ]
     if _any_elsewhere(events):
-        device_total = sum(e.self_device_time_total for e in events)
+        device_total = _device_total(events)
         columns += [
             ("Self CUDA", _WIDTH, lambda e: show(e.self_device_time_total)),
             ("Self CUDA %", _WIDTH, lambda e: format_share(e.self_device_time_total, device_total)),
@@ -83,6 +83,11 @@ def _columns(events, unit, name_width, shapes_width, with_memory, with_flops):
 def _any_elsewhere(events):
     """Did anything run on another device than the CPU?"""
     return any(e.device_type is not DeviceType.CPU for e in events)
+
+
+def _device_total(events):
+    """The time of other devices, once: an op's own is that of the kernels that it launched."""
+    return sum(e.self_device_time_total for e in events if e.device_type is not DeviceType.CPU)
 
 
 def _width(title, width, events, longest_allowed):
@@ -156,7 +161,7 @@ def write_table(
     total = sum(e.self_cpu_time_total for e in events)
     lines.append(f"Self CPU time total: {format_time(total, unit)}")
     if _any_elsewhere(events):
-        device_total = sum(e.self_device_time_total for e in events)
+        device_total = _device_total(events)
         lines.append(f"Self CUDA time total: {format_time(device_total, unit)}")
     return "\n".join(lines) + "\n"
 

@@ -74,6 +74,26 @@ def _arrows(recording, process):
                "ts": backward.time_range.start}  # fmt: skip
 
 
+def _launches(recording, process):
+    """From each launch to what it had a GPU do."""
+    for raw, event in recording.launches:
+        common = {"id": event.linked_correlation_id, "cat": "ac2g", "name": "ac2g"}
+        launched = (raw.launched - recording.start) / 1000
+        yield {**common, "ph": "s", "pid": process, "tid": raw.thread, "ts": launched}
+        yield {**common, "ph": "f", "bp": "e", "pid": raw.device, "tid": raw.stream,
+               "ts": event.time_range.start}  # fmt: skip
+
+
+def _gpus(recording):
+    """Names of GPUs and of their streams."""
+    for device in sorted({raw.device for raw in recording.on_gpus}):
+        yield _metadata("process_name", device, 0, {"name": "python"})
+        yield _metadata("process_labels", device, 0, {"labels": f"GPU {device}"})
+        yield _metadata("process_sort_index", device, 0, {"sort_index": 5000000 + device})
+    for device, stream in sorted({(raw.device, raw.stream) for raw in recording.on_gpus}):
+        yield _metadata("thread_name", device, stream, {"name": f"stream {stream}"})
+
+
 def _memory(recording, process):
     total = 0
     for raw in recording.allocations:
@@ -92,9 +112,21 @@ def chrome_trace(recording: Any, events: Any, metadata: Any = ()) -> Any:
     lost in numbers that count from 1970.
     """
     process, base = os.getpid(), recording.start
-    rows = _threads(recording, process)
+    rows = [*_threads(recording, process), *_gpus(recording)]
     for event in events:
         elsewhere = event.activity_type == "kernel"
+        if event.linked_correlation_id:
+            rows.append(
+                {
+                    "ph": "X", "cat": event.activity_type, "name": event.name,
+                    "pid": event.device_index, "tid": event.device_resource_id,
+                    "ts": event.time_range.start, "dur": event.time_range.elapsed_us(),
+                    "args": {"External id": event.external_id, "device": event.device_index,
+                             "stream": event.device_resource_id,
+                             "correlation": event.linked_correlation_id},
+                }
+            )  # fmt: skip
+            continue
         rows.append(
             {
                 "ph": "X", "cat": event.activity_type, "name": event.trace_name, "pid": process,
@@ -115,6 +147,7 @@ def chrome_trace(recording: Any, events: Any, metadata: Any = ()) -> Any:
             }
         )  # fmt: skip
     rows += _arrows(recording, process)
+    rows += _launches(recording, process)
     rows += _memory(recording, process)
     rows.append(
         {"ph": "X", "cat": "Trace", "name": "profile", "pid": "Spans", "tid": "profile",

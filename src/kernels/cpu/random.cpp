@@ -64,7 +64,7 @@ void uniform(const View& out, double from, double to, Generator& generator) {
     const C low = static_cast<C>(from), span = static_cast<C>(to) - low;
     const C excluded = convert<C>(convert<T>(to)), substitute = convert<C>(convert<T>(from));
     C values[random_chunk];
-    GeneratorLock lock(generator.mutex);
+    GeneratorLock lock(generator);
     for_each_run<1>({&out}, [&](auto data, auto step, int64_t n) {
       T* to = reinterpret_cast<T*>(data[0]);
       for (int64_t begin = 0; begin < n; begin += random_chunk) {
@@ -147,7 +147,7 @@ void normal(const View& out, double mean, double std, Generator& generator) {
   visit_floating("normal", out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (out.numel >= 16 && out.contiguous()) {
-      GeneratorLock lock(generator.mutex);
+      GeneratorLock lock(generator);
       fill_normal(out.ptr<T>(), out.numel, mean, std, generator, lock);
     } else {
       fill_serially<T>(out, generator,

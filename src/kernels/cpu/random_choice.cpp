@@ -15,7 +15,7 @@ void randperm(const View& out, Generator& generator) {
     using T = typename decltype(tag)::type;
     T* data = out.ptr<T>();
     int64_t n = out.numel, step = n ? out.strides[0] : 1;
-    GeneratorLock lock(generator.mutex);
+    GeneratorLock lock(generator);
     if (n < int64_t(0xffffffff / 20)) {
       for (int64_t i = 0; i < n; ++i) data[i * step] = convert<T>(i);
       for (int64_t i = 0; i + 1 < n; ++i) {
@@ -52,7 +52,7 @@ void sample_with_replacement(const View& probs, const View& out, Generator& gene
   using C = compute_t<T>;
   Rows from(probs), to(out);
   std::vector<C> cumulative(static_cast<size_t>(from.length));
-  GeneratorLock lock(generator.mutex);
+  GeneratorLock lock(generator);
   for (int64_t row = 0; row < from.count; ++row) {
     const T* p = probs.ptr<T>() + row * from.row_step;
     C sum = 0;

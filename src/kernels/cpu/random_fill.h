@@ -14,7 +14,10 @@ inline constexpr int64_t polled_elements = int64_t(1) << 16;  // between two loo
 // Let go of while signals are handled, as a handler may draw from the generator too.
 class GeneratorLock {
  public:
-  explicit GeneratorLock(std::mutex& mutex) : lock_(mutex) {}
+  explicit GeneratorLock(Generator& generator) : lock_(generator.mutex) {
+    check(generator.device().is_cpu(), "Expected a 'cpu' device type for generator but found '",
+          name(generator.device().type), "'");
+  }
   void poll() {
     if (!interruption_.is_due()) return;
     lock_.unlock();
@@ -43,7 +46,7 @@ inline double fraction53(Generator& generator) {
 
 // out[i] = f(words): each element takes `words` draws.
 template <class T, int words, class F> void fill(const View& out, Generator& generator, F f) {
-  GeneratorLock lock(generator.mutex);
+  GeneratorLock lock(generator);
   uint32_t buffer[random_chunk * words];
   for_each_run<1>({&out}, [&](auto data, auto step, int64_t n) {
     T* to = reinterpret_cast<T*>(data[0]);
@@ -58,7 +61,7 @@ template <class T, int words, class F> void fill(const View& out, Generator& gen
 
 // out[i] = f(): each element takes as many draws as it likes.
 template <class T, class F> void fill_serially(const View& out, Generator& generator, F f) {
-  GeneratorLock lock(generator.mutex);
+  GeneratorLock lock(generator);
   for_each_run<1>({&out}, [&](auto data, auto step, int64_t n) {
     T* to = reinterpret_cast<T*>(data[0]);
     for (int64_t i = 0; i < n; ++i) {
@@ -71,7 +74,7 @@ template <class T, class F> void fill_serially(const View& out, Generator& gener
 // out[i] = f(in[i]), likewise.
 template <class T, class P, class F>
 void map_serially(const View& out, const View& in, Generator& generator, F f) {
-  GeneratorLock lock(generator.mutex);
+  GeneratorLock lock(generator);
   for_each_run<2>({&out, &in}, [&](auto data, auto step, int64_t n) {
     T* to = reinterpret_cast<T*>(data[0]);
     const P* from = reinterpret_cast<const P*>(data[1]);
@@ -85,7 +88,7 @@ void map_serially(const View& out, const View& in, Generator& generator, F f) {
 // out[i] = f(a[i], b[i]), likewise.
 template <class T, class F>
 void zip_serially(const View& out, const View& a, const View& b, Generator& generator, F f) {
-  GeneratorLock lock(generator.mutex);
+  GeneratorLock lock(generator);
   for_each_run<3>({&out, &a, &b}, [&](auto data, auto step, int64_t n) {
     T* to = reinterpret_cast<T*>(data[0]);
     const T *x = reinterpret_cast<const T*>(data[1]), *y = reinterpret_cast<const T*>(data[2]);

@@ -155,7 +155,7 @@ void dirichlet(const View& alpha, const View& out, Generator& generator) {
     gamma.strides = strides.data();
     gamma.dtype = DType::Float64;
     {
-      GeneratorLock lock(generator.mutex);
+      GeneratorLock lock(generator);
       for_each_run<2>({&gamma, &alpha}, [&](auto data, auto step, int64_t n) {
         double* to = reinterpret_cast<double*>(data[0]);
         const T* a = reinterpret_cast<const T*>(data[1]);

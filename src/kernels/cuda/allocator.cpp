@@ -10,6 +10,10 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "core/warning.h"
+#include "kernels/cuda/address_range.h"
+#include "kernels/cuda/memory_history.h"
+
 namespace rl::cuda {
 namespace {
 
@@ -24,10 +28,11 @@ struct Block {
   size_t size;
   size_t requested = 0;
   Segment* segment;
-  Block *before = nullptr, *after = nullptr;  // neighbours in the segment
-  bool used = false;
+  Block *before = nullptr, *after = nullptr;            // neighbours in the segment
+  bool used = false, mapped = true;                     // not mapped: addresses alone
   std::vector<CUstream> users{};                        // streams besides its own
   std::vector<std::pair<CUstream, CUevent>> pending{};  // what a free block waits for
+  Frames frames{};                                      // of the program that allocated it
 };
 
 struct BySize {
@@ -48,6 +53,7 @@ struct Segment {
   size_t size;
   Pool* pool;
   Block* first;
+  std::unique_ptr<AddressRange> range{};  // of one that grows: its blocks may not be mapped
 };
 
 using PoolKey = std::tuple<CUstream, bool, uint64_t>;
@@ -70,25 +76,33 @@ class Allocator {
     if (!off) off = std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
     caching_ = !off || *off != '1';
   }
+  void set_expandable(bool expandable) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    expandable_ = expandable;
+  }
 
   void* allocate(size_t bytes) {
     use(device_);
+    Frames frames = frames_of(MemoryEvent::Allocate);
     std::lock_guard<std::mutex> lock(mutex_);
     CUstream stream = current_stream(device_);
     if (!deferred_.empty() && private_.empty()) record_deferred();
     size_t size = bytes ? (bytes + granule - 1) / granule * granule : granule;
     Pool& pool = pool_of(stream, size <= small_size);
     Block* block = find(pool, size, stream);
-    if (!block) block = grow(pool, size, bytes);
+    if (!block) block = grow(pool, size, bytes, frames);
     split(block, size);
     block->used = true;
     block->requested = bytes;
     live_[block->data] = block;
     count(*block, +1);
+    history_.add("alloc", block->data, size, stream, frames);
+    block->frames = std::move(frames);
     return block->data;
   }
 
   void free(void* data) {
+    Frames frames = frames_of(MemoryEvent::Free);
     std::lock_guard<std::mutex> lock(mutex_);
     auto it = live_.find(static_cast<char*>(data));
     if (it == live_.end()) return;  // what the process keeps to its end
@@ -97,6 +111,8 @@ class Allocator {
     count(*block, -1);
     block->used = false;
     block->requested = 0;
+    block->frames.reset();
+    history_.add("free_requested", data, block->size, block->segment->pool->stream, frames);
     if (block->users.empty()) return put_back(block);
     if (!private_.empty()) {  // an event recorded during a capture could not be asked
       deferred_.push_back(block);
@@ -141,22 +157,41 @@ class Allocator {
   }
   double fraction() const { return fraction_; }
 
+  // What is mapped of a segment that grows counts as segments.
   std::vector<SegmentInfo> snapshot() {
     std::lock_guard<std::mutex> lock(mutex_);
     std::vector<SegmentInfo> result;
-    for (const auto& [base, segment] : segments_) {
-      SegmentInfo info{device_,
-                       base,
-                       reinterpret_cast<uint64_t>(segment->pool->stream),
-                       static_cast<int64_t>(segment->size),
-                       segment->pool->small,
-                       {}};
-      for (Block* b = segment->first; b; b = b->after)
-        info.blocks.push_back({reinterpret_cast<uint64_t>(b->data), static_cast<int64_t>(b->size),
-                               static_cast<int64_t>(b->requested), b->used, !b->pending.empty()});
-      result.push_back(std::move(info));
-    }
+    for (const auto& [base, segment] : segments_)
+      for (Block* b = segment->first; b; b = b->after) {
+        if (!b->mapped) continue;
+        if (!b->before || !b->before->mapped)
+          result.push_back({device_,
+                            reinterpret_cast<uint64_t>(b->data),
+                            reinterpret_cast<uint64_t>(segment->pool->stream),
+                            0,
+                            segment->pool->small,
+                            segment->range != nullptr,
+                            segment->pool->id,
+                            {}});
+        result.back().size += static_cast<int64_t>(b->size);
+        result.back().blocks.push_back(
+            {reinterpret_cast<uint64_t>(b->data), static_cast<int64_t>(b->size),
+             static_cast<int64_t>(b->requested), b->used, !b->pending.empty(), b->frames});
+      }
     return result;
+  }
+  std::vector<MemoryEntry> trace(bool clear) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<MemoryEntry> entries = history_.entries();
+    if (clear) history_.clear();
+    return entries;
+  }
+  bool is_expandable(const void* data) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto at = segments_.upper_bound(reinterpret_cast<CUdeviceptr>(data));
+    if (at == segments_.begin()) return false;
+    const Segment& segment = *(--at)->second;
+    return segment.range && reinterpret_cast<CUdeviceptr>(data) < segment.base + segment.size;
   }
 
   void begin_private(CUstream stream, uint64_t id) {
@@ -207,7 +242,9 @@ class Allocator {
       Block* block = *it;
       if (block->size > 2 * size && waiting) break;
       // A large remainder would be lost to requests as large as the block.
-      if (!pool.small && size < medium_size && block->size >= medium_segment + medium_size) break;
+      if (!pool.small && !block->segment->range && size < medium_size &&
+          block->size >= medium_segment + medium_size)
+        break;
       if (block->pending.empty() || (private_.empty() && ready(block))) {
         take(pool, block);
         return block;
@@ -226,18 +263,26 @@ class Allocator {
 
   void take(Pool& pool, Block* block) { pool.free.erase(block); }
 
-  Block* grow(Pool& pool, size_t size, size_t bytes) {
+  Block* grow(Pool& pool, size_t size, size_t bytes, const Frames& frames) {
+    Block* block = expandable_ && caching_ ? extend(pool, size) : new_segment(pool, size);
+    if (block) return block;
+    ++stats_.retries;
+    if (private_.empty()) release_cached();
+    block = expandable_ && caching_ ? extend(pool, size) : new_segment(pool, size);
+    if (block) return block;
+    history_.add("oom", nullptr, bytes, pool.stream, frames);
+    fail_out_of_memory(bytes);
+  }
+
+  // A segment of its own, or null if memory is out.
+  Block* new_segment(Pool& pool, size_t size) {
     size_t wanted = !caching_    ? size
                     : pool.small ? small_segment
                     : size < medium_size
                         ? medium_segment
                         : (size + large_granule - 1) / large_granule * large_granule;
     CUdeviceptr base = 0;
-    if (!ask_driver(wanted, base)) {
-      ++stats_.retries;
-      if (private_.empty()) release_cached();
-      if (!ask_driver(wanted, base)) fail_out_of_memory(bytes);
-    }
+    if (!ask_driver(wanted, base)) return nullptr;
     auto* segment = new Segment{base, wanted, &pool, nullptr};
     auto* block = new Block{reinterpret_cast<char*>(base), wanted, 0, segment};
     segment->first = block;
@@ -246,13 +291,103 @@ class Allocator {
       s.segments.add(1);
       s.reserved_bytes.add(static_cast<int64_t>(wanted));
     });
+    history_.add("segment_alloc", block->data, wanted, pool.stream, nullptr);
     return block;
   }
 
-  bool ask_driver(size_t size, CUdeviceptr& base) {
+  // ---- segments that grow: one for each pool, addresses for all of the device's memory
+
+  Segment* range_of(Pool& pool) {
+    for (auto& [base, segment] : segments_)
+      if (segment->pool == &pool && segment->range) return segment;
+    size_t page = pool.small ? small_segment : medium_segment;
+    size_t bytes = (properties(device_).total_memory + page - 1) / page * page;
+    std::unique_ptr<AddressRange> range = AddressRange::reserve(device_, bytes, page);
+    auto* segment = new Segment{range->base(), bytes, &pool, nullptr, std::move(range)};
+    segment->first = new Block{reinterpret_cast<char*>(segment->base), bytes, 0, segment};
+    segment->first->mapped = false;
+    segments_[segment->base] = segment;
+    each_pool(pool.small, [&](PoolStats& s) { s.segments.add(1); });
+    return segment;
+  }
+
+  // Maps as many pages as the request needs beside the free block before them; null if memory is
+  // out.
+  Block* extend(Pool& pool, size_t size) {
+    Segment* segment = range_of(pool);
+    size_t page = segment->range->page();
+    for (Block* hole = segment->first; hole; hole = hole->after) {
+      if (hole->mapped) continue;
+      Block* left = hole->before;
+      size_t have = left && pool.free.count(left) && left->pending.empty() ? left->size : 0;
+      size_t wanted = (size - have + page - 1) / page * page;
+      if (hole->size < wanted) continue;
+      if (!within_limit(wanted) || !segment->range->map(offset_of(*hole), wanted)) return nullptr;
+      ++stats_.driver_allocations;
+      count_mapped(pool, static_cast<int64_t>(wanted));
+      history_.add("segment_map", hole->data, wanted, pool.stream, nullptr);
+      if (hole->size > wanted) cut(hole, wanted)->mapped = false;
+      hole->mapped = true;
+      Block* block = join(pool, join(pool, hole, hole->before), hole->after);
+      return block;
+    }
+    return nullptr;
+  }
+
+  // Gives the whole pages of a free block back; what is left of it stays free.
+  void unmap_pages(Pool& pool, Block* block) {
+    Segment* segment = block->segment;
+    size_t page = segment->range->page(), at = offset_of(*block);
+    size_t begin = (at + page - 1) / page * page, end = (at + block->size) / page * page;
+    if (end <= begin) return;
+    pool.free.erase(block);
+    if (end < at + block->size) pool.free.insert(cut(block, end - at));
+    Block* hole = block;
+    if (begin > at) {
+      hole = cut(block, begin - at);
+      pool.free.insert(block);
+    }
+    RL_CUDA(cuCtxSynchronize);  // of what still runs there; cuMemFree waits by itself
+    segment->range->unmap(begin, end - begin);
+    ++stats_.driver_frees;
+    count_mapped(pool, -static_cast<int64_t>(end - begin));
+    history_.add("segment_unmap", hole->data, end - begin, pool.stream, nullptr);
+    hole->mapped = false;
+    if (hole->after && !hole->after->mapped) absorb(hole);
+    if (hole->before && !hole->before->mapped) absorb(hole->before);
+  }
+
+  static size_t offset_of(const Block& block) {
+    return reinterpret_cast<CUdeviceptr>(block.data) - block.segment->base;
+  }
+  void count_mapped(const Pool& pool, int64_t bytes) {
+    each_pool(pool.small, [&](PoolStats& s) { s.reserved_bytes.add(bytes); });
+  }
+  // Shortens the block; the rest becomes its neighbour.
+  static Block* cut(Block* block, size_t size) {
+    auto* rest =
+        new Block{block->data + size, block->size - size, 0, block->segment, block, block->after};
+    if (block->after) block->after->before = rest;
+    block->after = rest;
+    block->size = size;
+    return rest;
+  }
+  // Makes the block and its right neighbour one.
+  static void absorb(Block* left) {
+    Block* right = left->after;
+    left->size += right->size;
+    left->after = right->after;
+    if (right->after) right->after->before = left;
+    delete right;
+  }
+
+  bool within_limit(size_t size) {
     double limit = fraction_ * static_cast<double>(properties(device_).total_memory);
     double reserved = static_cast<double>(stats_.pools[0].reserved_bytes.current);
-    if (fraction_ < 1 && reserved + static_cast<double>(size) > limit) return false;
+    return fraction_ >= 1 || reserved + static_cast<double>(size) <= limit;
+  }
+  bool ask_driver(size_t size, CUdeviceptr& base) {
+    if (!within_limit(size)) return false;
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;  // allowed while another stream is captured
     RL_CUDA(cuThreadExchangeStreamCaptureMode, &mode);
     CUresult status = driver().cuMemAlloc_v2(&base, size);
@@ -265,16 +400,14 @@ class Allocator {
 
   void split(Block* block, size_t size) {
     size_t rest = block->size - size;
-    if (!caching_ || !(block->segment->pool->small ? rest >= granule : rest > small_size)) return;
-    auto* other = new Block{block->data + size, rest, 0, block->segment, block, block->after};
-    if (block->after) block->after->before = other;
-    block->after = other;
-    block->size = size;
-    block->segment->pool->free.insert(other);
+    bool any_size = block->segment->pool->small || block->segment->range;
+    if (!caching_ || !(any_size ? rest >= granule : rest > small_size)) return;
+    block->segment->pool->free.insert(cut(block, size));
   }
 
   void put_back(Block* block) {
     Pool& pool = *block->segment->pool;
+    history_.add("free_completed", block->data, block->size, pool.stream, nullptr);
     if (block->pending.empty()) {
       block = join(pool, block, block->before);
       block = join(pool, block, block->after);
@@ -295,11 +428,8 @@ class Allocator {
   Block* join(Pool& pool, Block* block, Block* other) {
     if (!other || other->used || !other->pending.empty() || !pool.free.count(other)) return block;
     pool.free.erase(other);
-    Block *left = other == block->before ? other : block, *right = left == other ? block : other;
-    left->size += right->size;
-    left->after = right->after;
-    if (right->after) right->after->before = left;
-    delete right;
+    Block* left = other == block->before ? other : block;
+    absorb(left);
     return left;
   }
 
@@ -336,13 +466,19 @@ class Allocator {
         put_back(block);
       }
     }
-    std::vector<Block*> whole;
+    for (auto& [key, pool] : pools_) {
+      if (pool->id && holders_.count(pool->id)) continue;
+      std::vector<Block*> blocks(pool->free.begin(), pool->free.end());
+      for (Block* block : blocks) {
+        if (block->segment->range) unmap_pages(*pool, block);
+        else if (block->size == block->segment->size) release(block);
+      }
+    }
+    std::vector<Segment*> unused;
     for (auto& [base, segment] : segments_)
-      if (!segment->first->used && segment->first->size == segment->size &&
-          segment->pool->free.count(segment->first) &&
-          (!segment->pool->id || !holders_.count(segment->pool->id)))
-        whole.push_back(segment->first);
-    for (Block* block : whole) release(block);
+      if (!segment->first->mapped && segment->first->size == segment->size)
+        unused.push_back(segment);
+    for (Segment* segment : unused) forget(segment);
   }
   void release(Block* block) {
     Segment* segment = block->segment;
@@ -350,12 +486,15 @@ class Allocator {
     pool.free.erase(block);
     RL_CUDA(cuMemFree_v2, segment->base);
     ++stats_.driver_frees;
-    each_pool(pool.small, [&](PoolStats& s) {
-      s.segments.add(-1);
-      s.reserved_bytes.add(-static_cast<int64_t>(segment->size));
-    });
+    count_mapped(pool, -static_cast<int64_t>(segment->size));
+    history_.add("segment_free", block->data, block->size, pool.stream, nullptr);
+    forget(segment);
+  }
+  // Of which nothing is left but one block.
+  void forget(Segment* segment) {
+    each_pool(segment->pool->small, [&](PoolStats& s) { s.segments.add(-1); });
     segments_.erase(segment->base);
-    delete block;
+    delete segment->first;
     delete segment;
   }
 
@@ -405,7 +544,8 @@ class Allocator {
   }
 
   const int device_;
-  bool caching_ = true;
+  bool caching_ = true, expandable_ = false;
+  MemoryHistory history_;
   double fraction_ = 1;
   std::mutex mutex_;
   std::map<PoolKey, std::unique_ptr<Pool>> pools_;
@@ -417,58 +557,43 @@ class Allocator {
   AllocatorStats stats_;
 };
 
+// "expandable_segments:True,backend:native"; what else torch's allocator takes is warned of.
+bool expandable_by(const std::string& settings) {
+  bool expandable = false;
+  std::istringstream text(settings);
+  for (std::string item; std::getline(text, item, ',');) {
+    size_t colon = item.find(':');
+    std::string name = item.substr(0, colon);
+    std::string value = colon == std::string::npos ? "" : item.substr(colon + 1);
+    if (name == "expandable_segments") {
+      check_value(value == "True" || value == "False",
+                  "expandable_segments: expected True or False, got '", value, "'");
+      expandable = value == "True";
+    } else if (name != "backend" || value != "native") {
+      warn(("the setting '" + item + "' of the allocator of GPU memory is ignored").c_str());
+    }
+  }
+  return expandable;
+}
+bool expandable_by_environment() {
+  for (const char* name :
+       {"RUSHLIGHT_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
+    if (const char* settings = std::getenv(name)) return expandable_by(settings);
+  return false;
+}
+
 Allocator& allocator_of(int device) {
   // Tensors may outlive static objects, so these are never destroyed.
   static auto* allocators = [] {
     auto* made = new std::vector<Allocator*>;
-    for (int i = 0; i < device_count(); ++i) made->push_back(new Allocator(i));
+    bool expandable = expandable_by_environment();
+    for (int i = 0; i < device_count(); ++i) {
+      made->push_back(new Allocator(i));
+      made->back()->set_expandable(expandable);
+    }
     return made;
   }();
   return *(*allocators)[static_cast<size_t>(device)];
-}
-
-// ---- pinned memory
-
-struct PinnedBlock {
-  size_t size;
-  std::vector<std::pair<int, CUevent>> pending;
-};
-struct PinnedCache {
-  std::mutex mutex;
-  std::map<char*, PinnedBlock> used, waiting;
-  std::multimap<size_t, char*> free;
-};
-PinnedCache& pinned_cache() {
-  static auto* cache = new PinnedCache;
-  return *cache;
-}
-
-// Powers of two up to 1 MiB, then eighths of one, pages from 64 MiB on.
-size_t pinned_size(size_t bytes) {
-  if (bytes <= 4096) return 4096;
-  if (bytes > size_t(64) << 20) return (bytes + 4095) / 4096 * 4096;
-  size_t power = 4096;
-  while (power * 2 < bytes) power *= 2;
-  if (power < size_t(1) << 20) return power * 2;
-  size_t step = power / 8;
-  return (bytes + step - 1) / step * step;
-}
-
-void collect_pinned(PinnedCache& cache) {
-  for (auto it = cache.waiting.begin(); it != cache.waiting.end();) {
-    auto& pending = it->second.pending;
-    while (!pending.empty() &&
-           driver().cuEventQuery(pending.back().second) != CUDA_ERROR_NOT_READY) {
-      give_back_event(pending.back().first, pending.back().second);
-      pending.pop_back();
-    }
-    if (pending.empty()) {
-      cache.free.emplace(it->second.size, it->first);
-      it = cache.waiting.erase(it);
-    } else {
-      ++it;
-    }
-  }
 }
 
 }  // namespace
@@ -487,6 +612,16 @@ void set_memory_fraction(int device, double fraction) {
 }
 double memory_fraction(int device) { return allocator_of(device).fraction(); }
 std::vector<SegmentInfo> memory_snapshot(int device) { return allocator_of(device).snapshot(); }
+std::vector<MemoryEntry> memory_trace(int device, bool clear) {
+  return allocator_of(device).trace(clear);
+}
+void set_allocator_settings(const std::string& settings) {
+  bool expandable = expandable_by(settings);
+  for (int i = 0; i < device_count(); ++i) allocator_of(i).set_expandable(expandable);
+}
+bool is_expandable(const void* data, int device) {
+  return allocator_of(device).is_expandable(data);
+}
 
 uint64_t new_private_pool() {
   static std::atomic<uint64_t> next{1};
@@ -497,65 +632,5 @@ void begin_private_pool(int device, CUstream stream, uint64_t id) {
 }
 void end_private_pool(int device, CUstream stream) { allocator_of(device).end_private(stream); }
 void release_private_pool(int device, uint64_t id) { allocator_of(device).release_private(id); }
-
-void* allocate_pinned(size_t bytes) {
-  require();
-  use(current_device());
-  PinnedCache& cache = pinned_cache();
-  std::lock_guard<std::mutex> lock(cache.mutex);
-  collect_pinned(cache);
-  size_t size = pinned_size(bytes);
-  auto it = cache.free.lower_bound(size);
-  char* data;
-  if (it != cache.free.end() && it->first <= size + size / 4) {
-    size = it->first;
-    data = it->second;
-    cache.free.erase(it);
-  } else {
-    void* fresh = nullptr;
-    RL_CUDA(cuMemHostAlloc, &fresh, size, CU_MEMHOSTALLOC_PORTABLE);
-    data = static_cast<char*>(fresh);
-  }
-  cache.used[data] = {size, {}};
-  return data;
-}
-void free_pinned(void* data) {
-  PinnedCache& cache = pinned_cache();
-  std::lock_guard<std::mutex> lock(cache.mutex);
-  auto it = cache.used.find(static_cast<char*>(data));
-  if (it == cache.used.end()) return;
-  cache.waiting[it->first] = std::move(it->second);
-  cache.used.erase(it);
-}
-namespace {
-std::map<char*, PinnedBlock>::iterator find_pinned(PinnedCache& cache, const void* data) {
-  char* at = const_cast<char*>(static_cast<const char*>(data));
-  auto it = cache.used.upper_bound(at);
-  if (it == cache.used.begin()) return cache.used.end();
-  --it;
-  return at < it->first + it->second.size ? it : cache.used.end();
-}
-}  // namespace
-bool is_pinned(const void* data) {
-  PinnedCache& cache = pinned_cache();
-  std::lock_guard<std::mutex> lock(cache.mutex);
-  return find_pinned(cache, data) != cache.used.end();
-}
-void record_pinned(const void* data, int device, CUstream stream) {
-  PinnedCache& cache = pinned_cache();
-  std::lock_guard<std::mutex> lock(cache.mutex);
-  auto it = find_pinned(cache, data);
-  if (it == cache.used.end()) return;
-  CUevent event = take_event(device);
-  RL_CUDA(cuEventRecord, event, stream);
-  it->second.pending.push_back({device, event});
-}
-void empty_pinned_cache() {
-  PinnedCache& cache = pinned_cache();
-  std::lock_guard<std::mutex> lock(cache.mutex);
-  collect_pinned(cache);
-  for (auto& [size, data] : cache.free) RL_CUDA(cuMemFreeHost, data);
-  cache.free.clear();
-}
 
 }  // namespace rl::cuda

@@ -5,10 +5,14 @@
 // block serves the stream that it was taken on; one that other streams used (record_stream) is
 // reused only after they have passed the events that were recorded when it was freed: the stream
 // that takes it waits for them, the host does not. Neighbours that are free are one block.
+//
+// Where expandable segments are asked for, a pool has one segment of addresses for all of the
+// device's memory, whose pages are mapped as they are needed: free memory is then in one piece.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/memory_history.h"
 #include "kernels/cuda/runtime.h"
 
 namespace rl::cuda {
@@ -35,12 +39,14 @@ struct BlockInfo {
   uint64_t address;
   int64_t size, requested;
   bool allocated, pending;
+  Frames frames;
 };
 struct SegmentInfo {
   int device;
   uint64_t address, stream;
   int64_t size;
-  bool small;
+  bool small, expandable;
+  uint64_t pool;  // 0, or that of a private pool
   std::vector<BlockInfo> blocks;
 };
 
@@ -57,6 +63,12 @@ void reset_accumulated(int device);
 void set_memory_fraction(int device, double fraction);
 double memory_fraction(int device);
 std::vector<SegmentInfo> memory_snapshot(int device);
+// What the history kept, oldest first.
+std::vector<MemoryEntry> memory_trace(int device, bool clear);
+// Those of torch's variable PYTORCH_CUDA_ALLOC_CONF, of which "expandable_segments:True" has an
+// effect.
+void set_allocator_settings(const std::string& settings);
+bool is_expandable(const void* data, int device);
 
 // Allocations of `stream` come from the private pool `id` (not 0) until end_private_pool; its
 // memory stays with it until nobody holds it.

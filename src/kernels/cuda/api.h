@@ -31,6 +31,8 @@ using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque_t*;
 #define RL_CUDA_NUMBERS(X) \
   X(CUDA_SUCCESS, 0) X(CUDA_ERROR_OUT_OF_MEMORY, 2) X(CUDA_ERROR_NOT_READY, 600) \
   X(CU_STREAM_NON_BLOCKING, 1) X(CU_EVENT_DEFAULT, 0) X(CU_EVENT_DISABLE_TIMING, 2) \
+  X(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9) X(CU_MEM_ALLOCATION_TYPE_PINNED, 1) \
+  X(CU_MEM_LOCATION_TYPE_DEVICE, 1) X(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, 3) \
   X(CU_EVENT_INTERPROCESS, 4) X(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, 1) \
   X(CU_MEMHOSTALLOC_PORTABLE, 1) X(CU_MEMHOSTALLOC_DEVICEMAP, 2) \
   X(CU_STREAM_CAPTURE_MODE_GLOBAL, 0) X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1) \
@@ -69,6 +71,21 @@ enum : int { RL_CUDA_NUMBERS(RL_NUMBER) };
 
 struct CUuuid {
   unsigned char bytes[16];
+};
+
+using CUmemGenericAllocationHandle = unsigned long long;
+struct CUmemLocation {
+  int type, id;
+};
+struct CUmemAllocationProp {
+  int type, requestedHandleTypes;
+  CUmemLocation location;
+  void* win32HandleMetaData;
+  unsigned char allocFlags[8];
+};
+struct CUmemAccessDesc {
+  CUmemLocation location;
+  int flags;
 };
 
 struct CUipcMemHandle {
@@ -117,12 +134,22 @@ struct cublasLtMatmulHeuristicResult_t {
   X(CUresult, cuMemGetInfo_v2, size_t*, size_t*) \
   X(CUresult, cuMemAlloc_v2, CUdeviceptr*, size_t) \
   X(CUresult, cuMemFree_v2, CUdeviceptr) \
+  X(CUresult, cuPointerGetAttribute, void*, int, CUdeviceptr) \
   X(CUresult, cuMemGetAddressRange_v2, CUdeviceptr*, size_t*, CUdeviceptr) \
   X(CUresult, cuIpcGetMemHandle, CUipcMemHandle*, CUdeviceptr) \
   X(CUresult, cuIpcOpenMemHandle_v2, CUdeviceptr*, CUipcMemHandle, unsigned) \
   X(CUresult, cuIpcCloseMemHandle, CUdeviceptr) \
   X(CUresult, cuIpcGetEventHandle, CUipcEventHandle*, CUevent) \
   X(CUresult, cuIpcOpenEventHandle, CUevent*, CUipcEventHandle) \
+  X(CUresult, cuMemAddressReserve, CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long) \
+  X(CUresult, cuMemAddressFree, CUdeviceptr, size_t) \
+  X(CUresult, cuMemCreate, CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*, \
+    unsigned long long) \
+  X(CUresult, cuMemRelease, CUmemGenericAllocationHandle) \
+  X(CUresult, cuMemMap, CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, \
+    unsigned long long) \
+  X(CUresult, cuMemUnmap, CUdeviceptr, size_t) \
+  X(CUresult, cuMemSetAccess, CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) \
   X(CUresult, cuMemHostAlloc, void**, size_t, unsigned) \
   X(CUresult, cuMemFreeHost, void*) \
   X(CUresult, cuMemHostGetDevicePointer_v2, CUdeviceptr*, void*, unsigned) \
@@ -131,6 +158,7 @@ struct cublasLtMatmulHeuristicResult_t {
   X(CUresult, cuMemcpyDtoDAsync_v2, CUdeviceptr, CUdeviceptr, size_t, CUstream) \
   X(CUresult, cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream) \
   X(CUresult, cuMemsetD8Async, CUdeviceptr, unsigned char, size_t, CUstream) \
+  X(CUresult, cuMemsetD32Async, CUdeviceptr, unsigned, size_t, CUstream) \
   X(CUresult, cuStreamCreateWithPriority, CUstream*, unsigned, int) \
   X(CUresult, cuStreamDestroy_v2, CUstream) \
   X(CUresult, cuStreamSynchronize, CUstream) \

@@ -5,6 +5,7 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/allocator.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/timeline.h"
 
 namespace rl::cuda {
 namespace {
@@ -22,7 +23,10 @@ void copy_memory(void* to, Device to_device, const void* from, Device from_devic
     CUstream stream = current_stream(device);
     bool pinned = copies_may_wait() && is_pinned(to);
     if (!pinned) note_waiting();
-    RL_CUDA(cuMemcpyDtoHAsync_v2, to, address(from), bytes, stream);
+    {
+      timeline::Piece piece("Memcpy DtoH", device, stream);
+      RL_CUDA(cuMemcpyDtoHAsync_v2, to, address(from), bytes, stream);
+    }
     if (pinned) return record_pinned(to, device, stream);
     ScopedGilReleaseWait released(true);
     synchronize_stream(device, stream);
@@ -30,15 +34,19 @@ void copy_memory(void* to, Device to_device, const void* from, Device from_devic
     int device = to_device.index;
     use(device);
     CUstream stream = current_stream(device);
-    RL_CUDA(cuMemcpyHtoDAsync_v2, address(to), from, bytes, stream);
+    {
+      timeline::Piece piece("Memcpy HtoD", device, stream);
+      RL_CUDA(cuMemcpyHtoDAsync_v2, address(to), from, bytes, stream);
+    }
     if (!is_pinned(from)) return;  // the driver has read it
     if (copies_may_wait()) return record_pinned(from, device, stream);
     ScopedGilReleaseWait released(true);
     synchronize_stream(device, stream);
   } else if (to_device.index == from_device.index) {
     use(to_device.index);
-    RL_CUDA(cuMemcpyDtoDAsync_v2, address(to), address(from), bytes,
-            current_stream(to_device.index));
+    CUstream stream = current_stream(to_device.index);
+    timeline::Piece piece("Memcpy DtoD", to_device.index, stream);
+    RL_CUDA(cuMemcpyDtoDAsync_v2, address(to), address(from), bytes, stream);
   } else {  // on the source's stream, which waits for the target's and makes it wait
     int source = from_device.index, target = to_device.index;
     CUcontext target_context = context_of(target);
@@ -48,8 +56,11 @@ void copy_memory(void* to, Device to_device, const void* from, Device from_devic
     CUcontext source_context = context_of(source);
     CUstream source_stream = current_stream(source);
     RL_CUDA(cuStreamWaitEvent, source_stream, ready, 0);
-    RL_CUDA(cuMemcpyPeerAsync, address(to), target_context, address(from), source_context, bytes,
-            source_stream);
+    {
+      timeline::Piece piece("Memcpy PtoP", source, source_stream);
+      RL_CUDA(cuMemcpyPeerAsync, address(to), target_context, address(from), source_context, bytes,
+              source_stream);
+    }
     CUevent done = take_event(source);
     RL_CUDA(cuEventRecord, done, source_stream);
     use(target);

@@ -229,6 +229,7 @@ bool cublas_product(int device, const Product& given, int64_t batches, DType dty
   note_launch("cublasLtMatmul");
   launch_count.fetch_add(1, std::memory_order_relaxed);
   CUstream stream = current_stream(device);
+  timeline::Piece piece("cublasLtMatmul", device, stream);
   RL_CUBLAS(cublasLtMatmul, handles[device], plan.operation, p.alpha, p.b, plan.a, p.a, plan.b,
             adds ? p.beta : zero, adds ? p.added : p.out, plan.c, p.out, plan.d, &plan.algo,
             workspace ? workspace->get() : nullptr, plan.workspace, stream);

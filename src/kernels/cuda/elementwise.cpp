@@ -108,7 +108,7 @@ template <int N, class F> void for_each_part(const View* const* views, F&& f) {
   StridedOperands<N> strided{};
   Dims sizes, strides[N];
   plan(strided, views, sizes, strides);
-  int64_t extra = std::max<int64_t>(0, sizes.size() - max_view_dims), parts = 1;
+  int64_t extra = std::max<int64_t>(0, sizes.size() - max_loop_dims), parts = 1;
   for (int64_t d = 0; d < extra; ++d) parts *= sizes[d];
   strided.ndim = static_cast<int>(sizes.size() - extra);
   strided.numel = 1;
@@ -208,6 +208,7 @@ void convert(const Context& context, const View& from, const View& to, bool conj
                    (strided.ndim == 1 && strided.strides[0][0] == 1 && strided.strides[1][0] == 1);
       if (whole) {
         if (strided.data[0] == strided.data[1]) return;
+        timeline::Piece piece("Memcpy DtoD", device, current_stream(device));
         RL_CUDA(cuMemcpyDtoDAsync_v2, reinterpret_cast<CUdeviceptr>(strided.data[0]),
                 reinterpret_cast<CUdeviceptr>(strided.data[1]),
                 static_cast<size_t>(strided.numel * itemsize(to.dtype)), current_stream(device));

@@ -1,5 +1,9 @@
 // Graphs: what a stream was given while it was captured, launched again as a whole.
 #pragma once
+#include <memory>
+#include <vector>
+
+#include "kernels/cuda/philox.h"
 #include "kernels/cuda/runtime.h"
 
 namespace rl::cuda {
@@ -19,12 +23,30 @@ class Graph {
   void reset();
   uint64_t pool() const { return pool_; }
 
+  // A draw of `count` numbers a thread: each replay goes on where the generator then is.
+  PhiloxSeed draw(const std::shared_ptr<PhiloxState>& state, uint64_t count);
+  bool captures(int device, CUstream stream) const {
+    return capturing_ && device == device_ && stream == stream_;
+  }
+
  private:
+  // What one generator gave: `used` numbers in all; `words` are its seed and offset on the device.
+  struct Drawn {
+    std::shared_ptr<PhiloxState> state;
+    CUdeviceptr words;
+    uint64_t used;
+  };
+  void write_seeds(CUstream stream);
+
   int device_ = 0;
   CUstream stream_ = nullptr;
   uint64_t pool_ = 0;
   bool capturing_ = false;
   CUgraphExec executable_ = nullptr;
+  std::vector<Drawn> drawn_;
 };
+
+// For a kernel that is launched on the current stream while that is captured.
+PhiloxSeed draw_in_capture(int device, const std::shared_ptr<PhiloxState>& state, uint64_t count);
 
 }  // namespace rl::cuda

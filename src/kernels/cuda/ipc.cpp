@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/fork_mutex.h"
+#include "kernels/cuda/allocator.h"
 #include "kernels/cuda/runtime.h"
 
 namespace rl::cuda {
@@ -74,6 +75,9 @@ CUdeviceptr mapped(const Key& key) {
 }  // namespace
 
 ExportedMemory export_memory(const void* data, int device) {
+  check(!is_expandable(data, device),
+        "memory of expandable segments cannot be sent to other processes: copy the tensor to the "
+        "CPU, or do without expandable_segments");
   use(device);
   CUdeviceptr at = reinterpret_cast<CUdeviceptr>(data), base = 0;
   size_t size = 0;

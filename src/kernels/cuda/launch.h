@@ -10,6 +10,7 @@
 #include "kernels/cuda/allocator.h"
 #include "kernels/cuda/device/parameters.h"
 #include "kernels/cuda/program.h"
+#include "kernels/cuda/timeline.h"
 
 namespace rl::cuda {
 
@@ -42,6 +43,7 @@ void launch_kernel(CUfunction function, int device, const char* shown, Grid grid
   note_launch(shown);
   launch_count.fetch_add(1, std::memory_order_relaxed);
   CUstream stream = current_stream(device);
+  timeline::Piece piece(shown, device, stream);
   check_call(driver().cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                      shared, stream, parameters, nullptr),
              shown);
@@ -137,14 +139,18 @@ template <class T> T read_back(const Context& context, const void* from) {
   T value;
   CUstream stream = current_stream(device);
   note_waiting();
-  RL_CUDA(cuMemcpyDtoHAsync_v2, &value, reinterpret_cast<CUdeviceptr>(from), sizeof(T), stream);
+  {
+    timeline::Piece piece("Memcpy DtoH", device, stream);
+    RL_CUDA(cuMemcpyDtoHAsync_v2, &value, reinterpret_cast<CUdeviceptr>(from), sizeof(T), stream);
+  }
   synchronize_stream(device, stream);
   return value;
 }
 inline void set_zero(const Context& context, void* data, size_t bytes) {
-  if (bytes)
-    RL_CUDA(cuMemsetD8Async, reinterpret_cast<CUdeviceptr>(data), 0, bytes,
-            current_stream(context.device.index));
+  if (!bytes) return;
+  CUstream stream = current_stream(context.device.index);
+  timeline::Piece piece("Memset", context.device.index, stream);
+  RL_CUDA(cuMemsetD8Async, reinterpret_cast<CUdeviceptr>(data), 0, bytes, stream);
 }
 void upload(const Context& context, void* to, const void* from, size_t bytes);
 

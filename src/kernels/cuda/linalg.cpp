@@ -31,8 +31,11 @@ class OnHost {
     int device = context.device.index;
     CUstream stream = current_stream(device);
     note_waiting();
-    RL_CUDA(cuMemcpyDtoHAsync_v2, memory_.data(), reinterpret_cast<CUdeviceptr>(packed.data()),
-            memory_.size(), stream);
+    {
+      timeline::Piece piece("Memcpy DtoH", device, stream);
+      RL_CUDA(cuMemcpyDtoHAsync_v2, memory_.data(), reinterpret_cast<CUdeviceptr>(packed.data()),
+              memory_.size(), stream);
+    }
     synchronize_stream(device, stream);
   }
   OnHost(const OnHost&) = delete;

@@ -35,8 +35,8 @@ void draw(const Context& context, const char* op, const View& out, Distribution 
   int64_t threads = int64_t(grid.x) * block_threads;
   // Draws of a thread: at most four words for each of its elements.
   uint64_t each = static_cast<uint64_t>((out.numel + threads - 1) / threads) * 4;
-  PhiloxState state = philox_for(device, generator, each);
-  DrawArgs args{distribution, a, b, low, range, state.seed, state.offset, faults(device, op)};
+  PhiloxSeed seed = philox_for(device, generator, each);
+  DrawArgs args{distribution, a, b, low, range, seed, faults(device, op)};
   DType compute =
       out.dtype == DType::Float64 || out.dtype == DType::Int64 ? DType::Float64 : DType::Float32;
   CUfunction f = draws.get(static_cast<uint64_t>(out.dtype), device, op,

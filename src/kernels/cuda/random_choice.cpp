@@ -21,8 +21,8 @@ KernelTemplate rejections(header), normalizations(header), checks(header), choic
     races(header);
 
 RejectionArgs begin(const Context& context, const char* op, Generator& generator) {
-  PhiloxState state = philox_for(context.device.index, generator, most_words);
-  return {state.seed, state.offset, faults(context.device.index, op)};
+  return {philox_for(context.device.index, generator, most_words),
+          faults(context.device.index, op)};
 }
 
 void draw(const Context& context, const char* op, Rejection kind, const View& out,

@@ -223,6 +223,14 @@ CUcontext context_of(int device) {
   return states[device].context;
 }
 
+int device_of_pointer(const void* data) {
+  use(current_device());
+  int device = 0;
+  RL_CUDA(cuPointerGetAttribute, &device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+          reinterpret_cast<CUdeviceptr>(data));
+  return device;
+}
+
 CUstream pooled_stream(int device, bool high_priority) {
   use(device);
   DeviceState& s = states[device];

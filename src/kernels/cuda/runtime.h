@@ -43,6 +43,8 @@ CUstream pooled_stream(int device, bool high_priority);
 // Makes the device's context that of this thread.
 void use(int device);
 CUcontext context_of(int device);
+// The device on which memory lies that somebody else allocated.
+int device_of_pointer(const void* data);
 
 // Another current device for its scope.
 class DeviceScope {

@@ -79,9 +79,10 @@ void encode(const Scalar& value, DType dtype, void* to) {
 }
 
 void upload(const Context& context, void* to, const void* from, size_t bytes) {
-  if (bytes)
-    RL_CUDA(cuMemcpyHtoDAsync_v2, reinterpret_cast<CUdeviceptr>(to), from, bytes,
-            current_stream(context.device.index));
+  if (!bytes) return;
+  CUstream stream = current_stream(context.device.index);
+  timeline::Piece piece("Memcpy HtoD", context.device.index, stream);
+  RL_CUDA(cuMemcpyHtoDAsync_v2, reinterpret_cast<CUdeviceptr>(to), from, bytes, stream);
 }
 
 }  // namespace rl::cuda

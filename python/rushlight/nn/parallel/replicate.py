@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import threading
 
 import rushlight
 from rushlight import Tensor
 from rushlight._set_module import set_module
+from rushlight.cuda.comm import place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def replicate(network: Any, devices: Sequence[Any], detach: bool = False) -> lis
     """
     if not len(devices):
         raise ValueError("replicate: no devices")
-    return [_copy(network, rushlight.device(device), detach) for device in devices]
+    return [_copy(network, place(device), detach) for device in devices]
 
 
 def _copy(module, device, detach):
@@ -50,6 +52,27 @@ def _on(value: Tensor | None, device, detach):
         return None
     moved = value.to(device)
     return moved.detach() if detach else moved
+
+
+def _first_tensor(value: Any) -> Tensor | None:
+    if isinstance(value, Tensor):
+        return value
+    values = value.values() if isinstance(value, dict) else value
+    if isinstance(value, (list, tuple, dict)):
+        return next((found for found in map(_first_tensor, values) if found is not None), None)
+    return None
+
+
+def _stream_of(device, given):
+    """The current stream of the GPU that a module computes on: that of its inputs, or as given."""
+    if device is None:
+        found = _first_tensor(given)
+        device = None if found is None else found.device
+    else:
+        device = place(device)
+    if device is None or device.type != "cuda":
+        return None
+    return rushlight.cuda.current_stream(device)
 
 
 def parallel_apply(
@@ -76,15 +99,28 @@ def parallel_apply(
             raise ValueError(f"parallel_apply: {len(modules)} modules and {len(given)} {name}")
     results: list[Any] = [None] * len(modules)
     grad_enabled = rushlight.is_grad_enabled()
+    casts = [
+        (kind, rushlight.get_autocast_dtype(kind))
+        for kind in ("cpu", "cuda")
+        if rushlight.is_autocast_enabled(kind)
+    ]
+    # A thread begins with the default streams: each module goes on in the caller's.
+    streams = [_stream_of(device, given) for device, given in zip(places, inputs)]
 
-    def work(place: int) -> None:
-        given = inputs[place]
+    def work(i: int) -> None:
+        given = inputs[i]
         given = given if isinstance(given, (list, tuple)) else (given,)
         try:
-            with rushlight.set_grad_enabled(grad_enabled):
-                results[place] = modules[place](*given, **kwargs_tup[place]), None
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(rushlight.set_grad_enabled(grad_enabled))
+                for kind, dtype in casts:
+                    stack.enter_context(rushlight.autocast(kind, dtype))
+                if streams[i] is not None:
+                    stack.enter_context(rushlight.cuda.device(streams[i].device))
+                    stack.enter_context(rushlight.cuda.stream(streams[i]))
+                results[i] = modules[i](*given, **kwargs_tup[i]), None
         except Exception as error:  # it is raised below, by the caller's thread
-            results[place] = None, error
+            results[i] = None, error
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(len(modules))]
     for thread in threads:

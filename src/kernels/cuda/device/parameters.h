@@ -4,7 +4,7 @@
 
 namespace rl::cuda {
 
-constexpr int max_view_dims = 12;
+constexpr int max_view_dims = 25, max_loop_dims = 12;
 
 // Dtypes, in the order of DType.
 enum Element : int {
@@ -34,8 +34,8 @@ struct Strided {
 template <int N> struct StridedOperands {
   int64_t numel;
   int ndim, narrow;  // narrow: the number of elements fits into 32 bits
-  int64_t sizes[max_view_dims];
-  int64_t strides[N][max_view_dims];
+  int64_t sizes[max_loop_dims];
+  int64_t strides[N][max_loop_dims];
   void* data[N];
   int dtypes[N];
 };
@@ -67,9 +67,11 @@ struct Product {
   int has_added;
 };
 
+// Where random numbers begin. Of a captured graph: the seed, and what is added to the offset, stand
+// in memory, where each replay writes them.
 struct PhiloxSeed {
   uint64_t seed, offset;
-  const uint64_t* advance;  // of a captured graph: added to the offset, or null
+  const uint64_t* replayed;  // null outside of graphs
 };
 
 }  // namespace rl::cuda

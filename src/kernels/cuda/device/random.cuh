@@ -8,7 +8,9 @@ namespace rl::cuda {
 
 class Philox {
  public:
-  __device__ Philox(uint64_t seed, uint64_t subsequence, uint64_t offset) {
+  __device__ Philox(const PhiloxSeed& from, uint64_t subsequence) {
+    uint64_t seed = from.replayed ? from.replayed[0] : from.seed;
+    uint64_t offset = from.offset + (from.replayed ? from.replayed[1] : 0);
     key_[0] = static_cast<unsigned>(seed);
     key_[1] = static_cast<unsigned>(seed >> 32);
     counter_[2] = static_cast<unsigned>(subsequence);
@@ -47,7 +49,7 @@ class Philox {
 // T computes: float, or double for double. Element i of the output, in row-major order, belongs to
 // thread i of the grid and its strides.
 template <class T, class S> __global__ void draw(Strided out, Strided p, DrawArgs a) {
-  Philox engine(a.seed, static_cast<uint64_t>(thread_id()), a.offset);
+  Philox engine(a.seed, static_cast<uint64_t>(thread_id()));
   for (int64_t i = thread_id(); i < out.numel; i += thread_count()) {
     T u;
     if constexpr (sizeof(T) == 8) u = engine.uniform_double();
@@ -188,7 +190,7 @@ __device__ inline double sample_gamma(double alpha, Philox& engine) {
 template <class T, int kind>
 __global__ void draw_rejecting(Strided out, Strided first, Strided second, RejectionArgs a) {
   for (int64_t i = thread_id(); i < out.numel; i += thread_count()) {
-    Philox engine(a.seed, static_cast<uint64_t>(i), a.offset);
+    Philox engine(a.seed, static_cast<uint64_t>(i));
     double x = load_as<double>(first.data, first.dtype, offset_of(first, i)), value;
     if constexpr (kind == RejectPoisson) {
       if (!(x >= 0)) report(a.fault, InvalidRate, 0, 0, 0);
@@ -234,7 +236,7 @@ __global__ void choose_categories(const double* sums, int64_t count, Strided out
                                   RejectionArgs a) {
   for (int64_t i = thread_id(); i < out.numel; i += thread_count()) {
     const double* row = sums + i / each * count;
-    Philox engine(a.seed, static_cast<uint64_t>(i), a.offset);
+    Philox engine(a.seed, static_cast<uint64_t>(i));
     double wanted = engine.uniform_double() * row[count - 1];
     int64_t low = 0, high = count - 1;
     while (low < high) {
@@ -249,7 +251,7 @@ __global__ void choose_categories(const double* sums, int64_t count, Strided out
 template <int unused>
 __global__ void race_categories(double* p, int64_t total, RejectionArgs a) {
   for (int64_t i = thread_id(); i < total; i += thread_count()) {
-    Philox engine(a.seed, static_cast<uint64_t>(i), a.offset);
+    Philox engine(a.seed, static_cast<uint64_t>(i));
     double waited = -math::log(engine.uniform_double());
     p[i] = p[i] > 0 ? p[i] / (waited > 0 ? waited : 1e-300) : 0;
   }

@@ -22,14 +22,14 @@ struct DrawArgs {
   double a, b;
   int64_t low;
   uint64_t range;
-  uint64_t seed, offset;
+  PhiloxSeed seed;
   FaultPlace fault;
 };
 
 // Of those that draw until they accept.
 enum Rejection : int { RejectPoisson, RejectBinomial, RejectGamma };
 struct RejectionArgs {
-  uint64_t seed, offset;
+  PhiloxSeed seed;
   FaultPlace fault;
 };
 
