@@ -114,11 +114,13 @@ quickstart: build
 	$(IN_PLACE) $(PY) examples/quickstart.py
 
 # The last lines repeat the kernel tests on the lesser instruction sets; pytest's 5 is "no test
-# selected", which is right when ARGS selects none of them.
+# selected", which is right when ARGS selects none of them. Whole runs are shared out among as many
+# processes as there are processors; one by ARGS is in one process, for -x, -s and --pdb.
+SHARED_OUT := $(if $(ARGS),,-n $(JOBS) --dist worksteal)
 test: build cuda-sim
-	$(IN_PLACE) $(PY) -m pytest $(ARGS)
-	$(IN_PLACE) $(PY) -m pytest --isa avx2 $(ARGS) || test $$? = 5
-	$(IN_PLACE) $(PY) -m pytest --isa sse42 $(ARGS) || test $$? = 5
+	$(IN_PLACE) $(PY) -m pytest $(SHARED_OUT) $(ARGS)
+	$(IN_PLACE) $(PY) -m pytest --isa avx2 $(SHARED_OUT) $(ARGS) || test $$? = 5
+	$(IN_PLACE) $(PY) -m pytest --isa sse42 $(SHARED_OUT) $(ARGS) || test $$? = 5
 	for isa in avx512 avx512_bf16; do \
 		$(IN_PLACE) $(PY) -m pytest --isa $$isa tests/test_reduced_precision.py || exit 1; done
 
@@ -173,7 +175,7 @@ fuzz: build
 	$(IN_PLACE) $(PY) -m pytest --fuzz -m fuzz -o faulthandler_timeout=3600
 
 test-torch: build $(VENV_TORCH)/ready
-	$(IN_PLACE) $(PY_TORCH) -m pytest -m torch $(ARGS)
+	$(IN_PLACE) $(PY_TORCH) -m pytest -m torch $(SHARED_OUT) $(ARGS)
 
 test-distributed: build
 	$(IN_PLACE) $(PY) -m pytest --distributed -m distributed $(ARGS)
