@@ -93,7 +93,7 @@ def _letters(ndim):
 
 
 @rule("elementwise, where, extremum, fill")
-def elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
+def _elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Operands are broadcast against each other."""
     at_least = {"max": 2, "min": 2, "where": 2}.get(call.name, 1)  # fewer: another operation
     if kwargs.get("out") is not None or len(call.operands) < at_least:
@@ -179,7 +179,7 @@ def _dims(call):
 
 
 @rule("dim, op max, op min, op median, op nanmedian")
-def along_dims(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def _along_dims(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """What works along dims keeps others apart."""
     ndim, dims = input.dim(), _dims(call)
     if len(call.operands) != 1 or isinstance(dims, str) or call.name == "unfold" and not ndim:
@@ -248,7 +248,7 @@ def _summed(call, along, kept):
 
 
 @rule("leading")
-def leading(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def _leading(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """Matrices in the last two dims, any number of them."""
     if len(call.operands) != 1 or kwargs.get("out") is not None:
         return NotImplemented
@@ -286,7 +286,7 @@ def _index_select(call: Call, input: Tensor, dim: int, index: Tensor) -> Any:
     "reshape, flatten, squeeze, unsqueeze, t, transpose, permute, movedim, expand, op unflatten, "
     "op view_as, op expand_as, op reshape_as, op ravel, op T, op mT, op H, op mH"
 )
-def viewed(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def _viewed(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """A division of the whole's elements stays one where the view keeps blocks of them together."""
     if any(isinstance(one, rushlight.dtype) for one in args) or len(call.operands) != 1:
         return NotImplemented
@@ -665,7 +665,7 @@ def _element_loss(call: Call, input: Tensor, target: Tensor, *args: Any, **kwarg
     kwargs = dict(kwargs)
     reduction = kwargs.pop("reduction", "mean")
     each = Call(call.func, call.name, (input, target), {**kwargs, "reduction": "none"})
-    losses = elementwise(each, *each.args, **each.kwargs)
+    losses = _elementwise(each, *each.args, **each.kwargs)
     if reduction == "none" or losses is NotImplemented:
         return losses
     if reduction == "batchmean":
