@@ -322,6 +322,11 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     relevant = operands if isinstance(equation, str) else (equation, *operands)
     if rushlight.overrides.has_torch_function(relevant):
         return rushlight.overrides.handle_torch_function(einsum, relevant, equation, *operands)
+    return _einsum(equation, *operands)
+
+
+def _einsum(equation: Any, *operands: Any) -> Tensor:
+    """`einsum` of operands one by one."""
     if not isinstance(equation, str):
         equation, operands = _from_sublists((equation, *operands))
     inputs, output, operands, sizes = _parse_einsum(equation.replace(" ", ""), list(operands))
@@ -336,6 +341,10 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     if list(labels) == list(output) and all(result is not operand for operand in given):
         return result  # made here, so no view
     return result.permute([labels.index(c) for c in output])
+
+
+# Who takes it over may take over its operations instead.
+einsum.__wrapped__ = _einsum
 
 
 def _order(inputs, output, sizes):
