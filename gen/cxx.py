@@ -440,6 +440,7 @@ def _own_numbers(op):
 def _link(op):
     """Edges and saved inputs, before anything is computed."""
     lines = []
+    places = {g.parameter.name: i for i, g in enumerate(op.gradients)}
     for g in op.gradients:
         if g.parameter.is_tensor_list:
             lines.append(f"node->{g.parameter.name}_count = {g.parameter.name}.size();")
@@ -450,7 +451,11 @@ def _link(op):
         for parameter, name in reversed(op.row.node.items()):
             if parameter:
                 is_number = f"{cxx_variable(parameter)}.impl()->wrapped_number"
-                lines.append(f'if ({is_number}) node->called = "{name}";')
+                lines.append(f"if ({is_number}) {{")
+                lines.append(f'  node->called = "{name}";')
+                if parameter in places:
+                    lines.append(f"  node->numbers |= {1 << places[parameter]};")
+                lines.append("}")
     for p in op.saved_values:
         lines.append(f"node->{cxx_variable(p.name)} = {cxx_variable(p.name)};")
     for function, name in sorted(op.meta):

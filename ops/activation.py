@@ -98,12 +98,14 @@ composite("prelu(input: Tensor, weight: Tensor)", """
           "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", dim_of(weight))
     check(numel(weight) == 1 or dim_of(input) > 0, "prelu: Not allow zero-dim input tensor.")
     if numel(weight) == 1:
-        return prelu_kernel(input, reshape(weight, []))
+        return prelu_kernel(input, weight if dim_of(weight) == dim_of(input)
+                            else reshape(weight, []))
     channels = size(input, 1) if dim_of(input) > 1 else 1
     check(numel(weight) == channels,
           "prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
           numel(weight), " and channel size = ", channels, ".")
-    return prelu_kernel(input, reshape(weight, channel_sizes(dim_of(input), channels)))
+    return prelu_kernel(input, weight if dim_of(input) == 1
+                        else reshape(weight, channel_sizes(dim_of(input), channels)))
           """,
           names=("torch.prelu", "Tensor.prelu", "nn.functional.prelu"),
           doc="input above 0, weight * input below; one weight, or one for each channel (dim 1).",

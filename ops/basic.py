@@ -43,6 +43,7 @@ elementwise("sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Scala
             doc="input - alpha * other, element by element.",
             grad={"input": "grad", "other": "scale(grad, -conj(alpha))"}, inplace=True,
             ref="numpy.subtract",
+            node={None: "SubBackward0", "input": "RsubBackward1"},
             slot=("nb_subtract", "sub", "__rsub__", "sub_"))
 elementwise("mul(input: Tensor | Number, other: Tensor | Number)", "input * other",
             two_numbers=True,

@@ -33,8 +33,8 @@ function("check_equation(op: name, a: Tensor, b: Tensor, left: bool) -> None", "
 # Both with the batch dims they broadcast to.
 function("with_common_batch(op: name, a: Tensor, b: Tensor) -> tuple[first, second]", """
     batch = broadcast_sizes(batch_of(a), batch_of(b), op)
-    return (expand(a, with_matrix(batch, size(a, -2), size(a, -1))),
-            expand(b, with_matrix(batch, size(b, -2), size(b, -1))))
+    return (expanded(a, with_matrix(batch, size(a, -2), size(a, -1))),
+            expanded(b, with_matrix(batch, size(b, -2), size(b, -1))))
          """)
 
 # ---- gradients. Notation: G the gradient that comes, X^H the conjugate transpose. The formulas
@@ -325,7 +325,7 @@ composite("triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transp
           sizes(input))
     solution = linalg_solve_triangular(transpose_of(A) if transpose else A, input,
                                        upper != transpose, True, unitriangular)
-    matrices = expand(A, with_matrix(batch_of(solution), size(A, -2), size(A, -1)))
+    matrices = expanded(A, with_matrix(batch_of(solution), size(A, -2), size(A, -1)))
     return solution, without_base(column_major(matrices))
           """, out=True,
           doc="Solves A X = input with A triangular; returns A too.",

@@ -32,7 +32,7 @@ kernel("masked_pick(input: Tensor, mask: Tensor)", node="MaskedSelectBackward0",
 composite("masked_select(input: Tensor, mask: Tensor)", """
     check(dtype(mask) == bool, "masked_select: expected BoolTensor for mask, got ", dtype(mask))
     common = broadcast_sizes(sizes(input), sizes(mask), "masked_select")
-    return masked_pick(expand(input, common), expand(mask, common))
+    return masked_pick(expanded(input, common), expanded(mask, common))
           """, out=True,
           doc="The elements where mask holds, as a vector.",
           batch="value")

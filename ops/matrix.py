@@ -124,7 +124,7 @@ composite("inner(input: Tensor, other: Tensor)", """
 composite("outer(input: Tensor, vec2: Tensor)", """
     check(dim_of(input) == 1, "outer: Expected 1-D argument self, but got ", dim_of(input), "-D")
     check(dim_of(vec2) == 1, "outer: Expected 1-D argument vec2, but got ", dim_of(vec2), "-D")
-    return unsqueeze(input, 1) * vec2
+    return reshape(input, [numel(input), 1]) * vec2
           """, out="cast",
           doc="All products of the elements of two vectors.",
           names=("torch.outer", "Tensor.outer", "torch.ger", "Tensor.ger"), ref="numpy.outer",

@@ -69,7 +69,8 @@ class Row:
     two_numbers: bool = False  # the function also takes numbers alone, and gives a tensor
     # The graph node's name; default: that of the op and "Backward0". In braces, C++ of the values
     # that the node keeps (autograd/node_name.h). Or {parameter: name}: by the first parameter whose
-    # argument is a number rather than a tensor, with None for the rest. Of a composite without a
+    # argument is a number rather than a tensor, with None for the rest; numbers are no inputs of
+    # these nodes. Of a composite without a
     # gradient of its own: a name for the node that its last op makes.
     node: object = field(default=None, hash=False)
     # The function also takes out=, of the result's dtype; "cast": of any it can be cast to.

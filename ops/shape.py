@@ -1,5 +1,5 @@
 """Views: other windows on the same elements."""
-from ops.schema import FIXED_DIMS, OWN_PLACES, composite, kernel, view
+from ops.schema import FIXED_DIMS, OWN_PLACES, composite, function, kernel, view
 
 view("as_strided(input: Tensor, size: list[int], stride: list[int], storage_offset: int | None = "
      "None)",
@@ -22,6 +22,8 @@ view("expand(input: Tensor, size: list[int], *, implicit: bool = False)", names=
      shape="window::expand(input, size)",
      grad={"input": "grad"},
      batch="expand")
+# Without a node where nothing is to be broadcast.
+function("expanded(t: Tensor, wanted: list[int])", "t if sizes(t) == wanted else expand(t, wanted)")
 view("view(input: Tensor, size: list[int])", names=("Tensor.view",),
      doc="The same elements under another shape; the strides must allow it.",
      shape="window::view(input, size)",

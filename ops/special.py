@@ -1,7 +1,7 @@
 """Special functions."""
 import re
 
-from ops.schema import FLOATING, composite, elementwise
+from ops.schema import FLOATING, composite, elementwise, function
 
 
 def _special(name, grad, doc, names=None, ref=None, inplace=False):
@@ -149,17 +149,22 @@ elementwise("xlog1py(input: Tensor | Number, other: Tensor | Number)", "xlog1py(
             ref="scipy.special.xlog1py",
             grad={"input": "where((input == 0) & (other <= -1), 0, xlog1py(grad, other))",
                   "other": "grad * input / (other + 1)"})
+# input less 0, 1/2, 1 ... (p - 1)/2, in a new last dim
+function("with_halves(input: Tensor, p: int)", """
+    x = floating(input)
+    halves = to(arange(0, p, 1, default_dtype(), strided, device(input)) * -0.5, dtype(x))
+    return unsqueeze(x, -1) + halves
+         """)
 composite("mvlgamma(input: Tensor, p: int)", """
     check(p >= 1, "mvlgamma: p has to be greater than or equal to 1, got ", p)
     check(dtype(input) != bool and not is_complex(input), "mvlgamma: not implemented for dtype ",
           dtype(input))
-    x = floating(input)
-    halves = to(arange(0, p, 1, default_dtype(), strided, device(input)) * -0.5, dtype(x))
-    terms = sum(lgamma(unsqueeze(input, -1) + halves), [-1], False)
+    terms = sum(lgamma(with_halves(input, p)), [-1], False)
     return terms + 0.28618247146235004 * (p * (p - 1))  # log(pi) / 4
           """, names=("torch.mvlgamma", "Tensor.mvlgamma",
                                                     "special.multigammaln"), out="cast",
           inplace=True,
           doc="Logarithm of the multivariate gamma function of dimension p.",
           ref="scipy.special.multigammaln",
-          batch="elementwise", node="MvlgammaBackward0")
+          batch="elementwise", node="MvlgammaBackward0",
+          grad={"input": "grad * sum(digamma(with_halves(input, p)), [-1], False)"})

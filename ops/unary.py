@@ -163,4 +163,6 @@ composite("isreal(input: Tensor)",
 composite("polar(abs: Tensor, angle: Tensor)",
           "complex(abs * cos(angle), abs * sin(angle))", names=("torch.polar",), out=True,
           doc="Complex numbers of the given sizes and angles.",
+          grad={"abs": "real(grad * conj_now(polar(ones_like(angle), angle)))",
+                "angle": "imag(grad * conj_now(out))"},
           batch="elementwise", autocast="float32", node="PolarBackward0")

@@ -19,6 +19,10 @@ PROGRAMS = {
     "product": lambda lib, a, b: a * b,
     "number first": lambda lib, a, b: 2 * b,
     "number added": lambda lib, a, b: 2 + b,
+    "number less": lambda lib, a, b: 2 - b,
+    "number to a power": lambda lib, a, b: 2**b,
+    "least": lambda lib, a, b: a.clamp_min(1.5),
+    "between": lambda lib, a, b: lib.lerp(a, b, 0.25),
     "quotient": lambda lib, a, b: a / b,
     "tanh": lambda lib, a, b: a.tanh(),
     "matrices": lambda lib, a, b: a @ b,
@@ -73,13 +77,31 @@ def test_an_accumulator_can_be_called():
         assert a.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]] and b.grad is None
 
 
-@pytest.mark.parametrize("name", ["product", "number first", "number added", "quotient"])
+@pytest.mark.parametrize("name", [
+    "product", "number first", "number added", "quotient", "number less", "number to a power",
+    "least", "between",
+])  # fmt: skip
 def test_order_of_next_functions(name):
     def shown(lib):
         node = PROGRAMS[name](lib, *leaves(lib)).grad_fn
         return [(n and n.name(), nr) for n, nr in node.next_functions]
 
     assert shown(rl) == shown(torch)
+
+
+@pytest.mark.parametrize("name", ["number first", "number less", "least", "between"])
+def test_hooks_see_what_next_functions_show(name):
+    def seen(lib):
+        a, b = leaves(lib)
+        out, told = PROGRAMS[name](lib, a, b), []
+        out.grad_fn.register_hook(lambda inputs, outputs: told.append([x is None for x in inputs]))
+        out.grad_fn.register_hook(
+            lambda inputs, outputs: tuple(x if x is None else x * 10 for x in inputs)
+        )
+        out.sum().backward()
+        return told, [None if x.grad is None else x.grad.tolist() for x in (a, b)]
+
+    assert seen(rl) == seen(torch)
 
 
 def test_saved_things_are_listed():

@@ -287,13 +287,23 @@ struct GraphTask {
     node.released = true;
   }
 
+  // Hooks see what `next_functions` shows.
+  static void run_hooks_after(Node& node, Gradients& results, const Gradients& grads) {
+    Gradients shown;
+    for (size_t i = 0; i < results.size(); ++i)
+      if (node.shows(i)) shown.push_back(results[i]);
+    run_node_hooks(node, node.hook_lists->after, shown, grads);
+    for (size_t i = 0, from = 0; i < results.size(); ++i)
+      if (node.shows(i)) results[i] = std::move(shown[from++]);
+  }
+
   // Hooks see gradients that fit, may call backward through the node again, and leave it whole if
   // they raise.
   void apply_hooked(Node& node, Gradients& grads, Gradients& results) {
     Gradients shown = grads;  // to hooks: nobody reuses their memory
     apply(node, grads, results, false);
     validate(node, results);
-    run_node_hooks(node, node.hook_lists->after, results, grads);
+    run_hooks_after(node, results, grads);
     if (keep_graph_) return;
     RunLock lock(node);
     release(node);

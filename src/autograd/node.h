@@ -90,6 +90,7 @@ class Node : public NodeBase {
       if (wants(i)) return true;
     return false;
   }
+  bool shows(size_t i) const { return !(i < 32 && numbers >> i & 1); }
   void set_inputs(std::initializer_list<const Tensor*> inputs);
   void add_input(const Tensor& input);
   NodeHooks& hooks();
@@ -110,6 +111,7 @@ class Node : public NodeBase {
   Node* inside = nullptr;              // the node that runs this one, which changed a view in place
   bool released = false;
 
+  uint32_t numbers = 0;                      // bit i: input i is a number, which is shown nowhere
   uint32_t skipped = 0;                      // bit i: the running apply need not compute result i
   std::atomic<const void*> runner{nullptr};  // see RunLock
   std::atomic<GraphTask*> task{nullptr};     // the backward pass that `state` belongs to

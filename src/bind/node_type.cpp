@@ -307,6 +307,10 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
       grads.push_back(o == Py_None ? Tensor() : tensor_of(o));
     }
     Gradients results = call_node(*node, std::move(grads));
+    size_t shown = 0;
+    for (size_t i = 0; i < results.size(); ++i)
+      if (node->shows(i)) std::swap(results[shown++], results[i]);
+    results.resize(shown);
     if (results.size() == 1) return wrap(results[0]);
     Object all = checked(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
     for (size_t i = 0; i < results.size(); ++i)
@@ -318,13 +322,14 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyObject* next_functions(PyObject* self, void*) {
   return guarded([&] {
     Ref<Node> node = to_node(self);
-    Object all = checked(PyTuple_New(static_cast<Py_ssize_t>(node->edges.size())));
+    Object all = checked(PyList_New(0));
     for (size_t i = 0; i < node->edges.size(); ++i) {
+      if (!node->shows(i)) continue;
       const Edge& edge = node->edges[i];
       Object pair = checked(Py_BuildValue("(NI)", wrap_node(edge.node.get()), edge.nr));
-      PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), pair.release());
+      checked(PyList_Append(all.get(), pair.get()));
     }
-    return all.release();
+    return checked(PyList_AsTuple(all.get())).release();
   });
 }
 

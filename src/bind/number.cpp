@@ -33,8 +33,17 @@ Tensor number_beside(PyObject* number, PyObject* other) {
   return t;
 }
 
-Tensor operand(PyObject* o, PyObject* other) {
-  return is_tensor(o) ? tensor_of(o) : number_beside(o, other);
+// Is a number the first or the second operand's reason for another node? Then the op has to know it
+// for one: 2 - x, 2 ** x, x % 2.
+bool names_node(const Binary& op, bool first) {
+  return &op == &slots::nb_power || &op == &slots::nb_remainder ||
+         (first && &op == &slots::nb_subtract);
+}
+
+Tensor operand(PyObject* o, PyObject* other, bool tells) {
+  if (is_tensor(o)) return tensor_of(o);
+  if (tells && is_tensor(other) && records(tensor_of(other))) return wrap_number(to_scalar(o));
+  return number_beside(o, other);
 }
 
 // A TypeError leaves the operator to the other operand's type, as the operators of torch do: an
@@ -59,7 +68,7 @@ PyObject* or_not_implemented(F&& f) {
     // 2 * b is b * 2, whose node has b's first.
     bool commutes = &op == &slots::nb_add || &op == &slots::nb_multiply;
     if (commutes && !is_tensor(a)) std::swap(a, b);
-    return wrap(op.call(operand(a, b), operand(b, a)));
+    return wrap(op.call(operand(a, b, names_node(op, true)), operand(b, a, names_node(op, false))));
   });
 }
 
@@ -69,7 +78,8 @@ PyObject* binary(PyObject* a, PyObject* b) {
     if (is_exact_tensor(b))
       return guarded([&] { return wrap(op.call(tensor_of(a), tensor_of(b))); });
     if (op.numbers && is_number(b))
-      return guarded([&] { return wrap(op.call(tensor_of(a), number_beside(b, a))); });
+      return guarded(
+          [&] { return wrap(op.call(tensor_of(a), operand(b, a, names_node(op, false)))); });
   }
   return binary_slow(op, a, b);
 }
@@ -98,7 +108,7 @@ PyObject* in_place(PyObject* self, PyObject* other) {
       if (overrides_method(op.method, {self, other}, result)) return result;
     }
     if (!is_tensor(other) && !is_number(other)) Py_RETURN_NOTIMPLEMENTED;
-    op.call(tensor_of(self), operand(other, self));
+    op.call(tensor_of(self), operand(other, self, false));
     track_history(self);
     return Object::share(self).release();
   });

@@ -246,7 +246,7 @@ def _promoted(name, input):
 
 
 def _as_complex(input):
-    return input if input.is_complex() else rushlight.complex(input, rushlight.zeros_like(input))
+    return input if input.is_complex() else input.to(input.dtype.to_complex())
 
 
 def _resized(name, input, sizes, dims):
@@ -261,9 +261,9 @@ def _resized(name, input, sizes, dims):
         if n < points:
             input = input.narrow(d, 0, n)
         elif n > points:
-            missing = list(input.shape)
-            missing[d] = n - points
-            input = rushlight.cat([input, input.new_zeros(missing)], d)
+            after = d % input.dim() + 1  # dims, which come first in a list of paddings
+            pad = [0, 0] * (input.dim() - after) + [0, n - points]
+            input = rushlight.constant_pad_nd(input, pad)
     return input
 
 
@@ -280,7 +280,7 @@ def _scale(name, norm, inverse, input, dims, n=1):
 
 def _complex(name, input, sizes, dims, norm, inverse):
     dims = _wrapped(name, input, dims)
-    input = _as_complex(_resized(name, _promoted(name, input), sizes, dims))
+    input = _resized(name, _as_complex(_promoted(name, input)), sizes, dims)
     return _native._c2c(input, dims, inverse, _scale(name, norm, inverse, input, dims))
 
 

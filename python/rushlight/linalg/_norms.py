@@ -131,8 +131,9 @@ def cond(A: Tensor, p: float | None = None, *, out: Tensor | None = None) -> Any
         values = _native.svdvals(A)
         if 0 in A.shape[-2:]:
             return into(out, A.new_zeros(A.shape[:-2]).abs())
-        largest, smallest = values[..., 0], values[..., -1]
-        return into(out, smallest / largest if p == -2 else largest / smallest)
+        largest, smallest = values.narrow(-1, 0, 1), values.narrow(-1, -1, 1)
+        ratio = smallest / largest if p == -2 else largest / smallest
+        return into(out, ratio.squeeze(-1))
     check_square("linalg.cond", A)
     if A.numel() == 0:
         return into(out, A.new_zeros(A.shape[:-2]).abs())

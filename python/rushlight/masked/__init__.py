@@ -174,16 +174,10 @@ def argmin(
     return filled.argmin(dim, bool(keepdim)).to(input.dtype)
 
 
-def _count(input, dim, mask):
-    """How many elements each result is made of, all dims kept."""
+def _count(input, dim, keepdim, mask):
+    """How many elements each result is made of."""
     ones = rushlight.ones(input.shape, dtype=rushlight.int64, device=input.device)
-    return sum(ones, dim, keepdim=True, mask=mask)
-
-
-def _without(result, input, dim, keepdim):
-    """The result without the dims that were kept, unless they are to be kept."""
-    dims = _dims(input, dim)
-    return result.squeeze(dims) if dims and input.dim() and not keepdim else result
+    return sum(ones, dim, keepdim=keepdim, mask=mask)
 
 
 def mean(
@@ -196,8 +190,7 @@ def mean(
 ) -> Tensor:
     """Mean of the elements that the mask keeps; NaN of none."""
     input = _inexact(input, dtype)
-    result = sum(input, dim, keepdim=True, mask=mask) / _count(input, dim, mask)
-    return _without(result, input, dim, keepdim)
+    return sum(input, dim, keepdim=keepdim, mask=mask) / _count(input, dim, keepdim, mask)
 
 
 def median(
@@ -234,10 +227,10 @@ def var(
         correction = 1 if unbiased is None else int(unbiased)
     input = _inexact(input, dtype)
     centre = mean(input, dim, keepdim=True, mask=mask)
-    squares = _filled("var", (input - centre).abs().square(), mask, 0)
-    count = (_count(input, dim, mask) - correction).clamp_min(0)
-    result = (sum(squares, dim, keepdim=True) / count).to(input.dtype)
-    return _without(result, input, dim, keepdim)
+    difference = input - centre
+    squares = _filled("var", difference * difference.conj(), mask, 0)
+    count = (_count(input, dim, keepdim, mask) - correction).clamp_min(0)
+    return (sum(squares, dim, keepdim=keepdim) / count).to(input.dtype)
 
 
 def std(
@@ -282,7 +275,8 @@ def normalize(
 ) -> Tensor:
     """The elements that the mask keeps, divided by their norm (or eps); 0 for the others."""
     input = _inexact(input, dtype)
-    size = norm(input, ord, dim, keepdim=True, mask=mask).clamp_min(eps)
+    size = norm(input, ord, dim, keepdim=True, mask=mask)
+    size = rushlight.maximum(size, size.new_full((), eps))
     return _filled("normalize", input, mask, 0) / size
 
 
@@ -304,7 +298,7 @@ def softmin(
     input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Softmax of -input over the elements that the mask keeps; 0 for the others."""
-    return softmax(-_inexact(input, dtype), dim, mask=mask)
+    return (-_filled("softmin", _inexact(input, dtype), mask, math.inf)).softmax(dim)
 
 
 def logsumexp(

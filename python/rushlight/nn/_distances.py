@@ -21,7 +21,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     dtype = rushlight.promote_types(x1.dtype, x2.dtype)
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"cosine_similarity: expected floating-point inputs but got {dtype}")
-    x1, x2 = rushlight.broadcast_tensors(x1.to(dtype), x2.to(dtype))
+    x1, x2 = x1.to(dtype), x2.to(dtype)
+    if x1.shape != x2.shape:
+        x1, x2 = rushlight.broadcast_tensors(x1, x2)
     parts = []
     for x in (x1, x2):
         norm = rushlight.linalg.vector_norm(x, 2, dim, keepdim=True).clone()

@@ -65,9 +65,11 @@ def local_response_norm(
     if input.numel() == 0:
         return input
     # Channels as the rows of an image: their window is a pooling window.
-    squares = input.square().flatten(2).unsqueeze(1)
+    squares = (input * input).flatten(2).unsqueeze(1)
     squares = _table.pad(squares, (0, 0, size // 2, (size - 1) // 2))
-    mean = _table.avg_pool2d(squares, (size, 1), stride=1).squeeze(1).view(input.shape)
+    mean = _table.avg_pool2d(squares, (size, 1), stride=1).squeeze(1)
+    if mean.shape != input.shape:
+        mean = mean.view(input.shape)
     return input / (mean * alpha + k).pow(beta)
 
 
