@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import socket
+import sys
 import time
 import uuid
 import warnings
@@ -190,16 +191,18 @@ class _Session:
 
         self.on_gpus = ProfilerActivity.CUDA in prof.activities & supported_activities()
         self.start, self.is_kept = _C._profiler_now(), False
+        if self.shows["with_stack"] and sys.getprofile() is not None:
+            warn_once(
+                "profile: with_stack shows no functions of Python: another profiler, by"
+                " sys.setprofile, watches them"
+            )
         # Shapes tell the operations of kernels, which a report needs, whatever else is shown.
         if not _C._profiler_start(
             self.shows["profile_memory"], True, self.shows["with_stack"], self.shows["with_modules"]
         ):
             raise RuntimeError("profile: another profile is watching already")
-        if self.shows["with_stack"] and not _C._profiler_watch_calls():
-            warn_once(
-                "profile: with_stack shows no functions of Python: another profiler, by"
-                " sys.setprofile, watches them"
-            )
+        if self.shows["with_stack"]:
+            _C._profiler_watch_calls()  # or not, where another profiler does
         if self.on_gpus:
             _C._cuda.timeline_start()
 
