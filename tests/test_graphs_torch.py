@@ -53,7 +53,8 @@ OTHER_GRAPHS = {
     # arithmetic with a number inside torch's own C++ is another overload
     "numbers": """
         cumulative_trapezoid gradient nn.functional.cosine_embedding_loss
-        nn.functional.margin_ranking_loss nn.functional.poisson_nll_loss trapezoid trapz
+        nn.functional.hinge_embedding_loss nn.functional.margin_ranking_loss
+        nn.functional.poisson_nll_loss trapezoid trapz
     """,
     # torch has edges without a node for the bounds that are not given
     "absent": "clamp",

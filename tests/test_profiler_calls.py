@@ -1,5 +1,6 @@
 """What a profile sees of Python itself, and how its cycles follow each other."""
 
+import importlib
 import json
 import sys
 import threading
@@ -9,6 +10,7 @@ import pytest
 
 import rushlight as rl
 from rushlight import _ignored, nn
+from rushlight.autograd import profiler as older
 from rushlight.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
 from rushlight.profiler.report import Limits, Report
 
@@ -258,3 +260,25 @@ def test_functions_in_a_report():
     with profile() as prof:
         outer(rl.ones(2))
     assert Report(prof.recording, Limits(1e10, 1e11)).functions == []
+
+
+def test_options_of_torchs_recorder(monkeypatch):
+    monkeypatch.setattr(_ignored, "_warned", set())
+    config = rl._C._profiler._ExperimentalConfig
+    with profile(with_stack=True, experimental_config=config(verbose=True)) as prof:
+        outer(rl.ones(2))
+    assert prof.key_averages(group_by_stack_n=2).table(sort_by="self_cpu_time_total", row_limit=2)
+    with pytest.warns(UserWarning, match="experimental_config has no effect"):
+        profile(experimental_config=config(profile_all_threads=True))
+    assert older.profile(custom_trace_id_callback=lambda: "mine").create_trace_id() == "mine"
+    assert len(older.profile().create_trace_id()) == 32
+
+
+def test_ranges_for_intels_tools_are_refused():
+    itt = importlib.import_module("rushlight.profiler.itt")
+    assert not itt.is_available()
+    for call in (lambda: itt.range_push("a"), itt.range_pop, lambda: itt.mark("a")):
+        with pytest.raises(RuntimeError, match="cannot emit ITT ranges"):
+            call()
+    with pytest.raises(RuntimeError, match="'a 3'"), itt.range("a {}", 3):
+        pass

@@ -2,6 +2,8 @@
 compiler that is not here.
 """
 
+import types
+
 import rushlight
 from rushlight import _C
 
@@ -142,3 +144,16 @@ del _name
 def _mps_is_available() -> bool:
     """No build has Metal."""
     return False
+
+
+class _ExperimentalConfig:
+    """Options of torch's recorder. Of these profiles have one, `verbose`: the stacks in traces."""
+
+    def __init__(self, *metrics, verbose=False, **options):
+        self.verbose = verbose
+        self.others = {name: value for name, value in options.items() if value}
+        if metrics:
+            self.others["profiler_metrics"] = metrics
+
+
+_profiler = types.SimpleNamespace(_ExperimentalConfig=_ExperimentalConfig)

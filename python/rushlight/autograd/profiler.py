@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import uuid
 
 from rushlight import _C, profiler as _profiler
 from rushlight.profiler import (
@@ -75,6 +76,16 @@ class profile(_profiler.profile):
         )  # fmt: skip
         self.enabled: Any = enabled and use_cpu
         self.entered: bool = False
+
+    @staticmethod
+    def default_trace_id() -> str:
+        """A random name for a trace."""
+        return uuid.uuid4().hex.upper()
+
+    def create_trace_id(self) -> str:
+        """A name for a trace: that of `custom_trace_id_callback`, or a random one."""
+        name = self.custom_trace_id_callback
+        return self.default_trace_id() if name is None else name()
 
     def __str__(self) -> str:
         return self.table()

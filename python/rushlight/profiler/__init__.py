@@ -121,6 +121,9 @@ def schedule(
 
 def warn_of_unrecorded(function: Callable[..., Any], **arguments: Any) -> None:
     """Warn of what a profile is asked for and cannot do."""
+    config = arguments.get("experimental_config")
+    if config is not None and not getattr(config, "others", True):
+        del arguments["experimental_config"]  # asks for stacks alone
     warn_of(function, "there is no other device and no libkineto", **arguments)
 
 
@@ -615,3 +618,5 @@ __all__ = [
 ]  # fmt: skip
 
 set_module("rushlight.autograd.profiler", record_function)
+
+from rushlight.profiler import itt  # noqa: E402, F401  (as torch.profiler.itt)
