@@ -160,6 +160,17 @@ def test_libraries_linked_with_torch_are_refused(tmp_path):
     assert absent == "No module named 'torch_scatter'"
 
 
+def test_a_compiled_part_is_refused_alone_where_its_package_works_without(tmp_path):
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    (tmp_path / "torchrl").mkdir()
+    (tmp_path / "torchrl" / "__init__.py").write_text(
+        "try: from torchrl import _torchrl\nexcept ImportError as error: print(error)\n"
+    )
+    (tmp_path / "torchrl" / f"_torchrl{suffix}").write_bytes(b"... libtorch_cpu.so ...")
+    found = with_alias(tmp_path, "import torchrl\n")
+    assert found.startswith("torchrl._torchrl is linked with PyTorch")
+
+
 def test_functorch_is_shipped(tmp_path):
     found = with_alias(
         tmp_path,

@@ -244,3 +244,20 @@ def test_products_of_small_floats():
         rl._scaled_mm(a, a, one, two)
     assert (a @ a.T).dtype is rl.float8_e4m3fn
     assert rl.nn.functional.linear(a, a).tolist() == (a.float() @ a.float().T).to(a.dtype).tolist()
+
+
+def test_casts_keep_the_order_in_memory():
+    z = rl.randn(2, 3, 4, dtype=rl.complex64)
+    images = rl.randn(2, 3, 4, 5).to(memory_format=rl.channels_last)
+    for x in (z.transpose(0, 2), z[:, ::2], z[:1].expand(2, 3, 4), images, z.conj(), z[0, 0, 0]):
+        half = x.chalf()
+        assert half.stride() == x.clone().stride()
+        again = half.to(rl.complex64)
+        assert again.stride() == half.stride()
+        rl.testing.assert_close(again, x.to(rl.complex64), rtol=1e-3, atol=1e-3)
+        on_meta = x.to("meta").chalf()
+        assert on_meta.stride() == half.stride() and on_meta.dtype is rl.complex32
+    given = images.contiguous().chalf(memory_format=rl.channels_last)
+    assert given.stride() == images.stride() and given.dtype is rl.complex32
+    plain = z.transpose(0, 2).to(rl.complex32, memory_format=rl.contiguous_format)
+    assert plain.is_contiguous() and plain.tolist() == z.transpose(0, 2).chalf().tolist()

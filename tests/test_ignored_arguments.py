@@ -60,6 +60,7 @@ EXCEPTIONS = {
         ("force_reload", "skip_validation", "trust_repo", "verbose"),
         "about repositories on the web, which are refused by their source",
     ),
+    "jit/_trace_graph.py:TraceGraph.findAllNodes": {"recurse": "nodes of traces hold no blocks"},
     "jit/__init__.py": "the functions warn of what is not done, or it changes no result",
     "library/__init__.py:Library.define": {"alias_analysis": "the schema says what is changed"},
     "library/_schema.py:infer_schema": {"tags": "tags are no part of a schema's text"},

@@ -340,3 +340,48 @@ def test_nesting_takes_time_in_proportion_to_its_depth(monkeypatch):
         (lambda x: x.t().reshape(-1)[1:], [(2, 3)]),
     ):
         assert count(16, mapped, *shapes) < 5 * count(8, mapped, *shapes)
+
+
+class Pair:
+    """Two tensors that vmap divides among examples by these methods, as tensordict's classes do."""
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+    def dim(self):
+        return 1
+
+    @property
+    def shape(self):
+        return self.first.shape[:1]
+
+    def _add_batch_dim(self, *, in_dim, vmap_level):
+        from rushlight._functorch.core import _add_batch_dim
+
+        return Pair(*(_add_batch_dim(t, in_dim, vmap_level) for t in (self.first, self.second)))
+
+    def _maybe_remove_batch_dim(self, name, vmap_level, batch_size, out_dim):
+        from rushlight._functorch.vmap import _maybe_remove_batch_dim as together
+
+        parts = (self.first, self.second)
+        return Pair(*(together(name, t, vmap_level, batch_size, out_dim) for t in parts))
+
+
+def test_collections_that_divide_their_tensors():
+    core = rl._C._functorch
+
+    def function(pair, y):
+        assert core.is_batchedtensor(pair.first) and pair.first.shape == (3,)
+        assert core.get_unwrapped(pair.first).shape == (2, 3)
+        return Pair(pair.first * y, pair.second.sum()), pair.second
+
+    pair, y = Pair(rl.rand(2, 3), rl.rand(2, 4)), rl.rand(3)
+    result, second = rl.vmap(function, in_dims=(0, None))(pair, y)
+    assert isinstance(result, Pair) and rl.equal(result.first, pair.first * y)
+    assert rl.equal(result.second, pair.second.sum(1))
+    assert rl.equal(second, pair.second)
+    with pytest.raises(RuntimeError, match="stands for no others"):
+        core.get_unwrapped(y)
+    nested = rl.vmap(lambda a: rl.vmap(function, (0, None))(Pair(a, a), y)[0].second)
+    x = rl.rand(5, 2, 3)
+    assert rl.allclose(nested(x), x.sum(2))

@@ -69,3 +69,21 @@ def test_names():
     x = rl.tensor([-200.0, 0.0, 200.0])
     clipped = rl.distributions.transforms._clipped_sigmoid(x)
     assert clipped.min() > 0 and clipped.max() < 1 and clipped[1] == 0.5
+
+
+def test_a_compile_counter_counts_the_graphs_it_is_given():
+    from rushlight._dynamo.testing import CompileCounter, CompileCounterWithBackend
+
+    def double(x):
+        return x.sin() * 2
+
+    traced = rl.fx.symbolic_trace(double)
+    for counter in (CompileCounter(), CompileCounterWithBackend("inductor")):
+        x = rl.ones(2)
+        assert rl.equal(rl.compile(double, backend=counter)(x), double(x))
+        assert counter.frame_count == 0, "nothing is compiled"
+        assert rl.equal(counter(traced, [x])(x), double(x))
+        assert (counter.frame_count, counter.op_count) == (1, 2)
+        counter.clear()
+        assert counter.frame_count == 0
+    assert counter.graphs == [] and counter.backend == "inductor"

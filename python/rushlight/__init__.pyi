@@ -674,6 +674,9 @@ from rushlight._absent_dtypes import (
     uint64 as uint64,
     uint7 as uint7,
 )
+from rushlight._carried._products import (
+    _scaled_mm as _scaled_mm,
+)
 from rushlight._checks import (
     SymBool as SymBool,
     SymFloat as SymFloat,
@@ -1045,7 +1048,6 @@ legacy_contiguous_format: memory_format
 ScriptClassFunction: Any
 _grouped_mm: Any
 _nested_view_from_buffer: Any
-_scaled_mm: Any
 _sym_acos: Any
 _sym_asin: Any
 _sym_atan: Any

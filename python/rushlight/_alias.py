@@ -36,7 +36,8 @@ _BUILT_ON_TORCH = {
     "mamba_ssm", "pyg_lib", "pytorch3d",
     "tensordict", "torch_cluster", "torch_scatter", "torch_sparse", "torch_spline_conv", "torchao",
     "torchaudio", "torchcodec",
-    "torchgen", "torchtext", "torchrl", "vllm", "xformers",
+    "torchgen", "torchtext", "vllm", "xformers",
+    "torchrl._torchrl",  # the package works without its compiled part
 }  # fmt: skip
 
 
@@ -121,17 +122,18 @@ def _refused_if_linked(name, path):
 
 
 def _is_linked_with_torch(spec):
-    """Does a package have an extension module that names a library of torch?"""
+    """Is it an extension module that names a library of torch, or a package that has one?"""
     import os
 
+    files = [] if spec.submodule_search_locations else [spec.origin]
     for folder in spec.submodule_search_locations or ():
-        for path, _, files in os.walk(folder):
-            for file in files:
-                if file.endswith((".so", ".pyd", ".dylib")):
-                    with open(os.path.join(path, file), "rb") as stream:
-                        content = stream.read()
-                    if b"libtorch" in content or b"libc10" in content:
-                        return True
+        files += (os.path.join(path, file) for path, _, names in os.walk(folder) for file in names)
+    for file in files:
+        if file and file.endswith((".so", ".pyd", ".dylib")):
+            with open(file, "rb") as stream:
+                content = stream.read()
+            if b"libtorch" in content or b"libc10" in content:
+                return True
     return False
 
 

@@ -6,6 +6,7 @@ import types
 
 import rushlight
 from rushlight import _C
+from rushlight._functorch import core as _functorch  # noqa: F401  (found by its name)
 
 
 def _is_tracing():
@@ -108,34 +109,6 @@ for _name in (
     "_jit_set_emit_hooks", "_jit_set_bailout_depth",
 ):  # fmt: skip
     globals()[_name] = _switch(_name, False)
-
-
-class _functorch:
-    """What torch.func's C++ side shows: levels of vmap, and tensors inside of it."""
-
-    TransformType = None
-
-    @staticmethod
-    def is_batchedtensor(tensor):
-        """Is it one example of several, inside vmap?"""
-        from rushlight.func import _vmap
-
-        return isinstance(tensor, rushlight.Tensor) and _vmap.is_batched(tensor)
-
-    @staticmethod
-    def is_gradtrackingtensor(tensor):
-        """Is it inside of `func.grad`, as a wrapper? Never: tensors there are plain ones."""
-        return not isinstance(tensor, rushlight.Tensor)
-
-    @staticmethod
-    def is_functorch_wrapped_tensor(tensor):
-        """Is it a wrapper of a transform?"""
-        return _functorch.is_batchedtensor(tensor)
-
-    @staticmethod
-    def is_functionaltensor(tensor):
-        """Is it a wrapper of functionalisation? Never."""
-        return not isinstance(tensor, rushlight.Tensor)
 
 
 del _name

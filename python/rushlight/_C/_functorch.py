@@ -1,21 +1,17 @@
-"""What libraries ask about tensors that stand for all examples of `vmap`."""
+"""The name of `rushlight._functorch.core` in torch."""
 
-from __future__ import annotations
+from rushlight._functorch.core import (
+    TransformType,
+    _add_batch_dim,
+    _remove_batch_dim,
+    get_unwrapped,
+    is_batchedtensor,
+    is_functionaltensor,
+    is_functorch_wrapped_tensor,
+    is_gradtrackingtensor,
+)
 
-from rushlight.func._vmap import is_batched
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
-
-    from rushlight import Tensor
-
-
-def is_batchedtensor(tensor: Tensor) -> bool:
-    """Does the tensor stand for all examples of a running `vmap`?"""
-    return is_batched(tensor)
-
-
-def get_unwrapped(tensor: Tensor) -> NoReturn:
-    """Refused: the examples of a tensor are `vmap`'s own."""
-    raise NotImplementedError(f"get_unwrapped: of a tensor of shape {tuple(tensor.shape)}")
+__all__ = [
+    "TransformType", "_add_batch_dim", "_remove_batch_dim", "get_unwrapped", "is_batchedtensor",
+    "is_functionaltensor", "is_functorch_wrapped_tensor", "is_gradtrackingtensor",
+]  # fmt: skip

@@ -39,8 +39,8 @@ def numbers_of(bits: Tensor, dtype: Any) -> Tensor:
     complex64.
     """
     if dtype.is_complex:
-        parts = bits.contiguous().view(-1).view(rushlight.float16).float().view(-1, 2)
-        return rushlight.view_as_complex(parts).view(bits.shape)
+        parts = bits.unsqueeze(-1).view(rushlight.float16).float()
+        return rushlight.view_as_complex(parts)
     if dtype.is_floating_point:
         return _table(str(dtype))[bits.long()]
     if dtype.itemsize == 8:
@@ -52,8 +52,7 @@ def bits_of(numbers: Tensor, dtype: Any) -> Tensor:
     """Return the bits of numbers, rounded to the nearest for floats, modulo 2**n for integers."""
     if dtype.is_complex:
         parts = rushlight.view_as_real(numbers.to(rushlight.complex64).resolve_conj())
-        halves = parts.to(rushlight.float16).contiguous().view(-1)
-        return halves.view(rushlight.int32).view(numbers.shape)
+        return parts.to(rushlight.float16).view(rushlight.int32).squeeze(-1)
     numbers = numbers.real if numbers.is_complex() else numbers
     if dtype.is_floating_point:
         return _rounded(numbers.double(), str(dtype))

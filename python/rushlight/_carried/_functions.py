@@ -152,7 +152,7 @@ def cast(tensor: Tensor, dtype: Any, copy: bool = False) -> Tensor:
     if not isinstance(dtype, _CarriedDtype):
         return tensor.to(dtype)
     if tensor.is_meta:
-        return make(tensor.to(carrier_of(dtype)), dtype)
+        return make(rushlight.empty_like(tensor.detach(), dtype=carrier_of(dtype)), dtype)
     return make(bits_of(tensor, dtype), dtype)
 
 
@@ -419,7 +419,11 @@ def _to(func, self, *args, **kwargs):
         elif not isinstance(arg, bool):
             rest.append(arg)
     kwargs.pop("non_blocking", None)
-    kwargs.pop("memory_format", None)
+    order = kwargs.pop("memory_format", None)
+    if order not in (None, rushlight.preserve_format):
+        return _to(func, self, *args, copy=copy, dtype=dtype, **kwargs).contiguous(
+            memory_format=order
+        )
     dtype = {float: rushlight.float64, int: rushlight.int64, bool: rushlight.bool}.get(dtype, dtype)
     moved = self
     if rest or kwargs.get("device") is not None:

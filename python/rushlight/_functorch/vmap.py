@@ -1,6 +1,7 @@
 """`vmap` and how its arguments are spread over the tree of what is mapped."""
 
 from rushlight import Tensor
+from rushlight._functorch.core import _add_batch_dim, _remove_batch_dim
 from rushlight.func import vmap
 from rushlight.utils._pytree import (
     _broadcast_to_and_flatten,
@@ -10,20 +11,18 @@ from rushlight.utils._pytree import (
 )
 
 __all__ = [
-    "Tensor", "_broadcast_to_and_flatten", "tree_flatten", "tree_map_", "tree_unflatten", "vmap",
+    "Tensor", "_add_batch_dim", "_broadcast_to_and_flatten", "tree_flatten", "tree_map_",
+    "tree_unflatten", "vmap",
 ]  # fmt: skip
 
 
-def _add_batch_dim(tensor, dim, level):
-    """Refused: stand-ins for examples are made by `vmap` alone."""
-    raise NotImplementedError(f"_add_batch_dim(dim={dim}, level={level}) of {tuple(tensor.shape)}")
-
-
 def _maybe_remove_batch_dim(name, batched_output, vmap_level, batch_size, out_dim):
-    """Refused, as there is nothing to remove: see `_add_batch_dim`."""
-    raise NotImplementedError(
-        f"_maybe_remove_batch_dim(vmap_level={vmap_level}, out_dim={out_dim}) in {name}"
-    )
+    """All examples of an output, counted by out_dim; None is for what is the same in all."""
+    if out_dim is None:
+        return batched_output
+    if not isinstance(batched_output, Tensor):
+        raise ValueError(f"vmap({name}, ...): must only return Tensors")
+    return _remove_batch_dim(batched_output, vmap_level, batch_size, out_dim)
 
 
 def _get_name(func):

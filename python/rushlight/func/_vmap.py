@@ -117,6 +117,28 @@ class Level:
         return leaves[0]
 
 
+def level_of(number):
+    """The level with a number: the outermost is 1."""
+    return _active.levels[number - 1]
+
+
+def unwrapped(tensor):
+    """The tensor of all examples for which one stands in the innermost level that knows it."""
+    for level in reversed(getattr(_active, "levels", ())):
+        if level.examples(tensor) is not None:
+            return level.examples(tensor)
+    raise RuntimeError("get_unwrapped: the tensor stands for no others")
+
+
+def _is_collection(value):
+    """Is it of a class, as tensordict's, that divides the tensors in it among examples itself?"""
+    return not isinstance(value, Tensor) and hasattr(type(value), "_maybe_remove_batch_dim")
+
+
+def _flatten(tree):
+    return tree_flatten(tree, _is_collection)
+
+
 def is_batched(tensor):
     """Does it stand for the examples of a mapped function that is running?"""
     return any(level.examples(tensor) is not None for level in getattr(_active, "levels", ()))
@@ -200,7 +222,7 @@ def vmap(
 
     @functools.wraps(func)
     def mapped(*args, **kwargs):
-        flat, structure = tree_flatten((args, kwargs))
+        flat, structure = _flatten((args, kwargs))
         dims = _input_dims(in_dims, args, kwargs)
         size = _number_of_examples(flat, dims)
         if not chunk_size or chunk_size >= size:
@@ -210,7 +232,7 @@ def vmap(
             count = min(chunk_size, size - begin)
             part = [t if d is None else t.narrow(d, begin, count) for t, d in zip(flat, dims)]
             pieces.append(_mapped_once(func, structure, part, dims, count, out_dims, randomness))
-        columns = [tree_flatten(p) for p in pieces]
+        columns = [_flatten(p) for p in pieces]
         places = _output_dims(out_dims, pieces[0], columns[0][0])
         joined = [
             rushlight.cat(c, p) for c, p in zip(zip(*(leaves for leaves, _ in columns)), places)
@@ -222,37 +244,49 @@ def vmap(
 
 def _mapped_once(func, structure, flat, dims, size, out_dims, randomness):
     level = Level(size, randomness)
-    given = [
-        t if d is None else level.batched_tensor(t if d == 0 else t.movedim(d, 0))
-        for t, d in zip(flat, dims)
-    ]
-    args, kwargs = tree_unflatten(given, structure)
     levels = _active.__dict__.setdefault("levels", [])
     levels.append(level)
-    _C._push_torch_function_mode(_Mode(level))
     try:
-        result = func(*args, **kwargs)
+        given = [_example(level, len(levels), t, d) for t, d in zip(flat, dims)]
+        args, kwargs = tree_unflatten(given, structure)
+        _C._push_torch_function_mode(_Mode(level))
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            _C._pop_torch_function_mode()
+        return _together(level, len(levels), func, result, out_dims)
     finally:
-        _C._pop_torch_function_mode()
         levels.pop()
-    leaves, result_structure = tree_flatten(result)
+
+
+def _example(level, number, value, dim):
+    """What stands for one of the examples that a dim of an input counts."""
+    if dim is None:
+        return value
+    if _is_collection(value):
+        return value._add_batch_dim(in_dim=dim, vmap_level=number)
+    return level.batched_tensor(value if dim == 0 else value.movedim(dim, 0))
+
+
+def _together(level, number, func, result, out_dims):
+    """The result of all examples, of that for one of them."""
+    leaves, structure = _flatten(result)
+    name = getattr(func, "__name__", func)
     for leaf in leaves:
-        if not isinstance(leaf, Tensor):
-            raise ValueError(
-                f"vmap({getattr(func, '__name__', func)}, ...): must only return Tensors, got type "
-                f"{type(leaf)}"
-            )
-    places = _output_dims(out_dims, result, leaves)
+        if not (isinstance(leaf, Tensor) or _is_collection(leaf)):
+            raise ValueError(f"vmap({name}, ...): must only return Tensors, got type {type(leaf)}")
     outputs = []
-    for leaf, place in zip(leaves, places):
-        if place is None:
+    for leaf, place in zip(leaves, _output_dims(out_dims, result, leaves)):
+        if _is_collection(leaf):
+            outputs.append(leaf._maybe_remove_batch_dim(name, number, level.size, place))
+        elif place is None:
             if level.examples(leaf) is not None:
                 raise ValueError("vmap: out_dims is None for an output that has many values")
             outputs.append(leaf)
         else:
             found = level.all_examples(leaf)
             outputs.append(found if place == 0 else found.movedim(0, place))
-    return tree_unflatten(outputs, result_structure)
+    return tree_unflatten(outputs, structure)
 
 
 def _input_dims(in_dims, args, kwargs):
@@ -269,14 +303,14 @@ def _input_dims(in_dims, args, kwargs):
             f"vmap: in_dims must be an int or have an entry for each of the {len(args)} inputs, "
             f"but got {entries}"
         )
-    dims += [None] * len(tree_flatten(kwargs)[0])
-    flat = tree_flatten((args, kwargs))[0]
+    dims += [None] * len(_flatten(kwargs)[0])
+    flat = _flatten((args, kwargs))[0]
     result = []
     for leaf, d in zip(flat, dims):
         if d is None:
             result.append(None)
             continue
-        if not isinstance(leaf, Tensor):
+        if not (isinstance(leaf, Tensor) or _is_collection(leaf)):
             raise ValueError(
                 f"vmap: Got in_dim={d} for an input but the input is of type {type(leaf)}. Only "
                 "tensors have examples to map over: its in_dim should be None"
@@ -294,7 +328,7 @@ def _input_dims(in_dims, args, kwargs):
 def _spread(dims, tree, what):
     """`dims`, which may be nested as the first levels of `tree`, for each leaf of the tree."""
     if dims is None or isinstance(dims, int):
-        return [dims] * len(tree_flatten(tree)[0])
+        return [dims] * len(_flatten(tree)[0])
     if isinstance(dims, dict) and isinstance(tree, dict) and dims.keys() == tree.keys():
         return [d for name in tree for d in _spread(dims[name], tree[name], what)]
     if isinstance(dims, (tuple, list)) and isinstance(tree, (tuple, list)):

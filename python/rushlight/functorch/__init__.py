@@ -5,6 +5,8 @@ After `rushlight.as_torch()`, `import functorch` gives this module.
 
 from rushlight._functorch.batch_norm_replacement import replace_all_batch_norm_modules_
 from rushlight._functorch.make_functional import (
+    FunctionalModule,
+    FunctionalModuleWithBuffers,
     combine_state_for_ensemble,
     make_functional,
     make_functional_with_buffers,
@@ -24,7 +26,8 @@ from rushlight.func import (
 __version__ = "2.13.0"
 
 __all__ = [
-    "combine_state_for_ensemble", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd",
+    "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble",
+    "functionalize", "grad", "grad_and_value", "hessian", "jacfwd",
     "jacrev", "jvp", "make_functional", "make_functional_with_buffers",
     "replace_all_batch_norm_modules_", "vjp", "vmap",
 ]  # fmt: skip

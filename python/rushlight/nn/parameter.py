@@ -38,6 +38,9 @@ class _MarkedMeta(_TensorMeta):
         return mark is not None and isinstance(instance, Tensor) and getattr(instance, mark, False)
 
 
+_ParameterMeta = _MarkedMeta  # the name by which libraries derive from it
+
+
 class Parameter(Tensor, metaclass=_MarkedMeta):
     """A tensor that becomes a parameter of the module it is assigned to.
 
