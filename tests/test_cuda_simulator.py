@@ -102,6 +102,13 @@ def test_rows_of_the_op_table(dtype):
 
 
 @pytest.mark.cuda_sim
+@pytest.mark.parametrize("name", "lenet gpt ncf gnmt mobilenet resnet alexnet vgg".split())
+def test_models_train_as_on_the_cpu(name):
+    (said,) = lines(simulate("models.py", name, timeout=3000))
+    assert said.startswith(f"{name}: right"), said
+
+
+@pytest.mark.cuda_sim
 def test_gpu_check():
     done = simulate("../../tools/gpu_check.py", "--quick")
     assert done.returncode == 0 and done.stdout.endswith("all passed\n"), done.stdout + done.stderr

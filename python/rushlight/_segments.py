@@ -74,8 +74,10 @@ def segment_reduce(
     )
     elements = data.reshape(rows * length, *rest)
     if counts.sum() != rows * length:  # unsafe: elements that are in no segment
-        firsts = (starts.reshape(rows, segments) + length * rushlight.arange(rows)[:, None]).ravel()
-        places = rushlight.arange(len(members)) - (counts.cumsum(0) - counts)[members]
+        of_rows = rushlight.arange(rows, device=data.device)
+        firsts = (starts.reshape(rows, segments) + length * of_rows[:, None]).ravel()
+        within = rushlight.arange(len(members), device=data.device)
+        places = within - (counts.cumsum(0) - counts)[members]
         elements = elements[firsts[members] + places]
     members = members.reshape(-1, *(1 for _ in rest)).expand(elements.shape)
     empty, scatter = _REDUCTIONS[reduce]

@@ -544,6 +544,14 @@ def placement():
     both("vander", lambda x: torch.linalg.vander(x), x)
     both("unravel_index", lambda x: torch.unravel_index(at(x, [1, 3]), (2, 2))[1], x)
     both("segment_reduce", lambda x: torch.segment_reduce(x, "max", lengths=at(x, [1, 3])), x)
+    for lengths in ([[1, 2]] * 4, [[1, 1]] * 4):  # the second leaves elements out
+        both(
+            "segments of rows",
+            lambda x, n=lengths: torch.segment_reduce(
+                x, "sum", lengths=at(x, n), axis=1, unsafe=True
+            ),
+            torch.randn(4, 3),
+        )
     both("rrelu", lambda x: (F.rrelu(x - 0.5, training=True) > 0).int(), x)
     for make in (
         lambda x: torch.distributions.Normal(x, 1.0),

@@ -52,7 +52,8 @@ MODELS = {
     "alexnet": lambda: (AlexNet(10), *images(2, 3, 63), F.cross_entropy, 0.01, 2),
     "vgg": lambda: (VGG19(10), *images(2, 3, 32), F.cross_entropy, 0.01, 2),
     "mobilenet": lambda: (MobileNetV2(10), *images(4, 3, 64), F.cross_entropy, 0.01, 2),
-    "resnet": lambda: (ResNet50(10), *images(4, 3, 64), F.cross_entropy, 0.01, 2),
+    # At a rate of 0.01 the CPU's own second loss is 1.61 in float32 and 1.73 in float64.
+    "resnet": lambda: (ResNet50(10), *images(4, 3, 64), F.cross_entropy, 0.00005, 2),
 }  # fmt: skip
 
 
