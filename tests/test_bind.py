@@ -1,7 +1,9 @@
 """The border of Python and C++: object life, arguments, indexing, exchange, subclasses, hooks."""
 
 import copy
+import functools
 import gc
+import inspect
 import pickle
 import threading
 import weakref
@@ -619,3 +621,27 @@ def test_memory_that_others_look_at_does_not_move():
         x.resize_(2**40, 2**40)
     del view
     assert x.resize_(100_000).shape == (100_000,)
+
+
+def test_functions_of_nn_functional_are_as_those_in_python():
+    relu = rl.nn.functional.relu
+    relu.mark = "kept"
+    assert relu.mark == "kept" and vars(relu) == {"mark": "kept"}
+    del relu.mark
+    assert (relu.__name__, relu.__qualname__) == ("relu", "relu")
+    assert str(inspect.signature(relu)) == "(input, inplace=False)"
+    assert relu.__doc__.startswith("relu") and isinstance(type(relu).__doc__, str)
+    assert inspect.isroutine(relu) and repr(relu).startswith("<function relu at ")
+    assert pickle.loads(pickle.dumps(relu)) is relu is copy.deepcopy(relu)
+    assert weakref.ref(relu)() is relu
+    wrapped = functools.wraps(relu)(lambda *args: relu(*args))
+    assert wrapped.__name__ == "relu" and wrapped.__wrapped__ is relu
+
+    class Activation:
+        function = relu  # as a builtin's: it is no method
+
+    assert Activation().function(rl.tensor([-1.0, 2.0])).tolist() == [0, 2]
+    with pytest.raises(TypeError, match="relu"):
+        relu()
+    with pytest.raises(TypeError, match="cannot create"):
+        type(relu)()

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
 
 _IMPLEMENTED = "2.13.0"  # the torch whose semantics rushlight follows
-_NAMED = (type, types.FunctionType, types.BuiltinFunctionType)  # what has a __module__ to set
+# What has a __module__ to set.
+_NAMED = (type, types.FunctionType, types.BuiltinFunctionType, rushlight._C.function)
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
 # Packages whose compiled parts are linked with torch's own libraries.

@@ -227,7 +227,8 @@ def get_default_nowrap_functions() -> set[Callable[..., Any]]:
 
 
 def _is_function(value):
-    return isinstance(value, (types.BuiltinFunctionType, types.FunctionType))
+    kinds = (types.BuiltinFunctionType, types.FunctionType, _C.function)
+    return isinstance(value, kinds)
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:

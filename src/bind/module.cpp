@@ -3,6 +3,7 @@
 #include "bind/cuda.h"
 #include "bind/errors.h"
 #include "bind/factory.h"
+#include "bind/function_type.h"
 #include "bind/graph.h"
 #include "bind/modes.h"
 #include "bind/nn_module_type.h"
@@ -51,6 +52,7 @@ void init_module(PyObject* module) {
   checked(PyDict_SetItemString(functions.get(), "", own.get()));
   checked(PyModule_AddObjectRef(module, "_functions", functions.get()));
   init_torch_function(module);
+  init_function_type(module);
   init_types(module);
   init_exchange(module);
   init_modes(module, own.get());

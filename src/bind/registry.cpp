@@ -2,8 +2,10 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
 
 #include "bind/convert.h"
+#include "bind/function_type.h"
 #include "bind/tensor_type.h"
 
 namespace rl::bind {
@@ -35,6 +37,11 @@ PyObject* Registry::namespace_of(const char* module) {
 
 void Registry::function(const char* module, const char* name, FastFunction fn, const char* doc) {
   PyObject* target = namespace_of(module);
+  if (std::string_view(module) == "nn.functional") {
+    Object made = checked(make_function(name, "rushlight.nn.functional", fn, doc));
+    checked(PyDict_SetItemString(target, name, made.get()));
+    return;
+  }
   std::string path = *module ? std::string("rushlight.") + module : "rushlight";
   Object module_name = checked(PyUnicode_InternFromString(path.c_str()));
   // Without a self the function pickles by module and name, and `parse` sees no first argument.

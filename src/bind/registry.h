@@ -14,7 +14,8 @@ class Registry {
   explicit Registry(PyObject* module) : module_(module) {}
   // A method of Tensor; `name` may be "__add__"-like only for what the number slots do not cover.
   void method(const char* name, FastFunction fn, const char* doc);
-  // A builtin function of `module`: "" for rushlight itself, else "nn.functional", "linalg", ...
+  // A builtin function of `module`: "" for rushlight itself, else "linalg", ... Those of
+  // "nn.functional" take attributes (bind/function_type.h).
   // It is kept in the dict _C._functions[module] and pickles by its public name
   // rushlight.<module>.<name>.
   void function(const char* module, const char* name, FastFunction fn, const char* doc);

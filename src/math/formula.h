@@ -5,25 +5,40 @@
 namespace rl::math {
 
 // Of formulas: their products, and those which they add to sums or take either from the other.
-// Integers and operands of several types are multiplied and added up as they are.
+// Integers of one type wrap around; operands of several types are multiplied and added as they are.
+template <class X, class... Others>
+constexpr bool wraps_v =
+    std::is_integral_v<X> && sizeof(X) >= sizeof(int) && (std::is_same_v<X, Others> && ...);
 template <class X, class Y> RL_INLINE auto product(X x, Y y) {
   if constexpr (is_complex_v<X> && std::is_same_v<X, Y>) return times(x, y);
+  else if constexpr (wraps_v<X, Y>)
+    return static_cast<X>(static_cast<wrapping_t<X>>(x) * static_cast<wrapping_t<X>>(y));
   else return x * y;
+}
+template <class X, class Y> RL_INLINE auto plus(X x, Y y) {
+  if constexpr (wraps_v<X, Y>)
+    return static_cast<X>(static_cast<wrapping_t<X>>(x) + static_cast<wrapping_t<X>>(y));
+  else return x + y;
+}
+template <class X, class Y> RL_INLINE auto minus(X x, Y y) {
+  if constexpr (wraps_v<X, Y>)
+    return static_cast<X>(static_cast<wrapping_t<X>>(x) - static_cast<wrapping_t<X>>(y));
+  else return x - y;
 }
 template <class X, class Y, class Z> RL_INLINE auto plus_product(Z z, X x, Y y) {
   if constexpr (is_float_v<X> && std::is_same_v<X, Y> && std::is_same_v<X, Z>)
     return mul_add(x, y, z);
-  else return z + product(x, y);
+  else return plus(z, product(x, y));
 }
 template <class X, class Y, class Z> RL_INLINE auto minus_product(Z z, X x, Y y) {
   if constexpr (is_float_v<X> && std::is_same_v<X, Y> && std::is_same_v<X, Z>)
     return mul_add(-x, y, z);
-  else return z - product(x, y);
+  else return minus(z, product(x, y));
 }
 template <class X, class Y, class Z> RL_INLINE auto product_minus(X x, Y y, Z z) {
   if constexpr (is_float_v<X> && std::is_same_v<X, Y> && std::is_same_v<X, Z>)
     return mul_add(x, y, -z);
-  else return product(x, y) - z;
+  else return minus(product(x, y), z);
 }
 
 template <class T> RL_INLINE T softplus(T x) { return log1pexp(x); }
