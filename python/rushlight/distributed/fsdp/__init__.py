@@ -11,23 +11,25 @@ from rushlight.distributed.fsdp._fully_shard import (
     register_fsdp_forward_method,
     share_comm_ctx,
 )
-from rushlight.distributed.fsdp.fully_sharded_data_parallel import (
+from rushlight.distributed.fsdp.api import (
     BackwardPrefetch,
     CPUOffload,
     FullOptimStateDictConfig,
     FullStateDictConfig,
-    FullyShardedDataParallel,
     LocalOptimStateDictConfig,
     LocalStateDictConfig,
     MixedPrecision,
     OptimStateDictConfig,
-    OptimStateKeyType,
     ShardedOptimStateDictConfig,
     ShardedStateDictConfig,
     ShardingStrategy,
     StateDictConfig,
     StateDictSettings,
     StateDictType,
+)
+from rushlight.distributed.fsdp.fully_sharded_data_parallel import (
+    FullyShardedDataParallel,
+    OptimStateKeyType,
 )
 
 __all__ = [
