@@ -387,3 +387,37 @@ def test_scalars_of_numpy_are_collated_by_their_dtype():
     for kind in ("float64", "float32", "int64", "int8", "bool_", "complex64"):
         batch = rushlight.utils.data.default_collate([getattr(numpy, kind)(1)] * 2)
         assert batch.shape == (2,) and str(batch.dtype) == f"torch.{kind.rstrip('_')}"
+
+
+class LoaderOfAnotherLibrary:
+    """It makes its batches itself and has torch's iterators run it, in workers if it is told to."""
+
+    collate_fn, drop_last, generator = staticmethod(lambda batch: batch), False, None
+    timeout, pin_memory, persistent_workers = 0, False, False
+    worker_init_fn = multiprocessing_context = prefetch_factor = None
+    _auto_collation, _IterableDataset_len_called = False, None
+    _dataset_kind = rushlight.utils.data._DatasetKind.Iterable
+
+    def __init__(self, num_workers):
+        self.dataset, self.num_workers = self, num_workers
+        self._index_sampler = iter(int, 1)  # without end
+        if num_workers:
+            self.prefetch_factor = 2
+
+    def __iter__(self):
+        info = get_worker_info()
+        if info is not None:
+            assert info.dataset is self
+        first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        return iter([[i, i * i] for i in range(first, 7, step)])
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_iterators_take_loaders_of_other_libraries(num_workers):
+    from rushlight.utils.data import dataloader
+
+    iterators = (
+        dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter,
+    )  # fmt: skip
+    batches = list(iterators[num_workers > 0](LoaderOfAnotherLibrary(num_workers)))
+    assert sorted(batches) == [[i, i * i] for i in range(7)]

@@ -100,6 +100,7 @@ class DataLoader(Generic[_T_co]):
     """
 
     _is_complete = False
+    _streams = _DatasetKind.Iterable
     _resumable = False  # whether iterators note all that is needed to continue from any batch
 
     def __init__(
@@ -320,3 +321,35 @@ class DataLoader(Generic[_T_co]):
                 " processors available to this program, which may slow loading down",
                 stacklevel=4,
             )
+
+
+class _LoaderByAttributes(DataLoader[Any]):
+    """What torch's iterators read of a loader, of an object that has these attributes: libraries
+    with loaders of their own (fastai) give such objects to the iterators.
+
+    Args:
+        other: has dataset, collate_fn, drop_last, generator, num_workers, timeout, pin_memory,
+            worker_init_fn, prefetch_factor, multiprocessing_context, _auto_collation,
+            _index_sampler, _dataset_kind and _IterableDataset_len_called.
+    """
+
+    def __init__(self, other: Any) -> None:
+        self.dataset, self.collate_fn = other.dataset, other.collate_fn
+        self.generator, self.pin_memory = other.generator, other.pin_memory
+        self.worker_init_fn = other.worker_init_fn
+        self.in_order = getattr(other, "in_order", True)
+        self._set_workers(
+            other.num_workers, "process", other.timeout,
+            other.prefetch_factor if other.num_workers else None,
+            other.num_workers > 0 and other.persistent_workers,
+        )  # fmt: skip
+        self._multiprocessing_context = other.multiprocessing_context
+        keys = other._index_sampler
+        self.batch_size, self.drop_last = None, other.drop_last
+        self.sampler, self.batch_sampler = (None, keys) if other._auto_collation else (keys, None)
+        self._kind = other._dataset_kind
+        self._IterableDataset_len_called = other._IterableDataset_len_called
+
+    @property
+    def _dataset_kind(self):
+        return self._kind

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from rushlight.utils.data.dataloader import DataLoader
 
 
+def _complete(loader):
+    """The loader, or one made of the attributes that another library's shares with torch's."""
+    from rushlight.utils.data.dataloader import DataLoader, _LoaderByAttributes
+
+    return loader if isinstance(loader, DataLoader) else _LoaderByAttributes(loader)
+
+
 def _look_at(batch):
     """Raise if a tensor of the batch holds NaN: the trap cannot see what workers compute."""
     if isinstance(batch, Tensor):
@@ -36,8 +43,9 @@ class EpochIterator:
 
     def __init__(self, loader: Any) -> None:
         self._source = Source(
-            loader.dataset, loader.collate_fn, loader._auto_collation, loader.drop_last
-        )
+            loader.dataset, loader.collate_fn, loader._auto_collation, loader.drop_last,
+            loader._dataset_kind == loader._streams,
+        )  # fmt: skip
         self._sampler = loader._index_sampler
         self._pins = loader._pins_memory()
         self._progress = loader._start_epoch()
@@ -91,6 +99,7 @@ class SerialIterator(EpochIterator):
     _shown_as = "_SingleProcessDataLoaderIter"
 
     def __init__(self, loader: DataLoader[Any]) -> None:
+        loader = _complete(loader)
         super().__init__(loader)
         progress = self._progress
         self._reader = BatchReader(
@@ -129,6 +138,7 @@ class ParallelIterator(EpochIterator):
     _shown_as = "_MultiProcessingDataLoaderIter"
 
     def __init__(self, loader: DataLoader[Any]) -> None:
+        loader = _complete(loader)
         super().__init__(loader)
         self._timeout = loader.timeout
         self._in_order = loader.in_order
@@ -146,6 +156,7 @@ class ParallelIterator(EpochIterator):
 
     def _reset(self, loader):
         """Start another epoch with the same workers."""
+        loader = _complete(loader)
         self._progress = loader._start_epoch(self._progress)
         self._count_from(loader)
         self._begin()

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.utils.data import random_state
-from rushlight.utils.data.dataset import IterableDataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight.utils.data.random_state import RNG
 
-# What a reader needs to know of a DataLoader; batched is False if batch_size was None.
-Source: type[Any] = namedtuple("Source", ["dataset", "collate_fn", "batched", "drop_last"])
+# What a reader needs to know of a DataLoader; batched is False if batch_size was None, and streams
+# is whether the dataset is iterated over, rather than indexed.
+Source: type[Any] = namedtuple(
+    "Source", ["dataset", "collate_fn", "batched", "drop_last", "streams"]
+)
 
 
 _BEGINNINGS = ("when_made", "when_started")
@@ -62,7 +64,7 @@ class BatchReader:
         self._last_random = None
         if resume is not None:
             self._resume(resume)
-        elif isinstance(source.dataset, IterableDataset):
+        elif source.streams:
             self._note("when_made")
             self._iterator = iter(source.dataset)
 
@@ -112,7 +114,7 @@ class BatchReader:
     def _resume(self, resume):
         dataset = self._source.dataset
         now = random_state.capture(self._rng)
-        if not isinstance(dataset, IterableDataset):
+        if not self._source.streams:
             if "dataset" in resume:
                 dataset.load_state_dict(resume["dataset"])
         elif "when_made" in resume:

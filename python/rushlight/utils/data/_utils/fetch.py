@@ -29,7 +29,8 @@ class _DatasetFetcher(_BaseDatasetFetcher):
         self, dataset: Any, auto_collation: bool, collate_fn: type[Any], drop_last: bool
     ) -> None:
         super().__init__(dataset, auto_collation, collate_fn, drop_last)
-        self._reader = BatchReader(Source(dataset, collate_fn, auto_collation, drop_last))
+        streams = isinstance(self, _IterableDatasetFetcher)
+        self._reader = BatchReader(Source(dataset, collate_fn, auto_collation, drop_last, streams))
 
     def fetch(self, possibly_batched_index: Sequence[None] | int) -> Any:
         try:
