@@ -315,11 +315,21 @@ def cases(torch):
 def test_dtypes_are_those_of_torch(dtype):
     torch = pytest.importorskip("torch")
 
-    def dtypes(library):
+    def dtypes(library, without=()):
+        found, unable = {}, set()
         with library.autocast("cpu", dtype=library.bfloat16):
-            return {name: str(run(getattr(library, dtype)).dtype) for name, run in cases(library)}
+            for name, run in cases(library):
+                try:
+                    found[name] = str(run(getattr(library, dtype)).dtype)
+                except RuntimeError as error:  # of torch, on processors without AVX-512
+                    lacks = "could not create a primitive descriptor for the LSTM"
+                    if library is rushlight or lacks not in str(error):
+                        raise
+                    unable.add(name)
+        return {name: kind for name, kind in found.items() if name not in without}, unable
 
-    assert dtypes(rushlight) == dtypes(torch)
+    expected, unable = dtypes(torch)
+    assert dtypes(rushlight, without=unable)[0] == expected and len(expected) > 2 * len(unable)
 
 
 def test_an_lstm_runs_in_the_dtype_of_the_region():
