@@ -224,7 +224,7 @@ bool Arguments::accept_other_tensor(PyObject* o) {
 }
 
 // What stands for a number in a traced program takes the call over.
-bool Arguments::accept_stand_in(PyObject* o) { return !is_tensor(o) && accept_other_tensor(o); }
+bool Arguments::accept_override(PyObject* o) { return !is_tensor(o) && accept_other_tensor(o); }
 
 bool Arguments::accept(const Parameter& p, PyObject* o) {
   if (p.kind <= Kind::TensorList || p.kind == Kind::TensorOrNumber) {
@@ -235,12 +235,12 @@ bool Arguments::accept(const Parameter& p, PyObject* o) {
     case Kind::Tensor: return accept_other_tensor(o);
     case Kind::TensorOrNumber: return is_number(o) || accept_other_tensor(o);
     case Kind::Scalar: return is_scalar(o);
-    case Kind::Int: return is_integer(o) || accept_stand_in(o);
-    case Kind::Float: return is_real_number(o) || accept_stand_in(o);
+    case Kind::Int: return is_integer(o) || accept_override(o);
+    case Kind::Float: return is_real_number(o) || accept_override(o);
     case Kind::Bool:
-      return PyBool_Check(o) || number_kind(o) == NumberKind::Bool || accept_stand_in(o);
+      return PyBool_Check(o) || number_kind(o) == NumberKind::Bool || accept_override(o);
     case Kind::String: return PyUnicode_Check(o);
-    case Kind::DType: return is_dtype_like(o) || accept_stand_in(o);
+    case Kind::DType: return is_dtype_like(o) || accept_override(o);
     case Kind::Device: return is_device_like(o);
     case Kind::Layout: return is_layout(o);
     case Kind::MemoryFormat: return is_memory_format(o);

@@ -127,7 +127,7 @@ class Arguments {
   bool accept_list(const Parameter& p, PyObject* o);
   bool accept_spread() const;
   bool accept_other_tensor(PyObject* o);
-  bool accept_stand_in(PyObject* o);
+  bool accept_override(PyObject* o);
   PyObject* unchanging(PyObject* list);
   std::string explain_type(int i, bool is_method) const;
   static bool takes_count(const Overload& o, const Call& call);

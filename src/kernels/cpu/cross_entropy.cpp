@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/cpu/loss_total.h"
-#include "kernels/cpu/places.h"
+#include "kernels/cpu/offsets.h"
 #include "kernels/cpu/softmax_lines.h"
 
 namespace rl::kernels {

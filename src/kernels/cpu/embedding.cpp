@@ -6,7 +6,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/cpu/combine.h"
-#include "kernels/cpu/places.h"
+#include "kernels/cpu/offsets.h"
 #include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/row_sums.h"
 #include "kernels/cpu/strided_iterator.h"
@@ -25,7 +25,7 @@ Offsets rows_of(const char* name, const View& index, int64_t rows) {
   int64_t one = 1;
   // as if into single bytes, so that offsets are row numbers
   View table{nullptr, &rows, &one, 1, rows, DType::UInt8};
-  return places(name, table, &index, Dims{0}, false);
+  return offsets_of(name, table, &index, Dims{0}, false);
 }
 
 Offsets frequencies(const Offsets& rows, int64_t count) {
@@ -167,7 +167,7 @@ template <class T> void add_terms(const View& from, const Terms<T>& terms, const
 
 void embedding(const View& weight, const View& index, const View& out) {
   check_table("embedding", weight);
-  gather_at(places("embedding", weight, &index, Dims{0}, false), weight, Dims{1}, out, index.ndim);
+  gather_at(offsets_of("embedding", weight, &index, Dims{0}, false), weight, Dims{1}, out, index.ndim);
 }
 
 void embedding_backward(const View& grad, const View& index, int64_t padding_idx,

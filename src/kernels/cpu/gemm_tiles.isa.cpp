@@ -336,7 +336,7 @@ template <class T> void pack_all(Problem<T>& p, int64_t first, int64_t last, voi
 }
 
 // The tiles of c wait for memory where a few rows of b pass: c is written in rows first.
-template <class T> void by_way_of_rows(Problem<T> p) {
+template <class T> void by_row_buffer(Problem<T> p) {
   p.count = 1;
   Target<T> to = p.target;
   Buffer<T> sums(p.m * p.n);
@@ -433,7 +433,7 @@ template <class T> void solve(Problem<T>&& p) {
     return finished(by_dots<T, T>);
   if constexpr (!complex<T>) {
     if (few && p.b_col == 1 && p.target.col != 1 && p.k >= least_dots)
-      return each(by_way_of_rows<T>);
+      return each(by_row_buffer<T>);
   }
   // Few rows times a matrix that would have to be transposed: the tiles of c are instead.
   bool turned = few && p.b_row == 1 && p.b_col != 1 && !quickly_turned(p);

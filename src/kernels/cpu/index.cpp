@@ -2,7 +2,7 @@
 
 #include "core/parallel.h"
 #include "kernels/cpu/combine.h"
-#include "kernels/cpu/places.h"
+#include "kernels/cpu/offsets.h"
 
 namespace rl::kernels {
 namespace {
@@ -48,7 +48,7 @@ Offsets flat_offsets(const char* op, const View& indexed, const View& index) {
   flat.sizes = &indexed.numel;
   flat.strides = &unit;
   flat.ndim = 1;
-  Offsets offsets = places(op, flat, &index, Dims{0}, true);
+  Offsets offsets = offsets_of(op, flat, &index, Dims{0}, true);
   if (indexed.contiguous()) return offsets;
   int64_t size = itemsize(indexed.dtype);
   for (int64_t& offset : offsets) {
@@ -75,7 +75,7 @@ void select_slices(const char* op_name, const View& input, int64_t dim, const Vi
   View x = at_least_1d(input), i = at_least_1d(index), y = at_least_1d(out);
   check_slices(op_name, x, dim, i, y);
   DimFirst to(y, dim);
-  gather_at(places(op_name, x, &i, Dims{dim}, false), x, to.rest, to.view, 1);
+  gather_at(offsets_of(op_name, x, &i, Dims{dim}, false), x, to.rest, to.view, 1);
 }
 
 void index_select(const View& input, int64_t dim, const View& index, const View& out) {
@@ -88,7 +88,7 @@ void index_combine(const char* op_name, const View& self, int64_t dim, const Vie
   check_slices(op_name, to, dim, i, values);
   auto apply = [&](const View& target, const View& from, Combine step) {
     DimFirst slices(from, dim);
-    scatter_at(op_name, places(op_name, target, &i, Dims{dim}, negative_indices), target,
+    scatter_at(op_name, offsets_of(op_name, target, &i, Dims{dim}, negative_indices), target,
                slices.rest, slices.view, 1, step);
   };
   combine_by_steps(op_name, to, values, op, include_self, apply);
@@ -118,12 +118,12 @@ void put(const View& self, const View& index, const View& src, bool accumulate) 
 }
 
 void index(const View& input, Views indices, const View& out) {
-  Offsets offsets = places("index", input, indices.first, range_of_dims(0, indices.count), true);
+  Offsets offsets = offsets_of("index", input, indices.first, range_of_dims(0, indices.count), true);
   gather_at(offsets, input, range_of_dims(indices.count, input.ndim), out, indices[0].ndim);
 }
 
 void index_put(const View& self, Views indices, const View& values, bool accumulate) {
-  Offsets offsets = places("index_put", self, indices.first, range_of_dims(0, indices.count), true);
+  Offsets offsets = offsets_of("index_put", self, indices.first, range_of_dims(0, indices.count), true);
   scatter_at("index_put", offsets, self, range_of_dims(indices.count, self.ndim), values,
              indices[0].ndim, accumulate ? Combine::Sum : Combine::Set);
 }

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "kernels/cpu/loss_total.h"
-#include "kernels/cpu/places.h"
+#include "kernels/cpu/offsets.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/interpreter.h"
 #include "kernels/cpu/combine.h"
-#include "kernels/cpu/places.h"
+#include "kernels/cpu/offsets.h"
 #include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"

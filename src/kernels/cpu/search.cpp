@@ -6,7 +6,7 @@
 #include "core/interpreter.h"
 #include "core/parallel.h"
 #include "kernels/copy.h"
-#include "kernels/cpu/places.h"
+#include "kernels/cpu/offsets.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"

@@ -1,4 +1,4 @@
-// Walk: nested loops over N views of one shape, with dims merged where memory allows, so that inner
+// Nested loops over N views of one shape, with dims merged where memory allows, so that inner
 // runs are long. Pointers and strides are in bytes, so one instance serves all dtypes.
 #pragma once
 #include <utility>

@@ -1,4 +1,4 @@
-#include "kernels/cpu/places.h"
+#include "kernels/cpu/offsets.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,35 +14,35 @@
 namespace rl::kernels {
 namespace {
 
-// The loops over places and over the slice at each; view 0 of `slice` is the one with place dims.
-struct PlaceLoops {
-  StridedIterator<1> places;  // row-major, in the view with place dims
+// The loops over offsets and over the slice at each; view 0 of `slice` is the one with index dims.
+struct GatherLoops {
+  StridedIterator<1> indices;  // row-major, in the view with index dims
   StridedIterator<2> slice;
-  bool slice_inside;  // run along slices, rather than along places
+  bool slice_inside;  // run along slices, rather than along indices
 
-  PlaceLoops(const View& indexed, IntSpan rest, const View& other, int64_t place_dims) {
+  GatherLoops(const View& indexed, IntSpan rest, const View& other, int64_t index_dims) {
     int64_t other_size = itemsize(other.dtype), size = itemsize(indexed.dtype);
-    for (int64_t d = place_dims - 1; d >= 0; --d)
-      places.add(other.sizes[d], {wrapping_product(other.strides[d], other_size)});
-    places.finish(false);
+    for (int64_t d = index_dims - 1; d >= 0; --d)
+      indices.add(other.sizes[d], {wrapping_product(other.strides[d], other_size)});
+    indices.finish(false);
     for (int64_t i = rest.size() - 1; i >= 0; --i) {
-      int64_t d = place_dims + i;
+      int64_t d = index_dims + i;
       check(other.sizes[d] == indexed.sizes[rest[i]], "index: sizes ", other.shape(),
             " do not fit the slices of an input of sizes ", indexed.shape());
       slice.add(other.sizes[d], {wrapping_product(other.strides[d], other_size),
                                  wrapping_product(indexed.strides[rest[i]], size)});
     }
     slice.finish(true);
-    int64_t place_step = std::abs(places.strides[0][0]), slice_step = std::abs(slice.strides[0][0]);
-    if (place_step == slice_step) {  // one value for all: what counts is where it goes
+    int64_t index_step = std::abs(indices.strides[0][0]), slice_step = std::abs(slice.strides[0][0]);
+    if (index_step == slice_step) {  // one value for all: what counts is where it goes
       slice_step = std::abs(slice.strides[1][0]);
-      place_step = std::numeric_limits<int64_t>::max();
+      index_step = std::numeric_limits<int64_t>::max();
       for (int64_t d = 0; d < indexed.ndim; ++d)
         if (std::find(rest.begin(), rest.end(), d) == rest.end())
-          place_step = std::min(place_step, std::abs(indexed.strides[d] * size));
+          index_step = std::min(index_step, std::abs(indexed.strides[d] * size));
     }
-    bool offsets_denser = place_step < slice_step;
-    slice_inside = slice.numel > 1 && (!offsets_denser || places.numel < 16);
+    bool offsets_denser = index_step < slice_step;
+    slice_inside = slice.numel > 1 && (!offsets_denser || indices.numel < 16);
   }
 };
 
@@ -51,7 +51,7 @@ struct Run {
   int64_t first, count, step;
 };
 
-// All places as runs, if these are long: those of padding, say. Otherwise none.
+// All offsets as runs, if these are long: those of padding, say. Otherwise none.
 std::vector<Run> long_runs(const Offsets& offsets) {
   constexpr size_t least_mean = 16;
   std::vector<Run> runs;
@@ -67,24 +67,24 @@ std::vector<Run> long_runs(const Offsets& offsets) {
 }
 
 // As above, where they serve more slices than finding them costs.
-std::vector<Run> useful_runs(const PlaceLoops& loops, const Offsets& offsets) {
-  bool useful = !loops.slice_inside && loops.places.ndim == 1 && loops.slice.numel >= 4;
+std::vector<Run> useful_runs(const GatherLoops& loops, const Offsets& offsets) {
+  bool useful = !loops.slice_inside && loops.indices.ndim == 1 && loops.slice.numel >= 4;
   return useful ? long_runs(offsets) : std::vector<Run>();
 }
 
-// Slices are cut for threads into parts of at least so many elements: each part passes all places,
-// and of short ones the places and what the memory does at each would take the time.
+// Slices are cut for threads into parts of at least so many elements: each part passes all offsets,
+// and of short ones the offsets and what the memory does at each would take the time.
 constexpr int64_t slice_part = 2048;
 
 // Slices too short to be cut: threads share out the memory that is written to, and each passes all
-// places in order.
-void add_to_rows(const Offsets& offsets, const PlaceLoops& loops, char* const* start,
+// offsets in order.
+void add_to_rows(const Offsets& offsets, const GatherLoops& loops, char* const* start,
                  const View& self, Combine op) {
   const StridedIterator<2>& slice = loops.slice;
   int64_t count = static_cast<int64_t>(offsets.size()), width = slice.numel,
-          place_step = loops.places.strides[0][0];
+          index_step = loops.indices.strides[0][0];
   auto [least, most] = std::minmax_element(offsets.begin(), offsets.end());
-  int64_t most_parts = width < 64 ? 4 : 16;  // of short rows, passing the places takes the time
+  int64_t most_parts = width < 64 ? 4 : 16;  // of short rows, passing the offsets takes the time
   int64_t low = *least, parts = std::clamp<int64_t>(count * width / default_grain, 1, most_parts);
   int64_t step = (*most - low) / parts + 1;
   parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
@@ -93,13 +93,13 @@ void add_to_rows(const Offsets& offsets, const PlaceLoops& loops, char* const* s
     auto ours = [&](int64_t at) { return static_cast<uint64_t>(at - from) < bytes; };
     const int64_t *offset = offsets.data(), *last = offset + count - 1;
     Interruption interruption;
-    loops.places.range(0, count, start, [&](char* const* p, int64_t m) {
+    loops.indices.range(0, count, start, [&](char* const* p, int64_t m) {
       for (int64_t i = 0; i < m; ++i, ++offset) {
         if (i % 1024 == 1023) interruption.poll();
         int64_t later = *std::min(offset + prefetched_rows, last);
         if (ours(later)) prefetch_row(start[1] + later, width * slice.strides[1][0]);
         if (!ours(*offset)) continue;
-        combine_run(self.dtype, op, start[1] + *offset, slice.strides[1][0], p[0] + i * place_step,
+        combine_run(self.dtype, op, start[1] + *offset, slice.strides[1][0], p[0] + i * index_step,
                     slice.strides[0][0], width);
       }
     });
@@ -156,7 +156,7 @@ bool load_indices(DType dtype, const char* from, int64_t step, int64_t n, int64_
   return all_inside(to, n, size, false);
 }
 
-Offsets places(const char* op, const View& indexed, const View* indices, IntSpan dims,
+Offsets offsets_of(const char* op, const View& indexed, const View* indices, IntSpan dims,
                bool negative_indices) {
   constexpr int64_t strip = 512;
   Offsets offsets(static_cast<size_t>(indices[0].numel));
@@ -198,11 +198,11 @@ namespace {
 
 using Bases = char* const (&)[2];  // of the result and of the input
 
-// Runs of the innermost dim, of all places in turn, for each element of the dims around it.
-void gather_runs_inside(const PlaceLoops& loops, const Offsets& offsets, int64_t size,
+// Runs of the innermost dim, of all offsets in turn, for each element of the dims around it.
+void gather_runs_inside(const GatherLoops& loops, const Offsets& offsets, int64_t size,
                         Bases start) {
   const StridedIterator<2>& slice = loops.slice;
-  int64_t n = loops.places.numel, place_step = loops.places.strides[0][0];
+  int64_t n = loops.indices.numel, index_step = loops.indices.strides[0][0];
   int64_t run = slice.sizes[0], outer = slice.numel / run, from = slice.strides[1][0],
           to = slice.strides[0][0];
   int64_t grain = std::max<int64_t>(1, default_grain / run);
@@ -211,9 +211,9 @@ void gather_runs_inside(const PlaceLoops& loops, const Offsets& offsets, int64_t
       int64_t first = begin % n, stop = std::min(n, first + end - begin), at = begin / n * run;
       slice.range(at, at + 1, start, [&](char* const* both, int64_t) {
         const int64_t* offset = offsets.data() + first;
-        loops.places.range(first, stop, both, [&](char* const* p, int64_t m) {
+        loops.indices.range(first, stop, both, [&](char* const* p, int64_t m) {
           for (int64_t i = 0; i < m; ++i)
-            copy_strided(size, both[1] + *offset++, from, p[0] + i * place_step, to, run);
+            copy_strided(size, both[1] + *offset++, from, p[0] + i * index_step, to, run);
         });
       });
       begin += stop - first;
@@ -222,44 +222,44 @@ void gather_runs_inside(const PlaceLoops& loops, const Offsets& offsets, int64_t
 }
 
 // Places that follow each other at one distance are copied as one.
-void gather_runs_of_places(const PlaceLoops& loops, const std::vector<Run>& runs,
+void gather_runs_of_places(const GatherLoops& loops, const std::vector<Run>& runs,
                            const Offsets& offsets, int64_t size, Bases start) {
   const StridedIterator<2>& slice = loops.slice;
-  int64_t place_step = loops.places.strides[0][0];
+  int64_t index_step = loops.indices.strides[0][0];
   parallel_for(
-      0, slice.numel, 1 + default_grain / loops.places.numel, [&](int64_t begin, int64_t end) {
+      0, slice.numel, 1 + default_grain / loops.indices.numel, [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r)
           slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
             for (const Run& run : runs)
               copy_strided(size, both[1] + offsets[static_cast<size_t>(run.first)], run.step,
-                           both[0] + run.first * place_step, place_step, run.count);
+                           both[0] + run.first * index_step, index_step, run.count);
           });
       });
 }
 
 template <class T>
-void gather_each(const PlaceLoops& loops, const Offsets& offsets, Bases start) {
+void gather_each(const GatherLoops& loops, const Offsets& offsets, Bases start) {
   const StridedIterator<2>& slice = loops.slice;
-  int64_t n = loops.places.numel, place_step = loops.places.strides[0][0];
+  int64_t n = loops.indices.numel, index_step = loops.indices.strides[0][0];
   parallel_for(0, slice.numel * n, default_grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
-      int64_t place = begin % n, stop = std::min(n, place + end - begin);
+      int64_t index = begin % n, stop = std::min(n, index + end - begin);
       slice.range(begin / n, begin / n + 1, start, [&](char* const* both, int64_t) {
         const char* from = both[1];
-        const int64_t* offset = offsets.data() + place;
-        loops.places.range(place, stop, both, [&](char* const* p, int64_t m) {
-          if (place_step == sizeof(T)) {
+        const int64_t* offset = offsets.data() + index;
+        loops.indices.range(index, stop, both, [&](char* const* p, int64_t m) {
+          if (index_step == sizeof(T)) {
             T* to = reinterpret_cast<T*>(p[0]);
             for (int64_t i = 0; i < m; ++i) to[i] = *reinterpret_cast<const T*>(from + offset[i]);
           } else {
             for (int64_t i = 0; i < m; ++i)
-              *reinterpret_cast<T*>(p[0] + i * place_step) =
+              *reinterpret_cast<T*>(p[0] + i * index_step) =
                   *reinterpret_cast<const T*>(from + offset[i]);
           }
           offset += m;
         });
       });
-      begin += stop - place;
+      begin += stop - index;
     }
   });
 }
@@ -267,9 +267,9 @@ void gather_each(const PlaceLoops& loops, const Offsets& offsets, Bases start) {
 }  // namespace
 
 void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const View& out,
-               int64_t place_dims) {
+               int64_t index_dims) {
   if (out.numel == 0) return;
-  PlaceLoops loops(input, rest, out, place_dims);
+  GatherLoops loops(input, rest, out, index_dims);
   char* start[2] = {out.ptr<char>(), input.ptr<char>()};
   int64_t size = itemsize(out.dtype);
   if (loops.slice_inside) return gather_runs_inside(loops, offsets, size, start);
@@ -280,15 +280,15 @@ void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const Vi
 }
 
 void scatter_at(const char* op_name, const Offsets& offsets, const View& self, IntSpan rest,
-                const View& src, int64_t place_dims, Combine op) {
+                const View& src, int64_t index_dims, Combine op) {
   if (src.numel == 0) return;
-  PlaceLoops loops(self, rest, src, place_dims);
+  GatherLoops loops(self, rest, src, index_dims);
   const StridedIterator<2>& slice = loops.slice;
-  int64_t n = loops.places.numel, place_step = loops.places.strides[0][0];
+  int64_t n = loops.indices.numel, index_step = loops.indices.strides[0][0];
   char* start[2] = {src.ptr<char>(), self.ptr<char>()};
   check_implemented(!is_complex(self.dtype) || (op != Combine::Max && op != Combine::Min), op_name,
                     ": no order among elements of dtype ", self.dtype);
-  // Threads share out the slice, never the places: those may coincide, and their order counts.
+  // Threads share out the slice, never the offsets: those may coincide, and their order counts.
   int64_t grain = std::max<int64_t>(1, default_grain / n);
   auto share = [&](auto&& f) { parallel_for(0, slice.numel, grain, f); };
   if (loops.slice_inside && slice.ndim == 1 && slice.numel < 2 * slice_part)
@@ -298,9 +298,9 @@ void scatter_at(const char* op_name, const Offsets& offsets, const View& self, I
                         [&](int64_t begin, int64_t end) {
                           const int64_t* offset = offsets.data();
                           Interruption interruption;
-                          loops.places.range(0, n, start, [&](char* const* p, int64_t m) {
+                          loops.indices.range(0, n, start, [&](char* const* p, int64_t m) {
                             for (int64_t i = 0; i < m; ++i) {
-                              char* both[2] = {p[0] + i * place_step, start[1] + *offset++};
+                              char* both[2] = {p[0] + i * index_step, start[1] + *offset++};
                               if (i % 1024 == 1023) interruption.poll();
                               slice.range(begin, end, both, [&](char* const* q, int64_t run) {
                                 combine_run(self.dtype, op, q[1], slice.strides[1][0], q[0],
@@ -316,7 +316,7 @@ void scatter_at(const char* op_name, const Offsets& offsets, const View& self, I
         slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
           for (const Run& run : runs)
             combine_run(self.dtype, op, both[1] + offsets[static_cast<size_t>(run.first)], run.step,
-                        both[0] + run.first * place_step, place_step, run.count);
+                        both[0] + run.first * index_step, index_step, run.count);
         });
     });
   visit_combine(op_name, self.dtype, op, [&](auto tag, auto op_tag) {
@@ -325,12 +325,12 @@ void scatter_at(const char* op_name, const Offsets& offsets, const View& self, I
       for (int64_t r = begin; r < end; ++r)
         slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
           const int64_t* offset = offsets.data();
-          loops.places.range(0, n, both, [&](char* const* p, int64_t m) {
+          loops.indices.range(0, n, both, [&](char* const* p, int64_t m) {
             interruptible_for(m, [&](int64_t first, int64_t last) {
               for (int64_t i = first; i < last; ++i) {
                 T& y = *reinterpret_cast<T*>(both[1] + offset[i]);
                 y = combine<decltype(op_tag)::value>(
-                    y, *reinterpret_cast<const T*>(p[0] + i * place_step));
+                    y, *reinterpret_cast<const T*>(p[0] + i * index_step));
               }
             });
             offset += m;

@@ -27,16 +27,16 @@ bool load_indices(DType dtype, const char* from, int64_t step, int64_t n, int64_
 // One offset per element of the (broadcast) indices, in row-major order; indices[k] goes along
 // dims[k] of `indexed`. IndexError names `op`, the index, its dim and the size; negative indices
 // count from the end if allowed.
-Offsets places(const char* op, const View& indexed, const View* indices, IntSpan dims,
+Offsets offsets_of(const char* op, const View& indexed, const View* indices, IntSpan dims,
                bool negative_indices);
 
-// Each place has a slice, the dims `rest` of the indexed view. The first place_dims dims of the
-// other view go with the places, its dim place_dims + i with dim rest[i].
+// Each offset has a slice, the dims `rest` of the indexed view. The first index_dims dims of the
+// other view go with the offsets, its dim index_dims + i with dim rest[i].
 void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const View& out,
-               int64_t place_dims);
-// In the places' order: sums and the last of several writes are the same for any number of threads.
+               int64_t index_dims);
+// In the offsets' order: sums and the last of several writes are the same for any number of threads.
 void scatter_at(const char* op_name, const Offsets& offsets, const View& self, IntSpan rest,
-                const View& src, int64_t place_dims, Combine op);
+                const View& src, int64_t index_dims, Combine op);
 
 // index_select under the name of another operation.
 void select_slices(const char* op_name, const View& input, int64_t dim, const View& index,

@@ -1,4 +1,4 @@
-#include "kernels/cpu/places.h"
+#include "kernels/cpu/offsets.h"
 
 #include <cstring>
 
