@@ -96,7 +96,8 @@ def test_no_name_of_a_kernel_is_shown():
 OTHER_MODULES = set(
     """
     AdaptiveAvgPool1d AdaptiveMaxPool1d AvgPool1d CircularPad1d CircularPad2d CircularPad3d
-    CrossEntropyLoss CrossMapLRN2d GRU LeakyReLU MaxPool1d PairwiseDistance RMSNorm RNN
+    CrossEntropyLoss CrossMapLRN2d GRU GRUCell LSTMCell LeakyReLU MaxPool1d PairwiseDistance
+    RMSNorm RNN
     """.split()
 )
 HOLDERS = {"ModuleDict", "ModuleList", "ParameterDict", "ParameterList"}  # they are not called

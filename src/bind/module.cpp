@@ -59,6 +59,7 @@ void init_module(PyObject* module) {
   init_node_type(module);
   init_saved_hooks(module);
   init_backward(module);
+  init_optimizer(module);
   init_source_tracing();
   init_profiler(module);
   install_ops();

@@ -1295,8 +1295,11 @@ _SPECIAL = {
 def mark_special():
     """Enter the functions of rushlight that are compiled in a way of their own."""
     from rushlight import jit
+    from rushlight.nn import _recurrent
 
     _SPECIAL.setdefault(jit.annotate, _annotate)
     _SPECIAL.setdefault(jit.is_scripting, lambda self, node, args, kwargs: True)
     _SPECIAL.setdefault(jit.is_tracing, lambda self, node, args, kwargs: False)
+    # dtypes are not known: cells are compiled operation by operation
+    _SPECIAL.setdefault(_recurrent._have_one_dtype, lambda self, node, args, kwargs: False)
     _SPECIAL.setdefault(rushlight.cond, _recorded_cond)

@@ -59,7 +59,20 @@ def step(
 ) -> tuple[Any, ...]:
     """One step of a cell: input (N, in), states a tuple of (N, size)."""
     weights = (*weights, None)
+    if mode in ("LSTM", "GRU") and _have_one_dtype(input, *states, *weights):
+        return _states_over_steps(mode, input, states, weights, [input.size(0)], False)
     return _STEPS[mode](F.linear(input, weights[0], weights[2]), states, weights)
+
+
+def _have_one_dtype(first, *others):
+    """Whether the tensors, or None, are of one dtype that the operations over all steps take."""
+    dtype = first.dtype
+    if not (dtype is rushlight.float32 or dtype is rushlight.float64) or not first.size(0):
+        return False
+    for t in others:
+        if t is not None and t.dtype is not dtype:
+            return False
+    return not rushlight.is_autocast_enabled("cpu")
 
 
 def run(
@@ -128,9 +141,8 @@ def _in_dtype_of_autocast(input, states, all_weights, has_biases):
 
 def _scan(mode, input, states, weights, sizes, backwards):
     """One layer in one direction: its outputs in the order of the input, and its last states."""
-    tensors = [t for t in (input, *states, *weights) if t is not None]
-    dtype = input.dtype
-    at_once = weights[4] is None and all(t.dtype is dtype for t in tensors)
+    tensors, dtype = (input, *states, *weights), input.dtype
+    at_once = weights[4] is None and all(t is None or t.dtype is dtype for t in tensors)
     if at_once and dtype in (rushlight.bfloat16, rushlight.float16):
         with rushlight.autocast("cpu", enabled=False):  # the sums of all steps in 32 bits
             states = tuple(state.float() for state in states)
@@ -158,23 +170,29 @@ def _scan_by_steps(step, input, states, weights, sizes, backwards):
 
 def _scan_at_once(mode, input, states, weights, sizes, backwards):
     """By one operation over all steps."""
-    w_ih, w_hh, b_ih, b_hh, _ = weights
-    if mode != "GRU" and b_hh is not None:
-        b_ih = b_ih + b_hh
-    x, sizes = F.linear(input, w_ih, b_ih), sizes or []
-    if mode == "LSTM":
-        over_steps = F._lstm_layer(x, *states, w_hh, sizes, backwards)[:2]
-    elif mode == "GRU":
-        over_steps = F._gru_layer(x, *states, w_hh, b_hh, sizes, backwards)[:1]
-    else:
-        over_steps = (F._rnn_layer(x, *states, w_hh, mode == "RNN_RELU", sizes, backwards),)
+    sizes = sizes or []
+    over_steps = _states_over_steps(mode, input, states, weights, sizes, backwards)
     return over_steps[0], tuple(_last(t, sizes, backwards) for t in over_steps)
+
+
+def _states_over_steps(mode, input, states, weights, sizes, backwards):
+    """The states after each step, which for all steps lie in the form of `input`."""
+    w_ih, w_hh, b_ih, b_hh, _ = weights
+    if mode == "GRU":
+        x = F.linear(input, w_ih, b_ih)
+        return F._gru_layer(x, *states, w_hh, b_hh, sizes, backwards)[:1]
+    x = F.linear(input, w_ih, b_ih if b_hh is None else b_ih + b_hh)
+    if mode == "LSTM":
+        return F._lstm_layer(x, *states, w_hh, sizes, backwards)[:2]
+    return (F._rnn_layer(x, *states, w_hh, mode == "RNN_RELU", sizes, backwards),)
 
 
 def _last(over_steps, sizes, backwards):
     """Each sequence's state after the step that ran last, from those after all steps."""
     if not sizes:
         return over_steps[0 if backwards else -1]
+    if len(sizes) == 1:
+        return over_steps
     if backwards:
         return over_steps[: sizes[0]]
     parts, end = [], over_steps.size(0)

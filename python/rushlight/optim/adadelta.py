@@ -8,7 +8,6 @@ from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
     ParamsT,
     _checked,
-    _column,
     _decayed,
     _to_scalar,
 )
@@ -65,8 +64,8 @@ class Adadelta(ElementwiseOptimizer):
         rushlight._fused_adadelta_(
             params,
             grads,
-            _column(states, "square_avg"),
-            _column(states, "acc_delta"),
+            rushlight._C._column(states, "square_avg"),
+            rushlight._C._column(states, "acc_delta"),
             lr=_to_scalar(group["lr"]),
             rho=group["rho"],
             eps=group["eps"],

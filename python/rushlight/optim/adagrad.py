@@ -9,7 +9,6 @@ from rushlight.optim.optimizer import (
     ParamsT,
     _addcdiv,
     _checked,
-    _column,
     _step_count,
     _to_scalar,
 )
@@ -95,8 +94,8 @@ class Adagrad(ElementwiseOptimizer):
         rushlight._fused_adagrad_(
             params,
             grads,
-            _column(states, "sum"),
-            _column(states, "step"),
+            rushlight._C._column(states, "sum"),
+            rushlight._C._column(states, "step"),
             lr=_to_scalar(group["lr"]),
             lr_decay=group["lr_decay"],
             weight_decay=group["weight_decay"],

@@ -9,7 +9,6 @@ from rushlight.optim.optimizer import (
     ParamsT,
     _addcdiv,
     _checked,
-    _column,
     _decayed,
     _to_scalar,
 )
@@ -64,9 +63,9 @@ class Adamax(ElementwiseOptimizer):
         rushlight._fused_adamax_(
             params,
             grads,
-            _column(states, "exp_avg"),
-            _column(states, "exp_inf"),
-            _column(states, "step"),
+            rushlight._C._column(states, "exp_avg"),
+            rushlight._C._column(states, "exp_inf"),
+            rushlight._C._column(states, "step"),
             lr=_to_scalar(group["lr"]),
             beta1=group["betas"][0],
             beta2=group["betas"][1],

@@ -616,19 +616,14 @@ class ElementwiseOptimizer(Optimizer):
         return loss
 
     def _step_group(self, group):
-        params = [param for param in group["params"] if param.grad is not None]
-        grads = [param.grad for param in params]
-        if not self._takes_sparse:
+        fusible = _fusible(group)
+        params, grads = fusible or _with_gradients(group)
+        if not (fusible or self._takes_sparse):
             self._refuse_sparse(grads)
-        states = []
-        for param in params:
-            state = self.state[param]
-            if not state:
-                state.update(self._begin(param, group))
-            if "step" in state:
-                state["step"] += 1
-            states.append(state)
-        if _fusible(params, grads, group):
+        states = rushlight._C._next_step(self.state, params)
+        if states is None:  # there are new parameters
+            states = [self._next_step(param, group) for param in params]
+        if fusible:
             self._fused(params, grads, states, group)
             return
         for param, grad, state in zip(params, grads, states):
@@ -638,6 +633,14 @@ class ElementwiseOptimizer(Optimizer):
                 param, grad = rushlight.view_as_real(param), rushlight.view_as_real(grad)
                 state = {name: _as_real(value) for name, value in state.items()}
             self._update(param, grad, state, group)
+
+    def _next_step(self, param, group):
+        state = self.state[param]
+        if not state:
+            state.update(self._begin(param, group))
+        if "step" in state:
+            state["step"] += 1
+        return state
 
     def _refuse_sparse(self, grads):
         if any(grad.layout is not strided for grad in grads):
@@ -657,18 +660,17 @@ def _as_real(value):
     return rushlight.view_as_real(value) if is_complex else value
 
 
-def _fusible(params, grads, group):
-    """Whether the one call for all parameters can make this step."""
-    if group["differentiable"] or group.get("fused") is False or not params:
-        return False
-    return all(
-        param.is_floating_point() and param.dtype == grad.dtype and grad.layout is strided
-        for param, grad in zip(params, grads)
-    )
+def _fusible(group):
+    """The parameters with gradients and these, if one call for all can make this step, or None."""
+    if group["differentiable"] or group.get("fused") is False:
+        return None
+    return rushlight._C._fusible(group["params"])
 
 
-def _column(states, name):
-    return [state[name] for state in states]
+def _with_gradients(group):
+    """The parameters that have gradients, and these."""
+    params = [param for param in group["params"] if param.grad is not None]
+    return params, [param.grad for param in params]
 
 
 def _addcdiv(param, numerator, denominator, value):

@@ -8,7 +8,6 @@ from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
     ParamsT,
     _checked,
-    _column,
     _decayed,
     _to_scalar,
 )
@@ -71,9 +70,9 @@ class RAdam(ElementwiseOptimizer):
         rushlight._fused_radam_(
             params,
             grads,
-            _column(states, "exp_avg"),
-            _column(states, "exp_avg_sq"),
-            _column(states, "step"),
+            rushlight._C._column(states, "exp_avg"),
+            rushlight._C._column(states, "exp_avg_sq"),
+            rushlight._C._column(states, "step"),
             lr=_to_scalar(group["lr"]),
             beta1=group["betas"][0],
             beta2=group["betas"][1],

@@ -8,7 +8,6 @@ from rushlight.optim.optimizer import (
     ElementwiseOptimizer,
     ParamsT,
     _checked,
-    _column,
     _step_count,
     _to_scalar,
     _zeros_of,
@@ -74,8 +73,8 @@ class Rprop(ElementwiseOptimizer):
         rushlight._fused_rprop_(
             params,
             grads,
-            _column(states, "prev"),
-            _column(states, "step_size"),
+            rushlight._C._column(states, "prev"),
+            rushlight._C._column(states, "step_size"),
             eta_minus=group["etas"][0],
             eta_plus=group["etas"][1],
             step_size_min=group["step_sizes"][0],

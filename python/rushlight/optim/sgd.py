@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
-from rushlight.optim.optimizer import ElementwiseOptimizer, ParamsT, _checked, _fusible, _to_scalar
+from rushlight.optim.optimizer import (
+    ElementwiseOptimizer,
+    ParamsT,
+    _checked,
+    _fusible,
+    _to_scalar,
+    _with_gradients,
+)
 
 __all__ = ["SGD"]
 
@@ -63,12 +70,12 @@ class SGD(ElementwiseOptimizer):
         super().__init__(params, _checked(locals()))
 
     def _step_group(self, group):
-        params = [param for param in group["params"] if param.grad is not None]
-        grads = [param.grad for param in params]
+        fusible = _fusible(group)
+        params, grads = fusible or _with_gradients(group)
         velocities = [None] * len(params)
         if group["momentum"] != 0:
             velocities = [self.state[param].get("momentum_buffer") for param in params]
-        if _fusible(params, grads, group):
+        if fusible:
             velocities = self._fused_lists(params, grads, velocities, group)
         else:
             names = ("lr", "momentum", "dampening", "weight_decay", "nesterov")

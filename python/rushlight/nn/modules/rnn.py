@@ -466,39 +466,43 @@ class RNNCellBase(Module):
 
     def _step(self, mode, input, states):
         """One step from `states`, a tuple or None, with unbatched inputs made a batch of one."""
-        name = type(self).__name__
-        if input.dim() not in (1, 2):
-            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
-        if states is not None and any(state.dim() not in (1, 2) for state in states):
-            raise ValueError(f"{name}: Expected hidden to be 1D or 2D")
         batched = input.dim() == 2
-        if not batched:
+        if states is None or not batched:
+            input, states = self._as_batch(mode, input, states)
+        shape = (input.size(0), self.hidden_size)
+        for state in states:
+            if state.shape != shape:
+                if state.dim() not in (1, 2):
+                    raise ValueError(f"{type(self).__name__}: Expected hidden to be 1D or 2D")
+                raise RuntimeError(
+                    f"{type(self).__name__}: expected hidden of shape {shape} but got "
+                    f"{tuple(state.shape)}"
+                )
+        if input.size(1) != self.input_size:
+            raise RuntimeError(
+                f"{type(self).__name__}: expected input of size {self.input_size} but got "
+                f"{input.size(1)}"
+            )
+        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        states = _recurrent.step(mode, input, states, weights)
+        return states if batched else tuple(state.squeeze(0) for state in states)
+
+    def _as_batch(self, mode, input, states):
+        """(N, input_size) and (N, hidden_size), of zeros where there are no states."""
+        name, dim = type(self).__name__, input.dim()
+        if dim not in (1, 2):
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {dim}D instead")
+        if dim == 1:
             input = input.unsqueeze(0)
         if states is None:
             count = 2 if mode == "LSTM" else 1
             zeros = rushlight.zeros(
                 input.size(0), self.hidden_size, dtype=input.dtype, device=input.device
             )
-            states = (zeros,) * count
-        elif not batched:
-            states = tuple(state.unsqueeze(0) for state in states)
-        self._check_step(input, states)
-        weights = [self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh]
-        states = _recurrent.step(mode, input, states, weights)
-        return states if batched else tuple(state.squeeze(0) for state in states)
-
-    def _check_step(self, input, states):
-        if input.size(1) != self.input_size:
-            raise RuntimeError(
-                f"{type(self).__name__}: expected input of size {self.input_size} but got "
-                f"{input.size(1)}"
-            )
-        for state in states:
-            if state.shape != (input.size(0), self.hidden_size):
-                raise RuntimeError(
-                    f"{type(self).__name__}: expected hidden of shape "
-                    f"({input.size(0)}, {self.hidden_size}) but got {tuple(state.shape)}"
-                )
+            return input, (zeros,) * count
+        if any(state.dim() not in (1, 2) for state in states):
+            raise ValueError(f"{name}: Expected hidden to be 1D or 2D")
+        return input, tuple(state.unsqueeze(0) for state in states)
 
 
 class RNNCell(RNNCellBase):
