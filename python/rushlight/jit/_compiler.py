@@ -1300,6 +1300,11 @@ def mark_special():
     _SPECIAL.setdefault(jit.annotate, _annotate)
     _SPECIAL.setdefault(jit.is_scripting, lambda self, node, args, kwargs: True)
     _SPECIAL.setdefault(jit.is_tracing, lambda self, node, args, kwargs: False)
-    # dtypes are not known: cells are compiled operation by operation
-    _SPECIAL.setdefault(_recurrent._have_one_dtype, lambda self, node, args, kwargs: False)
+    # The states have the dtype of the weights, which is that of the module when it is compiled.
+    _SPECIAL.setdefault(
+        _recurrent._have_one_dtype,
+        lambda self, node, args, kwargs: _recurrent._have_one_dtype(
+            *[t for t in args if isinstance(t, rushlight.Tensor)]
+        ),
+    )
     _SPECIAL.setdefault(rushlight.cond, _recorded_cond)
