@@ -82,3 +82,15 @@ def test_sizes_beyond_all_memory():
 def test_sizes_beyond_all_numbers(pad):
     with pytest.raises(RuntimeError, match="negative output size or one too large"):
         F.pad(rl.ones(2, 3), pad)
+
+
+@pytest.mark.parametrize("name", ["output_size", "kernel_size", "dilation", "padding", "stride"])
+@pytest.mark.parametrize("value", [(), (2, 2, 2)])
+def test_fold_takes_one_or_two_numbers(name, value):
+    arguments = {"output_size": 3, "kernel_size": 2} | {name: value}
+    with pytest.raises(RuntimeError, match=f"expected {name} to be one or two numbers"):
+        F.fold(torch.ones(1, 4, 4), **arguments)
+    if name != "output_size":
+        del arguments["output_size"]
+        with pytest.raises(RuntimeError, match=f"expected {name} to be one or two numbers"):
+            F.unfold(torch.ones(1, 1, 3, 3), **arguments)

@@ -53,7 +53,8 @@ inline DType tensor_dtype(const Scalar& s) {
 }
 inline Scalar operator-(const Scalar& s) {
   if (s.is_complex()) return Scalar(-s.to<complex128>());
-  return s.is_floating() ? Scalar(-s.to<double>()) : Scalar(-s.to<int64_t>());
+  if (s.is_floating()) return Scalar(-s.to<double>());
+  return Scalar(static_cast<int64_t>(-static_cast<uint64_t>(s.to<int64_t>())));  // wraps
 }
 std::ostream& operator<<(std::ostream& out, const Scalar& s);
 

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <vector>
 
+#include "core/bounds.h"
 #include "core/error.h"
 
 namespace rl {
@@ -24,7 +25,10 @@ struct IntSpan {
   const int64_t* data() const { return data_; }
   const int64_t* begin() const { return data_; }
   const int64_t* end() const { return data_ + size_; }
-  int64_t operator[](int64_t i) const { return data_[i]; }
+  int64_t operator[](int64_t i) const {
+    check_index(static_cast<size_t>(i), static_cast<size_t>(size_));
+    return data_[i];
+  }
   bool operator==(IntSpan other) const {
     if (size_ != other.size_) return false;
     for (int64_t i = 0; i < size_; ++i)  // shapes are short: a call of memcmp costs more
@@ -72,10 +76,13 @@ class Dims {
   int64_t* end() { return data() + size_; }
   const int64_t* begin() const { return data(); }
   const int64_t* end() const { return data() + size_; }
-  int64_t& operator[](int64_t i) { return data()[i]; }
-  int64_t operator[](int64_t i) const { return data()[i]; }
-  int64_t& back() { return data()[size_ - 1]; }
-  int64_t back() const { return data()[size_ - 1]; }
+  int64_t& operator[](int64_t i) {
+    check_index(static_cast<size_t>(i), static_cast<size_t>(size_));
+    return data()[i];
+  }
+  int64_t operator[](int64_t i) const { return IntSpan(*this)[i]; }
+  int64_t& back() { return (*this)[size_ - 1]; }
+  int64_t back() const { return (*this)[size_ - 1]; }
   operator IntSpan() const { return {data(), size_}; }
   bool operator==(const Dims& other) const { return IntSpan(*this) == IntSpan(other); }
   bool operator!=(const Dims& other) const { return !(*this == other); }

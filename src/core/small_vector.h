@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "core/bounds.h"
+
 namespace rl {
 
 template <class T, int N>
@@ -31,9 +33,15 @@ class SmallVector {
   T* end() { return data_ + size_; }
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
-  T& operator[](size_t i) { return data_[i]; }
-  const T& operator[](size_t i) const { return data_[i]; }
-  T& back() { return data_[size_ - 1]; }
+  T& operator[](size_t i) {
+    check_index(i, size_);
+    return data_[i];
+  }
+  const T& operator[](size_t i) const {
+    check_index(i, size_);
+    return data_[i];
+  }
+  T& back() { return (*this)[size_ - 1]; }
 
   void push_back(T value) {
     reserve(size_ + 1);

@@ -36,7 +36,10 @@ struct Views {
   Device device;
   Views(const View* first, int64_t count)
       : first(first), count(count), device(count ? first->device : Device()) {}
-  const View& operator[](int64_t i) const { return first[i]; }
+  const View& operator[](int64_t i) const {
+    check_index(static_cast<size_t>(i), static_cast<size_t>(count));
+    return first[i];
+  }
   const View* begin() const { return first; }
   const View* end() const { return first + count; }
 };

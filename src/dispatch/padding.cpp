@@ -33,12 +33,17 @@ kernels::WindowGeometry geometry_of(const Dims& kernel, const Dims& dilation, co
   return g;
 }
 
+void check_pair(const char* op, const char* what, const Dims& numbers) {
+  check(numbers.size() == 2, op, ": expected ", what, " to be one or two numbers but got ", numbers);
+  check_window(op, what, numbers);
+}
+
 void check_blocks(const char* op, const Dims& kernel, const Dims& dilation, const Dims& padding,
                   const Dims& stride) {
-  check_window(op, "kernel_size", kernel);
-  check_window(op, "dilation", dilation);
-  check_window(op, "padding", padding);
-  check_window(op, "stride", stride);
+  check_pair(op, "kernel_size", kernel);
+  check_pair(op, "dilation", dilation);
+  check_pair(op, "padding", padding);
+  check_pair(op, "stride", stride);
   for (int d = 0; d < 2; ++d) {
     check(kernel[d] > 0, op, ": kernel size should be greater than zero, but got ", kernel);
     check(dilation[d] > 0, op, ": dilation should be greater than zero, but got ", dilation);
@@ -170,7 +175,7 @@ void check_columns(const Tensor& input, const Dims& output_size, const Dims& ker
   int64_t rows = input.size(-2), columns = input.size(-1);
   check(rows > 0 && columns > 0,
         "fold: Expected non-zero dimensions for input, but got: ", input.sizes());
-  check_window("fold", "output_size", output_size);
+  impl::check_pair("fold", "output_size", output_size);
   int64_t area = kernel_size[0] * kernel_size[1], blocks = 1;
   check(rows % area == 0,
         "fold: Expected size of input's dimension 1 to be divisible by the product of kernel_size, "

@@ -8,6 +8,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/cpu/reduce_tiles.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
 
@@ -140,12 +141,12 @@ class Reducer {
   // Long reductions: chunks in parallel, then a tree over each unit's chunks.
   void run_in_chunks(int64_t chunk_rows) {
     int64_t chunks = (n_ + chunk_rows - 1) / chunk_rows, bytes = width_ * tiles_.accumulator_size;
-    std::unique_ptr<char[]> partial(new char[static_cast<size_t>(units() * chunks * bytes)]);
+    Scratch<char> partial(static_cast<size_t>(units() * chunks * bytes));
     parallel_for(0, units() * chunks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         at_unit(i / chunks, [&](char* const* p, int64_t width) {
           int64_t first = i % chunks * chunk_rows, last = std::min(n_, first + chunk_rows);
-          reduce_chunk(p[0], width, first, last, partial.get() + i * bytes);
+          reduce_chunk(p[0], width, first, last, partial.data() + i * bytes);
         });
     });
     alignas(64) char accumulators[max_width * widest];
@@ -153,7 +154,7 @@ class Reducer {
       at_unit(u, [&](char* const* p, int64_t width) {
         Tree tree(tiles_, width, chunks);
         for (int64_t c = 0; c < chunks; ++c)
-          tree.push(partial.get() + (u * chunks + c) * bytes,
+          tree.push(partial.data() + (u * chunks + c) * bytes,
                     std::min(chunk_rows, n_ - c * chunk_rows));
         tree.result(accumulators);
         store(p, width, accumulators);
