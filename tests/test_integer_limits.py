@@ -83,3 +83,10 @@ def test_divisions_do_not_trap(op, dtype):
                     call(x.view(size, 1), y.view(1, size) if other is y else other)
                 except (RuntimeError, NotImplementedError, TypeError):
                     continue
+
+
+def test_the_negative_of_the_least_alpha():
+    """The gradient of sub is -alpha times the incoming one, and -(-2**63) is no int64."""
+    other = rl.ones(2, requires_grad=True)
+    rl.sub(rl.ones(2), other, alpha=-(2**63)).sum().backward()
+    assert other.grad.tolist() == [2.0**63] * 2

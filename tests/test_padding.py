@@ -89,8 +89,8 @@ def test_sizes_beyond_all_numbers(pad):
 def test_fold_takes_one_or_two_numbers(name, value):
     arguments = {"output_size": 3, "kernel_size": 2} | {name: value}
     with pytest.raises(RuntimeError, match=f"expected {name} to be one or two numbers"):
-        F.fold(torch.ones(1, 4, 4), **arguments)
+        F.fold(rl.ones(1, 4, 4), **arguments)
     if name != "output_size":
         del arguments["output_size"]
         with pytest.raises(RuntimeError, match=f"expected {name} to be one or two numbers"):
-            F.unfold(torch.ones(1, 1, 3, 3), **arguments)
+            F.unfold(rl.ones(1, 1, 3, 3), **arguments)

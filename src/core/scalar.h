@@ -1,5 +1,7 @@
 // Scalar: a Python number (bool, int, float or complex) on its way into an op.
 #pragma once
+#include <limits>
+
 #include "core/dtype.h"
 
 namespace rl {
@@ -53,8 +55,9 @@ inline DType tensor_dtype(const Scalar& s) {
 }
 inline Scalar operator-(const Scalar& s) {
   if (s.is_complex()) return Scalar(-s.to<complex128>());
-  if (s.is_floating()) return Scalar(-s.to<double>());
-  return Scalar(static_cast<int64_t>(-static_cast<uint64_t>(s.to<int64_t>())));  // wraps
+  constexpr int64_t least = std::numeric_limits<int64_t>::min();  // has no negative
+  if (s.is_floating() || s.to<int64_t>() == least) return Scalar(-s.to<double>());
+  return Scalar(-s.to<int64_t>());
 }
 std::ostream& operator<<(std::ostream& out, const Scalar& s);
 
