@@ -26,7 +26,7 @@ struct IntSpan {
   const int64_t* begin() const { return data_; }
   const int64_t* end() const { return data_ + size_; }
   int64_t operator[](int64_t i) const {
-    check_index(static_cast<size_t>(i), static_cast<size_t>(size_));
+    require_index(static_cast<size_t>(i), static_cast<size_t>(size_));
     return data_[i];
   }
   bool operator==(IntSpan other) const {
@@ -77,7 +77,7 @@ class Dims {
   const int64_t* begin() const { return data(); }
   const int64_t* end() const { return data() + size_; }
   int64_t& operator[](int64_t i) {
-    check_index(static_cast<size_t>(i), static_cast<size_t>(size_));
+    require_index(static_cast<size_t>(i), static_cast<size_t>(size_));
     return data()[i];
   }
   int64_t operator[](int64_t i) const { return IntSpan(*this)[i]; }

@@ -34,11 +34,11 @@ class SmallVector {
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
   T& operator[](size_t i) {
-    check_index(i, size_);
+    require_index(i, size_);
     return data_[i];
   }
   const T& operator[](size_t i) const {
-    check_index(i, size_);
+    require_index(i, size_);
     return data_[i];
   }
   T& back() { return (*this)[size_ - 1]; }

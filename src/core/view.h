@@ -37,7 +37,7 @@ struct Views {
   Views(const View* first, int64_t count)
       : first(first), count(count), device(count ? first->device : Device()) {}
   const View& operator[](int64_t i) const {
-    check_index(static_cast<size_t>(i), static_cast<size_t>(count));
+    require_index(static_cast<size_t>(i), static_cast<size_t>(count));
     return first[i];
   }
   const View* begin() const { return first; }
