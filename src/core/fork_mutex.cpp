@@ -10,26 +10,40 @@ namespace rl {
 namespace {
 
 struct Registry {
-  std::mutex mutex;
+  std::mutex mutex;             // taken after any of `all`: they may be held where one is made
   std::vector<ForkMutex*> all;  // by rank
 };
+
+Registry& registry();
+
+std::vector<ForkMutex*> registered() {
+  std::lock_guard<std::mutex> lock(registry().mutex);
+  return registry().all;
+}
+
+void take_all() {
+  Registry& r = registry();
+  for (;;) {
+    std::vector<ForkMutex*> known = registered();
+    for (ForkMutex* m : known) m->lock();
+    r.mutex.lock();
+    if (r.all.size() == known.size()) return;
+    r.mutex.unlock();  // another one was made meanwhile
+    for (ForkMutex* m : known) m->unlock();
+  }
+}
+
+void release_all() {
+  Registry& r = registry();
+  std::vector<ForkMutex*> taken = r.all;
+  r.mutex.unlock();
+  for (ForkMutex* m : taken) m->unlock();
+}
 
 Registry& registry() {
   static Registry* instance = [] {
     auto* made = new Registry;  // threads may outlive static destruction
-    pthread_atfork(
-        [] {
-          registry().mutex.lock();
-          for (ForkMutex* m : registry().all) m->lock();
-        },
-        [] {
-          for (ForkMutex* m : registry().all) m->unlock();
-          registry().mutex.unlock();
-        },
-        [] {
-          for (ForkMutex* m : registry().all) m->unlock();
-          registry().mutex.unlock();
-        });
+    pthread_atfork(take_all, release_all, release_all);
     return made;
   }();
   return *instance;
