@@ -413,7 +413,7 @@ void Arguments::need_tensor(int i, int j) const {
        type_name(slots_[j]));
 }
 const Tensor& Arguments::tensor_or_none(int i) const {
-  static const Tensor none;
+  static const auto& none = *new Tensor;
   return given(i) ? tensor(i) : none;
 }
 

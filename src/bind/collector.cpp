@@ -187,7 +187,7 @@ void free_kept(size_t most, TensorImpl* dying = nullptr) {
 
 // Lets a tensor of which others have counts hold its object, which stands for it then.
 bool hold_object(TensorImpl* t) {
-  if (lists_change || (threads_share && !PyGILState_Check())) return false;
+  if (lists_change || (threads_share && !has_gil())) return false;
   auto* o = static_cast<PyObject*>(t->python.load(std::memory_order_relaxed));
   int32_t refs = t->refs.load(std::memory_order_relaxed);
   if (!o || Py_REFCNT(o) == 0) return false;

@@ -41,7 +41,7 @@ Context* cast(PyObject* o) { return reinterpret_cast<Context*>(o); }
 
 // What the graph calls an op of the user's: "Exp" from class Exp. Nodes keep a pointer for good.
 const char* interned(const std::string& name) {
-  static std::unordered_set<std::string> names;
+  static auto& names = *new std::unordered_set<std::string>;
   LinkLock lock(&names);
   return names.insert(name).first->c_str();
 }

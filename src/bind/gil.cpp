@@ -41,17 +41,22 @@ void end_sharing() {
 // When the interpreter ends, some of its versions end a thread that comes for the GIL by unwinding
 // its stack, through frames that would go on with Python's objects. Later versions let it wait for
 // the end of the process, and so do we.
+[[noreturn]] void wait_for_the_end() {
+  for (;;) pause();
+}
+bool is_main_thread() { return gettid() == getpid(); }
+
 void take_gil(PyThreadState* state) {
   try {
     PyEval_RestoreThread(state);
   } catch (...) {  // nothing but that unwinding
-    for (;;) pause();
+    wait_for_the_end();
   }
 }
 
 // Kernels count no references: `threads_share` stays as it is.
 void* leave_for_kernel() {
-  if ((mode() & KeepsInterpreter) || !PyGILState_Check() || is_only_thread()) return nullptr;
+  if ((mode() & KeepsInterpreter) || !has_gil() || is_only_thread()) return nullptr;
   return PyEval_SaveThread();
 }
 void come_from_kernel(void* state) { take_gil(static_cast<PyThreadState*>(state)); }
@@ -67,7 +72,7 @@ void come_back(void* state) {
 }
 
 void* leave_if_useful() {
-  if ((mode() & KeepsInterpreter) || !PyGILState_Check() || is_only_thread()) return nullptr;
+  if ((mode() & KeepsInterpreter) || !has_gil() || is_only_thread()) return nullptr;
   return leave_to_others();
 }
 
@@ -76,13 +81,31 @@ void* leave_if_useful() {
 // Other threads have a turn first, for the work may have kept the interpreter until now.
 void check_for_interruption() {
   { ScopedGilRelease others_run(true); }
-  if ((mode() & KeepsInterpreter) || gettid() != getpid() || !Py_IsInitialized()) return;
+  if ((mode() & KeepsInterpreter) || !is_main_thread() || !Py_IsInitialized()) return;
   WithGil gil;
   if (PyErr_Occurred()) return;
   if (PyErr_CheckSignals() < 0) throw CarriedError::take();
 }
 
 }  // namespace
+
+bool has_gil() {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyThreadState* current = PyThreadState_GetUnchecked();
+#else
+  PyThreadState* current = _PyThreadState_UncheckedGet();
+#endif
+  return current && current == PyGILState_GetThisThreadState();
+}
+
+WithGil::WithGil() {
+  if (!Py_IsInitialized() && !has_gil() && !is_main_thread()) wait_for_the_end();
+  try {
+    state_ = PyGILState_Ensure();
+  } catch (...) {  // as in take_gil
+    wait_for_the_end();
+  }
+}
 
 // A nested backward may go on in a thread of its own, for the sake of its stack.
 WithoutGil::WithoutGil() {

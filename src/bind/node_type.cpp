@@ -52,7 +52,7 @@ PyTypeObject* type_named(const std::string& full_name) {
     std::string full_name;  // Python keeps a pointer to it
     PyTypeObject* type;
   };
-  static std::unordered_map<std::string, std::unique_ptr<Entry>> known;
+  static auto& known = *new std::unordered_map<std::string, std::unique_ptr<Entry>>;
   std::string name = full_name.substr(full_name.rfind(':') + 1);
   {
     LinkLock lock(&known);

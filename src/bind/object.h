@@ -94,10 +94,14 @@ class Imported {
   std::atomic<PyObject*> found_{nullptr};
 };
 
+// Whether this thread has the GIL, or is attached to an interpreter without one. Not so once the
+// interpreter has ended, where PyGILState_Check says yes to every thread.
+bool has_gil();
+
 // Holds the GIL for a scope, from any thread.
 class WithGil {
  public:
-  WithGil() : state_(PyGILState_Ensure()) {}
+  WithGil();
   ~WithGil() { PyGILState_Release(state_); }
   WithGil(const WithGil&) = delete;
   WithGil& operator=(const WithGil&) = delete;

@@ -14,7 +14,7 @@ namespace {
 
 // Python keeps pointers to the definitions for as long as the process lives.
 PyMethodDef* keep_definition(const char* name, FastFunction fn, const char* doc) {
-  static std::deque<PyMethodDef> definitions;
+  static auto& definitions = *new std::deque<PyMethodDef>;
   auto erased = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fn));
   definitions.push_back({name, erased, METH_FASTCALL | METH_KEYWORDS, doc});
   return &definitions.back();

@@ -34,7 +34,7 @@ struct Description {
 }  // namespace
 
 PyTypeObject* make_return_type(const char* name, const char* const* fields, int count) {
-  static std::deque<Description> descriptions;
+  static auto& descriptions = *new std::deque<Description>;
   Description& d = descriptions.emplace_back();
   d.name = std::string("torch.return_types.") + name;
   for (int i = 0; i < count; ++i) d.fields.push_back({fields[i], nullptr});

@@ -23,10 +23,11 @@ namespace rl::bind {
 
 namespace {
 
-std::string package_folder;  // ends in a slash; files below it are not the user's
+// Ends in a slash; files below it are not the user's.
+std::string& package_folder = *new std::string;
 
 bool lies_in_package(PyObject* file) {
-  static std::unordered_map<PyObject*, bool> known;
+  static auto& known = *new std::unordered_map<PyObject*, bool>;
   {
     LinkLock lock(&known);
     auto at = known.find(file);
@@ -87,7 +88,7 @@ class DeferredCounts {
   std::vector<PyObject*> more_, fewer_;
   std::atomic<bool> any_{false};
 };
-DeferredCounts deferred;
+DeferredCounts& deferred = *new DeferredCounts;
 
 int32_t instruction_of(PyFrameObject* frame) {
 #if PY_VERSION_HEX >= 0x030b0000
@@ -147,9 +148,6 @@ int user_frames(SourceLocation* found, int most) {
   }
   return count;
 }
-
-// Kernels leave the interpreter too, and allocate there.
-bool has_gil() { return PyGILState_Check(); }
 
 SourceLocation here() {
   if (!has_gil()) return {};  // the engine at work

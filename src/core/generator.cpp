@@ -122,7 +122,7 @@ thread_local Generator* thread_generator = nullptr;
 }
 
 Generator& default_generator() {
-  static Generator generator;
+  static auto& generator = *new Generator;
   return thread_generator ? *thread_generator : generator;
 }
 

@@ -313,8 +313,8 @@ template <class R> class Plan {
 template <class R> std::shared_ptr<const Plan<R>> plan_for(int64_t n) {
   using Plans = std::list<std::shared_ptr<const Plan<R>>>;
   constexpr size_t most_bytes = 16 << 20;
-  static ForkMutex mutex(ForkRank::Plans);
-  static Plans plans;
+  static auto& mutex = *new ForkMutex(ForkRank::Plans);
+  static auto& plans = *new Plans;
   auto find = [n]() -> std::shared_ptr<const Plan<R>> {
     for (auto at = plans.begin(); at != plans.end(); ++at)
       if ((*at)->size() == n) {

@@ -86,7 +86,7 @@ struct Plan {
 };
 
 std::mutex mutex;  // descriptors take the bias of a call: one at a time uses them
-std::unordered_map<Problem, Plan, ProblemHash> plans;
+auto& plans = *new std::unordered_map<Problem, Plan, ProblemHash>;
 cublasLtHandle_t handles[max_devices] = {};
 
 void check_status(cublasStatus_t status, const char* call) {

@@ -10,8 +10,8 @@
 namespace rl::cuda {
 namespace {
 
-std::vector<std::string> folders;
-std::string simulator;
+auto& folders = *new std::vector<std::string>;
+auto& simulator = *new std::string;
 Driver driver_functions;
 Compiler compiler_functions;
 

@@ -18,8 +18,8 @@ namespace rl::cuda {
 namespace {
 
 std::mutex mutex;
-std::map<std::pair<int, std::string>, CUfunction> loaded;
-std::string asked;
+auto& loaded = *new std::map<std::pair<int, std::string>, CUfunction>;
+auto& asked = *new std::string;
 KernelCounts counts{};
 
 // A hash of 128 bits, for names of files: two of FNV-1a with different starts.
