@@ -58,8 +58,11 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
       visit_integral_bool("arange", type, [&](auto tag) {
         using T = typename decltype(tag)::type;
         T* to = out.data<T>();
-        for (int64_t i = 0; i < out.numel(); ++i)
-          to[i] = convert<T>(start.to<int64_t>() + i * step.to<int64_t>());
+        // Unsigned: the way from end to end of int64 is longer than an int64.
+        uint64_t next = static_cast<uint64_t>(start.to<int64_t>());
+        uint64_t stride = static_cast<uint64_t>(step.to<int64_t>());
+        for (int64_t i = 0; i < out.numel(); ++i, next += stride)
+          to[i] = convert<T>(static_cast<int64_t>(next));
       });
     });
   }
