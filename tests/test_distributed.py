@@ -125,6 +125,12 @@ def test_what_is_built_on_collectives():
     ).check()  # fmt: skip
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_sequences_in_parts(count):
+    sections = ["attention", "details", "training", "registered"]
+    ranks.by_environment(count, ranks.program("sequences"), *sections).check()
+
+
 @pytest.mark.parametrize("scheme", ["tcp", "file"])
 def test_spawn(scheme, tmp_path):
     url = f"tcp://127.0.0.1:{ranks.free_port()}" if scheme == "tcp" else f"file://{tmp_path}/store"

@@ -144,12 +144,19 @@ def _cheapest(call, i, options):
     if all(placement.is_replicate() for placement in placements):
         return whole  # dividing what nobody divided is not for an operation to begin
     size = call.mesh.size(i)
-    costs = [_cost(call, placements, option, size) for option in (*options, whole)]
+    costs = [cost(call, placements, option, size) for option in (*options, whole)]
     return (*options, whole)[costs.index(min(costs))]
 
 
-def _cost(call, placements, option, size):
-    """How many elements a process has to receive."""
+def cost(call: Call, placements: Sequence[Placement], option: Option, size: int) -> float:
+    """How many elements a process has to receive.
+
+    Args:
+        call: the operation.
+        placements: how its operands lie along a dim of the mesh.
+        option: how they would have to lie.
+        size: the number of processes along that dim.
+    """
     total = 0.0
     for operand, now, wanted in zip(call.operands, placements, option.ins):
         if now == wanted or now.is_replicate() and wanted.is_shard():
