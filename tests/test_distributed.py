@@ -276,6 +276,7 @@ def test_a_checkpoint_of_three_ranks_is_read_by_two(tmp_path):
 def test_options_and_tensors_made_in_parts(count):
     sections = [
         "options", "creation", "losses", "prefetch", "keys", "styles", "parts", "local_steps",
+        "counted", "together", "broadcast_file",
     ]  # fmt: skip
     ranks.by_environment(count, ranks.program("names"), *sections).check()
 

@@ -137,6 +137,7 @@ class _ProfiledAs(threading.local):
     name: str | None = None
 
 
+observers: list[Any] = []  # called with each operation that begins
 _profiled_as = _ProfiledAs()
 
 
@@ -260,6 +261,8 @@ class ProcessGroup:
         site = call_site(sys._getframe(1))
         work = Work(self._queue, None, call.text(), site, outputs, timeout or self._timeout)
         work._steps = steps(work)
+        for observe in observers:
+            observe(call)
         on_gpu = next((t for t in outputs if isinstance(t, rushlight.Tensor) and t.is_cuda), None)
         if on_gpu is not None:
             self._place(work, on_gpu.device, steps, "message" if is_message else async_op)
