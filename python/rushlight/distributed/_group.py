@@ -43,6 +43,10 @@ class Backend(str):
     UNDEFINED, GLOO, NCCL, UCC, MPI = "undefined", "gloo", "nccl", "ucc", "mpi"
     XCCL, FAKE = "xccl", "fake"
     backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
+    # A kind of device -> what a program asks for that names no backend.
+    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
+    # A backend -> the kinds of devices whose tensors it carries.
+    backend_capability = {GLOO: ["cpu"], NCCL: ["cuda"], MPI: ["cpu"]}
 
     def __new__(cls, name: str) -> Any:
         if not isinstance(name, str):
