@@ -56,6 +56,8 @@ class DynamicMetaLoadPlanner(DefaultLoadPlanner):
     has; for BroadcastingTorchSaveReader.
     """
 
+    metadata: Metadata | None
+
     def set_up_planner(
         self,
         state_dict: dict[str, Any],
@@ -86,6 +88,9 @@ class BroadcastingTorchSaveReader(StorageReader):
         checkpoint_id: the file.
         coordinator_rank: the process that reads.
     """
+
+    checkpoint_id: str | os.PathLike[str] | None
+    coordinator_rank: int
 
     def __init__(
         self, checkpoint_id: str | os.PathLike[str] | None = None, coordinator_rank: int = 0

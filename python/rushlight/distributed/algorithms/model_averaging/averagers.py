@@ -39,6 +39,9 @@ class PeriodicModelAverager(ModelAverager):
         process_group: the processes; all by default.
     """
 
+    period: int
+    warmup_steps: int
+
     def __init__(
         self, period: Any, warmup_steps: int = 0, process_group: ProcessGroup | None = None
     ) -> None:

@@ -32,9 +32,6 @@ class NodeState(str, enum.Enum):
 class _Record:
     """A dataclass that is written as JSON, with one member that is an enumeration."""
 
-    def __str__(self) -> str:
-        return self.serialize()
-
     def serialize(self) -> str:
         """The event as JSON."""
         return json.dumps(dataclasses.asdict(self))
@@ -69,7 +66,8 @@ class Event(_Record):
     timestamp: int = 0
     metadata: dict[str, EventMetadataValue] = dataclasses.field(default_factory=dict)
 
-    __str__ = _Record.__str__
+    def __str__(self) -> str:
+        return self.serialize()
 
     @classmethod
     def deserialize(cls, data: str | Self) -> Self:
@@ -103,7 +101,8 @@ class RdzvEvent(_Record):
     local_id: int | None = None
     error_trace: str = ""
 
-    __str__ = _Record.__str__
+    def __str__(self) -> str:
+        return self.serialize()
 
     @classmethod
     def deserialize(cls, data: str | Self) -> Self:

@@ -6,15 +6,20 @@ import abc
 import functools
 import time
 import warnings
-from collections import namedtuple
+from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-MetricData = namedtuple("MetricData", ["timestamp", "group_name", "name", "value"])
-MetricData.__doc__ = "A number, with its name, its group and when it was."
+class MetricData(NamedTuple):
+    """A number, with its name, its group and when it was."""
+
+    timestamp: float
+    group_name: str
+    name: str
+    value: int
 
 
 class MetricsConfig:
@@ -25,6 +30,7 @@ class MetricsConfig:
     """
 
     __slots__ = ["params"]
+    params: dict[str, str]
 
     def __init__(self, params: dict[str, str] | None = None) -> None:
         self.params = {} if params is None else params
@@ -61,6 +67,9 @@ class MetricStream:
         group_name: the group.
         handler: takes them.
     """
+
+    group_name: str
+    handler: MetricHandler
 
     def __init__(self, group_name: str, handler: MetricHandler) -> None:
         self.group_name, self.handler = group_name, handler

@@ -242,6 +242,15 @@ class PContext(abc.ABC):
             of these go to a file too.
     """
 
+    name: str
+    entrypoint: Callable[..., Any] | str
+    args: dict[int, tuple[Any, ...]]
+    envs: dict[int, dict[str, str]]
+    nprocs: int
+    error_files: dict[int, str]
+    stdouts: dict[int, str]
+    stderrs: dict[int, str]
+
     def __init__(
         self, name: str, entrypoint: Callable[..., Any] | str, args: dict[int, tuple[Any, ...]],
         envs: dict[int, dict[str, str]], logs_specs: LogsSpecs,

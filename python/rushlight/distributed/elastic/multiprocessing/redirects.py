@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import os
 import sys
 
@@ -22,7 +21,7 @@ def get_libc() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
-libc = get_libc()
+libc: ctypes.CDLL = get_libc()
 
 
 @contextlib.contextmanager
@@ -55,8 +54,15 @@ def redirect(std: str, to_file: str) -> Iterator[None]:
         os.close(before)
 
 
-redirect_stdout = functools.partial(redirect, "stdout")
-redirect_stderr = functools.partial(redirect, "stderr")
+def redirect_stdout(to_file: str) -> contextlib.AbstractContextManager[None]:
+    """A context in which standard output goes to a file."""
+    return redirect("stdout", to_file)
+
+
+def redirect_stderr(to_file: str) -> contextlib.AbstractContextManager[None]:
+    """A context in which standard error goes to a file."""
+    return redirect("stderr", to_file)
+
 
 __all__ = [
     "IS_MACOS", "IS_WINDOWS", "get_libc", "libc", "redirect", "redirect_stderr",

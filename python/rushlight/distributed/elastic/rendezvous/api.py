@@ -168,6 +168,14 @@ class RendezvousParameters:
         kwargs: what else the way wants.
     """
 
+    backend: str
+    endpoint: str
+    run_id: str
+    min_nodes: int
+    max_nodes: int
+    local_addr: str | None
+    config: dict[str, Any]
+
     def __init__(
         self,
         backend: str,
@@ -259,7 +267,7 @@ class RendezvousHandlerRegistry:
         return handler
 
 
-rendezvous_handler_registry = RendezvousHandlerRegistry()
+rendezvous_handler_registry: RendezvousHandlerRegistry = RendezvousHandlerRegistry()
 
 __all__ = [
     "RendezvousClosedError", "RendezvousConnectionError", "RendezvousError",

@@ -28,6 +28,13 @@ class StaticTCPRendezvous(RendezvousHandler):
         timeout: how long to wait, in seconds.
     """
 
+    master_addr: str
+    master_port: int
+    rank: int
+    world_size: int
+    run_id: str
+    timeout: datetime.timedelta
+
     def __init__(
         self, master_addr: str, master_port: int, rank: int, world_size: int, run_id: str,
         timeout: int,

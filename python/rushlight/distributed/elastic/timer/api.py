@@ -27,7 +27,10 @@ class TimerRequest:
     """
 
     __slots__ = ["worker_id", "scope_id", "expiration_time"]
-    __hash__ = None
+    __hash__: None = None
+    worker_id: Any
+    scope_id: str
+    expiration_time: float
 
     def __init__(self, worker_id: Any, scope_id: str, expiration_time: float) -> None:
         self.worker_id, self.scope_id = worker_id, scope_id

@@ -34,7 +34,9 @@ class FileTimerRequest(TimerRequest):
     """
 
     __slots__ = ["version", "signal"]
-    __hash__ = None
+    __hash__: None = None
+    version: int
+    signal: int
 
     def __init__(
         self, worker_pid: int, scope_id: str, expiration_time: float, signal: int = 0
@@ -70,6 +72,8 @@ class FileTimerClient(TimerClient):
         file_path: the server's pipe.
         signal: ends this process when a timer runs out.
     """
+
+    signal: int
 
     def __init__(self, file_path: str, signal: int = signal.SIGKILL) -> None:
         self._file_path, self.signal = file_path, signal

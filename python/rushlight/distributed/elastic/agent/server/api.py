@@ -113,6 +113,11 @@ class Worker:
     """
 
     __slots__ = ["id", "local_rank", "global_rank", "role_rank", "world_size", "role_world_size"]
+    local_rank: int
+    global_rank: int
+    role_rank: int
+    world_size: int
+    role_world_size: int
 
     def __init__(
         self, local_rank: int, global_rank: int = -1, role_rank: int = -1, world_size: int = -1,
@@ -154,6 +159,13 @@ class WorkerGroup:
         "spec", "workers", "store", "group_rank", "group_world_size", "state", "master_addr",
         "master_port",
     ]  # fmt: skip
+    spec: WorkerSpec
+    workers: list[Worker]
+    group_rank: int | None
+    group_world_size: int | None
+    state: WorkerState
+    master_addr: str | None
+    master_port: int | None
 
     def __init__(self, spec: WorkerSpec) -> None:
         self.spec = spec

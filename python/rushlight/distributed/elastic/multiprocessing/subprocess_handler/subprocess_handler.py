@@ -23,6 +23,8 @@ class SubprocessHandler:
         numa_options: None.
     """
 
+    proc: subprocess.Popen[bytes]
+
     def __init__(
         self, entrypoint: str, args: tuple[Any, ...], env: dict[str, str], stdout: str | None,
         stderr: str | None, local_rank_id: int, numa_options: Any = None,

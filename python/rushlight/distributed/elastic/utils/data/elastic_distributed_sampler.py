@@ -22,6 +22,10 @@ class ElasticDistributedSampler(DistributedSampler):
         start_index: how many examples are done.
     """
 
+    num_samples: int
+    total_size: int
+    start_index: int
+
     def __init__(
         self,
         dataset: Any,
