@@ -20,7 +20,6 @@ NOT_COVERED = {
     "torch.ao, torch.quantization": "quantised tensors",
     "torch.export, torch.package": "files that hold programs",
     "torch.utils.cpp_extension": "operations added in C++",
-    "torch.distributed.rpc": "anyone who reaches the port runs code",
     "torch._inductor, torch._dynamo (but for their options)": "compilation",
 }
 MODULES = """
@@ -34,6 +33,12 @@ MODULES = """
     torch.utils.checkpoint torch.utils.hooks torch.utils.dlpack torch.amp torch.jit torch.compiler
     torch.fx torch.multiprocessing torch.distributed torch.distributed.nn
     torch.distributed.device_mesh torch.distributed.optim torch.distributed.run
+    torch.distributed.launcher torch.distributed.collective_utils torch.distributed.rpc
+    torch.distributed.elastic.agent.server torch.distributed.elastic.events
+    torch.distributed.elastic.metrics torch.distributed.elastic.multiprocessing
+    torch.distributed.elastic.rendezvous torch.distributed.elastic.timer
+    torch.distributed.algorithms.ddp_comm_hooks torch.distributed.tensor.debug
+    torch.distributed.tensor.experimental
     torch.distributed.algorithms.join torch.distributed.checkpoint
     torch.distributed.checkpoint.state_dict
     torch.distributed.fsdp torch.distributed.tensor torch.distributed.tensor.parallel

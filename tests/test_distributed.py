@@ -52,6 +52,35 @@ def test_mpiexec():
     assert lines(run) == [f"rank {r} of 2 by mpi" for r in range(2)]
 
 
+def test_programs_that_a_program_starts():
+    """Lightning starts its ranks so."""
+    child = "import torch.nn as nn, torch; print(torch.__version__, nn.Linear(2, 1).weight.shape)"
+    program = f"import subprocess, sys; subprocess.check_call([sys.executable, '-c', {child!r}])"
+    run = ranks.by_command(sys.executable, "-m", "rushlight", "-c", program).check()
+    assert "+rushlight" in run.outputs[0] and "torch.Size([1, 2])" in run.outputs[0]
+
+
+# Lightning counts the processes of MPI, though it has started none, before it makes a group.
+COUNTS_FIRST = """
+from mpi4py import MPI
+print(MPI.COMM_WORLD.Get_size(), MPI.COMM_WORLD.rank, MPI.Is_initialized())
+import torch.distributed as dist, torch
+dist.init_process_group("gloo")
+x = torch.ones(2)
+dist.all_reduce(x)
+print("sum", x.tolist(), MPI.COMM_WORLD.Get_size())
+dist.destroy_process_group()
+"""
+
+
+def test_mpi_starts_when_it_is_used():
+    run = ranks.by_environment(2, "-m", "rushlight", "-c", COUNTS_FIRST).check()
+    assert all("1 0 False" in one and "sum [2.0, 2.0] 2" in one for one in run.outputs)
+    alone = "from mpi4py import MPI; print(MPI.COMM_WORLD.allreduce(3), MPI.Is_initialized())"
+    run = ranks.by_command(sys.executable, "-m", "rushlight", "-c", alone).check()
+    assert run.outputs[0] == "3 True\n"
+
+
 def test_data_parallel_gradients_are_those_of_one_process():
     ranks.by_environment(
         2, ranks.program("data_parallel"), "buckets", "accumulation", "unused",
@@ -123,6 +152,12 @@ def test_what_is_built_on_collectives():
         2, ranks.program("shared"), "gradients", "functions", "batch_norm", "sharded_optimizer",
         "averages", "meshes", "pipelines",
     ).check()  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_sequences_in_parts(count):
+    sections = ["attention", "details", "training", "registered"]
+    ranks.by_environment(count, ranks.program("sequences"), *sections).check()
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "file"])
@@ -270,6 +305,7 @@ def test_a_checkpoint_of_three_ranks_is_read_by_two(tmp_path):
 def test_options_and_tensors_made_in_parts(count):
     sections = [
         "options", "creation", "losses", "prefetch", "keys", "styles", "parts", "local_steps",
+        "counted", "together", "broadcast_file",
     ]  # fmt: skip
     ranks.by_environment(count, ranks.program("names"), *sections).check()
 

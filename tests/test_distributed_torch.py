@@ -1,5 +1,8 @@
 """Programs of several processes, by torch and, unchanged, by rushlight: the same losses."""
 
+import importlib
+import pkgutil
+
 import pytest
 import ranks
 
@@ -16,9 +19,47 @@ def losses(section, *python):
     return [float(word) for word in line.split()[1:]]
 
 
+# torch has them without any public name in it, or cannot import them.
+WITHOUT_NAMES = "mixed_precision_hooks optimizer_overlap_hooks"
+
+
+def public_modules():
+    """The names of torch.distributed's public modules."""
+    packages, found = [torch.distributed], ["torch.distributed"]
+    while packages:
+        package = packages.pop()
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            if module.name.rpartition(".")[2].startswith("_"):
+                continue
+            found.append(module.name)
+            if module.ispkg:
+                packages.append(importlib.import_module(module.name))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_public_names_are_there_or_refuse():
+    count = 0
+    for name in public_modules():
+        theirs = importlib.import_module(name)
+        names = getattr(theirs, "__all__", None)
+        if names is None:
+            names = [
+                key
+                for key, value in vars(theirs).items()
+                if not key.startswith("_") and getattr(value, "__module__", None) == name
+            ]
+        if not names or name.rpartition(".")[2] in WITHOUT_NAMES.split():
+            continue
+        ours = importlib.import_module("rushlight" + name.removeprefix("torch"))
+        assert [key for key in names if not hasattr(ours, key)] == [], name
+        count += len(names)
+    assert count > 500
+
+
 SECTIONS = [
     "data_parallel", "sharded", "tensor_parallel", "fully_sharded", "sequence_parallel",
-    "root_mean_square", "pipelined", "checkpointed",
+    "root_mean_square", "pipelined", "checkpointed", "counted",
 ]  # fmt: skip
 
 

@@ -88,6 +88,10 @@ class _Finder:
             return _spec_with_sequel(name, path, _activate_in_spawned_processes)
         if top == "functorch":
             return _spec_of_twin(name)
+        if name == "mpi4py.MPI":
+            from rushlight.distributed._mpi_import import spec_of_mpi
+
+            return spec_of_mpi(self, path, target)
         if name in _BUILT_ON_TORCH and _is_imported():
             return _refused_if_linked(name, path)
         return None

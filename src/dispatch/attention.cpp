@@ -71,6 +71,17 @@ std::array<Tensor, 2> attention_kernel(const Tensor& query, const Tensor& key, c
   return {out, log_sum};
 }
 
+std::array<Tensor, 3> attention_kernel_gradients(const Tensor& grad, const Tensor& query,
+                                                 const Tensor& key, const Tensor& value,
+                                                 const Tensor& mask, const Tensor& kept,
+                                                 const Tensor& output, const Tensor& log_sum,
+                                                 bool is_causal, double scale, double kept_scale) {
+  std::array<Tensor, 3> grads{empty_like(query), empty_like(key), empty_like(value)};
+  Operands operands(query, key, value, mask, kept, is_causal, scale, kept_scale);
+  launch::attention_backward(operands.views, grad, output, log_sum, grads[0], grads[1], grads[2]);
+  return grads;
+}
+
 }  // namespace impl
 
 namespace grad {
@@ -83,10 +94,8 @@ std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& quer
   if (grad_enabled())  // by ops that can be differentiated again
     return composed_attention_gradients(grad, query, key, value, mask, kept, is_causal, scale,
                                         kept_scale);
-  std::array<Tensor, 3> grads{empty_like(query), empty_like(key), empty_like(value)};
-  Operands operands(query, key, value, mask, kept, is_causal, scale, kept_scale);
-  launch::attention_backward(operands.views, grad, output, log_sum, grads[0], grads[1], grads[2]);
-  return grads;
+  return impl::attention_kernel_gradients(grad, query, key, value, mask, kept, output, log_sum,
+                                          is_causal, scale, kept_scale);
 }
 
 }  // namespace grad

@@ -305,6 +305,149 @@ def local_steps():
     assert gradients(post_localSGD_hook, state, 1) == [rank + 1]
 
 
+def counted():
+    """What processes send, by module, and parts of DTensors as text."""
+    import contextlib
+    import io
+
+    from rushlight.distributed.tensor.debug import CommDebugMode, visualize_sharding
+    from rushlight.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+    from rushlight.distributed.tensor.parallel.input_reshard import input_reshard
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 2 * size), nn.ReLU(), nn.Linear(2 * size, 4))
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    parallelize_module(model, mesh, plan)
+    ops, x = torch.ops.c10d_functional, torch.randn(2 * size, 4, requires_grad=True)
+    with CommDebugMode() as mode:
+        output = model(x)
+        assert dict(mode.get_comm_counts()) == {ops.all_reduce: 1}
+        output.sum().backward()
+    assert mode.get_total_counts() == 2, mode.get_comm_counts()
+    assert mode.get_comm_counts()[ops.all_reduce] == 2, mode.get_comm_counts()
+    sharding = mode.get_sharding_info()
+    assert sharding["Sequential.0.weight"] == (Shard(0),)
+    assert sharding["Sequential.2.weight"] == (Shard(1),)
+    table = mode.generate_comm_debug_tracing_table(0)
+    assert "Sequential.2\n      forward: all_reduce 1" in table, table
+    with CommDebugMode() as mode:
+        rows = distribute_tensor(torch.ones(size, 2), mesh, [Shard(0)], src_data_rank=None)
+        rows.redistribute(placements=[Replicate()])
+        rows.sum().full_tensor()
+    assert dict(mode.get_comm_counts()) == {ops.all_gather_into_tensor: 1, ops.all_reduce: 1}
+    found = torch.ops._c10d_functional.all_reduce(torch.ones(2), "sum", dist.group.WORLD.group_name)
+    assert found.tolist() == [size] * 2
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        visualize_sharding(rows)
+    lines = [f"Row {r}-{r}  Col 0-1  cpu:{r}\n" for r in range(size)]
+    assert shown.getvalue() == ("".join(lines) if rank == 0 else "")
+
+    alone = nn.Sequential(nn.Linear(4, 3), nn.Tanh())
+    for p in alone.parameters():
+        dist.broadcast(p.detach(), 0)
+    x = torch.randn(2 * size, 4, generator=torch.Generator().manual_seed(1))
+    alone(x).square().sum().backward()
+    wanted = [p.grad.clone() for p in alone.parameters()]
+    alone.zero_grad()
+    input_reshard(alone, mesh, 0)
+    output = alone(x)
+    output.square().sum().backward()
+    for p, grad in zip(alone.parameters(), wanted):
+        torch.testing.assert_close(p.grad, grad)
+
+
+def together():
+    """Values of one process for all, means of parameters in groups, gradients as bytes."""
+    from rushlight.distributed import collective_utils as utils
+    from rushlight.distributed.algorithms.ddp_comm_hooks import (
+        DDPCommHookType,
+        register_ddp_comm_hook,
+    )
+    from rushlight.distributed.algorithms.model_averaging.hierarchical_model_averager import (
+        HierarchicalModelAverager,
+    )
+    from rushlight.nn.parallel import DistributedDataParallel
+
+    world = dist.group.WORLD
+    assert utils.broadcast(lambda: rank + 5, rank=1, pg=world) == 6
+    assert utils.all_gather(lambda: rank * 2, pg=world) == [2 * r for r in range(size)]
+
+    def fails():
+        raise ValueError("not here") if rank == 1 else None
+
+    refused(RuntimeError, "Rank 1 failed: stage s: exception not here", utils.broadcast, fails,
+            rank=1, pg=world, stage_name="s")  # fmt: skip
+    refused(RuntimeError, "rank 1 failed with exception not here", utils.all_gather, fails,
+            pg=world)  # fmt: skip
+    refused(TypeError, "first object type is", utils.all_gather_object_enforce_type, world,
+            [None] * size, 1 if rank else "1")  # fmt: skip
+
+    averager = HierarchicalModelAverager({2: 1, 4: size}, warmup_steps=1)
+    p = nn.Parameter(torch.zeros(2))
+    for _ in range(5):
+        p.data.fill_(rank)
+        p.grad = torch.zeros(2)
+        averager.average_parameters([p])  # steps 0 to 4: the last is a multiple of 4
+    assert p.tolist() == [(size - 1) / 2] * 2
+    refused(ValueError, "must be equal to the size", HierarchicalModelAverager, {2: size + 1})
+
+    for kind, near in (
+        (DDPCommHookType.QUANTIZE_PER_TENSOR, 0.05),
+        (DDPCommHookType.QUANTIZE_PER_CHANNEL, 0.05),
+        (DDPCommHookType.BF16_COMPRESS, 0.02),
+        (DDPCommHookType.ALLREDUCE, 1e-6),
+    ):
+        torch.manual_seed(0)
+        model = DistributedDataParallel(nn.Linear(30, 20))
+        register_ddp_comm_hook(kind, model)
+        x = torch.randn(8, 30, generator=torch.Generator().manual_seed(rank))
+        model(x).sum().backward()
+        mine = x.sum(0)
+        dist.all_reduce(mine, dist.ReduceOp.AVG)
+        difference = (model.module.weight.grad - mine).abs().max()
+        assert difference < near * mine.abs().max(), (kind, difference)
+
+
+def broadcast_file():
+    """A file that one process reads becomes parts in all."""
+    import os
+    import tempfile
+
+    import rushlight.distributed.checkpoint as dcp
+    from rushlight.distributed.checkpoint.format_utils import (
+        BroadcastingTorchSaveReader,
+        DynamicMetaLoadPlanner,
+    )
+    from rushlight.distributed.checkpoint.staging import DefaultStager, StagingOptions
+
+    whole = {"a": torch.arange(3.0 * (size + 1)).view(-1, 3), "b": torch.ones(2)}
+    path = os.path.join(tempfile.gettempdir(), f"file-{os.environ['MASTER_PORT']}.pt")
+    if rank == 0:
+        torch.save({"model": whole}, path)
+    places = {"model": {
+        "a": distribute_tensor(torch.zeros_like(whole["a"]), mesh, [Shard(0)]),
+        "b": torch.zeros(2),
+    }}  # fmt: skip
+    dcp.load(places, storage_reader=BroadcastingTorchSaveReader(path),
+             planner=DynamicMetaLoadPlanner())  # fmt: skip
+    dist.barrier()
+    if rank == 0:
+        os.remove(path)
+    assert torch.equal(places["model"]["a"].full_tensor(), whole["a"])
+    assert torch.equal(places["model"]["b"], whole["b"])
+    stager = DefaultStager(StagingOptions(False, True, True, False))
+    copy = stager.stage(places).result()["model"]
+    places["model"]["b"].zero_()
+    assert copy["b"].tolist() == [1.0, 1.0] and copy["b"].is_shared()
+    stager.close()
+    refused(AssertionError, "needs a GPU", DefaultStager)
+
+
 for section in sys.argv[1:]:
     globals()[section]()
 dist.barrier()

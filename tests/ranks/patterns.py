@@ -436,6 +436,34 @@ def checkpointed():
     show("checkpointed", losses)
 
 
+def counted():
+    """How many collectives tensor parallelism needs."""
+    from torch.distributed.tensor.debug import CommDebugMode
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        SequenceParallel,
+        parallelize_module,
+    )
+
+    mesh, counts = init_device_mesh("cpu", (dist.get_world_size(),)), []
+    ops = torch.ops.c10d_functional
+    both = {"net1": ColwiseParallel(), "net2": RowwiseParallel()}
+    cases = (Toy(), both, (20, 10)), (nn.LayerNorm(8), SequenceParallel(), (2, 4, 8))
+    for model, plan, shape in cases:
+        model = parallelize_module(model, mesh, plan)
+        x = torch.ones(shape, requires_grad=True)
+        with CommDebugMode() as mode:
+            output = model(x)
+            counts.append(mode.get_total_counts())
+            output.sum().backward()
+        counts += [
+            mode.get_total_counts(), mode.get_comm_counts()[ops.all_reduce],
+            mode.get_comm_counts()[ops.all_gather_into_tensor],
+        ]  # fmt: skip
+    show("counted", counts)
+
+
 if __name__ == "__main__":
     dist.init_process_group("gloo")
     for section in sys.argv[1:]:

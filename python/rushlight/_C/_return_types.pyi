@@ -11,6 +11,15 @@ class aminmax(NamedTuple):
     min: Tensor
     max: Tensor
 
+class attention_kernel(NamedTuple):
+    output: Tensor
+    log_sum: Tensor
+
+class attention_kernel_gradients(NamedTuple):
+    query: Tensor
+    key: Tensor
+    value: Tensor
+
 class ctc_loss_kernel(NamedTuple):
     loss: Tensor
     alpha: Tensor

@@ -16,6 +16,7 @@ import importlib
 import importlib.util
 import os
 
+from rushlight import _absent
 from rushlight._set_module import set_module
 from rushlight.distributed._group import (
     Backend,
@@ -168,8 +169,9 @@ _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
 # What torch has in distributed_c10d.
 _OF_C10D = frozenset(("_collectives", "_engine", "_messages", "_objects", "_options"))
 _SUBPACKAGES = (
-    "algorithms", "autograd", "checkpoint", "device_mesh", "distributed_c10d", "elastic", "fsdp",
-    "launcher", "nn", "optim", "pipelining", "ray", "rpc", "run", "tensor",
+    "algorithms", "argparse_util", "autograd", "checkpoint", "collective_utils", "config", "debug",
+    "device_mesh", "distributed_c10d", "elastic", "flight_recorder", "fsdp", "launch", "launcher",
+    "nn", "optim", "pipelining", "ray", "rpc", "run", "tensor",
 )  # fmt: skip
 # Other names of the same.
 _ALIASES = {
@@ -201,6 +203,17 @@ def _make_nccl_premul_sum(factor):
     from rushlight.distributed._reduction import PremultipliedSum
 
     return PremultipliedSum(factor)
+
+
+globals().update(
+    _absent.refused(
+        {
+            "Logger": "DistributedDataParallel keeps no log; _get_ddp_logging_data() says how it "
+            "is set up",
+            "Reducer": "DistributedDataParallel reduces gradients",
+        }
+    )
+)
 
 
 def __dir__() -> list[str]:

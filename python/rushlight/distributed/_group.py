@@ -43,6 +43,10 @@ class Backend(str):
     UNDEFINED, GLOO, NCCL, UCC, MPI = "undefined", "gloo", "nccl", "ucc", "mpi"
     XCCL, FAKE = "xccl", "fake"
     backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
+    # A kind of device -> what a program asks for that names no backend.
+    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
+    # A backend -> the kinds of devices whose tensors it carries.
+    backend_capability = {GLOO: ["cpu"], NCCL: ["cuda"], MPI: ["cpu"]}
 
     def __new__(cls, name: str) -> Any:
         if not isinstance(name, str):
@@ -137,6 +141,7 @@ class _ProfiledAs(threading.local):
     name: str | None = None
 
 
+observers: list[Any] = []  # called with each operation that begins
 _profiled_as = _ProfiledAs()
 
 
@@ -260,6 +265,8 @@ class ProcessGroup:
         site = call_site(sys._getframe(1))
         work = Work(self._queue, None, call.text(), site, outputs, timeout or self._timeout)
         work._steps = steps(work)
+        for observe in observers:
+            observe(call)
         on_gpu = next((t for t in outputs if isinstance(t, rushlight.Tensor) and t.is_cuda), None)
         if on_gpu is not None:
             self._place(work, on_gpu.device, steps, "message" if is_message else async_op)

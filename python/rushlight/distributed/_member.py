@@ -55,9 +55,10 @@ def reason_for_end() -> Any:
     error = getattr(sys, "last_value", None)
     if error is None or isinstance(error, SystemExit):
         return "it ended normally", False
-    where = traceback.extract_tb(error.__traceback__)
-    outside = [entry for entry in where if not entry.filename.startswith(_PACKAGE)] or where
-    line = f" at {os.path.basename(outside[-1].filename)}:{outside[-1].lineno}" if outside else ""
+    # Not extract_tb, which reads the source of each line.
+    where = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)]
+    outside = [entry for entry in where if not entry[0].startswith(_PACKAGE)] or where
+    line = f" at {os.path.basename(outside[-1][0])}:{outside[-1][1]}" if outside else ""
     first = str(error).splitlines()[0] if str(error) else ""
     return f"{type(error).__name__}: {first}{line}", True
 

@@ -16,6 +16,7 @@ import uuid
 from rushlight.distributed._engine import Engine
 from rushlight.distributed._errors import DistBackendError, DistStoreError
 from rushlight.distributed._member import Member, host_name, reason_for_end
+from rushlight.distributed._mpi_import import used_by_groups
 from rushlight.distributed._stores import PrefixStore, seconds_of
 from rushlight.distributed._table import Request
 from rushlight.distributed._tcp_store import TCPStore
@@ -140,6 +141,7 @@ def _start_mpi():
         )
         if code:
             raise DistBackendError(f"init_process_group: MPI_Init_thread failed with code {code}")
+        used_by_groups(mpi)
         for communicator in (mpi.COMM_WORLD, mpi.COMM_SELF):
             communicator.Set_errhandler(mpi.ERRORS_RETURN)
     return mpi

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import inspect
 import os
 import shutil
 import socket
@@ -239,10 +240,10 @@ class _Worker:
         _context.first_number = int(kept[-1].rpartition("_")[2]) if kept else 0
         dist.init_process_group("gloo")
         try:
-            if config is None:
-                function()
+            if inspect.signature(function).parameters:
+                function({} if config is None else config)
             else:
-                function(config)
+                function()
             dist.barrier()
             return _context.reports
         finally:

@@ -118,6 +118,11 @@ def _identity_function():
     return _identity
 
 
+def _like(one, tensor):
+    """A tensor that lies in parts as another does, if that does."""
+    return one._like_this(tensor) if hasattr(one, "_like_this") else tensor
+
+
 class BackwardHook:
     """Runs a module's full backward hooks, given one call of the module.
 
@@ -169,7 +174,7 @@ class BackwardHook:
         node = next(t.grad_fn for t in passed if t.grad_fn is not None)
         values_out = list(values)
         for i, tensor in zip(places, passed):
-            values_out[i] = tensor
+            values_out[i] = _like(values[i], tensor)
         # A namedtuple keeps its type.
         kind = type(values)
         return (kind(*values_out) if hasattr(kind, "_fields") else kind(values_out)), node, places

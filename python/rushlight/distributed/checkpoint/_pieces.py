@@ -70,7 +70,14 @@ def read_items(fqn: str, stored: Any, value: Any) -> list[ReadItem]:
         return [ReadItem(LoadItemType.BYTE_IO, index, nothing, index, nothing, nothing)]
     if not isinstance(value, rushlight.Tensor):
         raise ValueError(f"{fqn} is a tensor in the checkpoint, and a {type(value)} here")
-    mine, items = chunk_of(value), []
+    return read_items_of_chunk(fqn, stored, chunk_of(value), 0)
+
+
+def read_items_of_chunk(
+    fqn: str, stored: TensorStorageMetadata, mine: ChunkStorageMetadata, place: int
+) -> list[ReadItem]:
+    """What to read of a stored tensor into a piece, the `place`-th that this process has."""
+    items = []
     for number, chunk in enumerate(stored.chunks):
         box = overlap(mine, chunk)
         if box is None:
@@ -79,7 +86,7 @@ def read_items(fqn: str, stored: Any, value: Any) -> list[ReadItem]:
         items.append(
             ReadItem(
                 LoadItemType.TENSOR,
-                MetadataIndex(fqn, mine.offsets, 0),
+                MetadataIndex(fqn, mine.offsets, place),
                 rushlight.Size(a - b for a, b in zip(low, mine.offsets)),
                 MetadataIndex(fqn, chunk.offsets, number),
                 rushlight.Size(a - b for a, b in zip(low, chunk.offsets)),

@@ -158,7 +158,7 @@ class DefaultSavePlanner(SavePlanner):
 
     def lookup_object(self, index: MetadataIndex) -> Any:
         """The value that an index names: of a tensor, this process's part."""
-        return _find(self.state_dict, index)
+        return find(self.state_dict, index)
 
     def transform_object(self, write_item: WriteItem, object: Any) -> Any:
         """What is stored of a value: a tensor as it is, others as `rushlight.save` writes them."""
@@ -169,7 +169,8 @@ class DefaultSavePlanner(SavePlanner):
         return stream
 
 
-def _find(state_dict, index):
+def find(state_dict: dict[str, Any], index: MetadataIndex) -> Any:
+    """What a process has of an object: of a tensor, its part."""
     if index.fqn not in state_dict:
         raise ValueError(f"checkpoint: there is no {index.fqn}")
     value = state_dict[index.fqn]
@@ -259,7 +260,7 @@ class DefaultLoadPlanner(LoadPlanner):
 
     def lookup_tensor(self, index: MetadataIndex) -> Tensor:
         """This process's part of the tensor that an index names."""
-        return _find(self.state_dict, index)
+        return find(self.state_dict, index)
 
     def transform_tensor(self, read_item: ReadItem, tensor: Tensor) -> Tensor:
         """The box of a tensor that an item fills."""

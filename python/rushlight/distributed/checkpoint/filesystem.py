@@ -6,8 +6,10 @@ writes it. `.metadata` says what is where; it is written last, so a folder with 
 
 from __future__ import annotations
 
+import abc
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import enum
 import io
@@ -36,6 +38,7 @@ from rushlight.futures import Future
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, BinaryIO
 
 _METADATA = ".metadata"
@@ -292,6 +295,94 @@ def _write_safetensors(stream: BinaryIO, name, items, planner):
         results.append(WriteResult(item.index, data.nbytes, _StorageInfo(name, 0, data.nbytes)))
     _safetensors.write(stream, tensors, _safetensors.sharding_info(offsets))
     return results
+
+
+class FileSystemBase(abc.ABC):
+    """Files and folders, wherever they are: what a storage of one's own may be made of."""
+
+    @abc.abstractmethod
+    def create_stream(self, path: str | os.PathLike[str], mode: str) -> Any:
+        """A context of an open file."""
+
+    @abc.abstractmethod
+    def concat_path(
+        self, path: str | os.PathLike[str], suffix: str
+    ) -> str | os.PathLike[str]:
+        """A path in a folder."""
+
+    @abc.abstractmethod
+    def rename(
+        self, path: str | os.PathLike[str], new_path: str | os.PathLike[str]
+    ) -> None:
+        """Rename a file."""
+
+    @abc.abstractmethod
+    def init_path(self, path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+        """A path of a text."""
+
+    @abc.abstractmethod
+    def mkdir(self, path: str | os.PathLike[str]) -> None:
+        """Make a folder and those above it, unless they are there."""
+
+    @classmethod
+    @abc.abstractmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Can there be a checkpoint of that name?"""
+
+    @abc.abstractmethod
+    def exists(self, path: str | os.PathLike[str]) -> bool:
+        """Is there such a file or folder?"""
+
+    @abc.abstractmethod
+    def rm_file(self, path: str | os.PathLike[str]) -> None:
+        """Remove a file."""
+
+
+class FileSystem(FileSystemBase):
+    """Files and folders of this machine."""
+
+    @contextlib.contextmanager
+    def create_stream(self, path: str | os.PathLike[str], mode: str) -> Iterator[Any]:
+        """A context of an open file."""
+        with open(path, mode) as stream:
+            yield stream
+
+    def concat_path(
+        self, path: str | os.PathLike[str], suffix: str
+    ) -> str | os.PathLike[str]:
+        """A path in a folder."""
+        return Path(path) / suffix
+
+    def init_path(self, path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+        """A Path."""
+        return Path(path)
+
+    def rename(
+        self, path: str | os.PathLike[str], new_path: str | os.PathLike[str]
+    ) -> None:
+        """Rename a file."""
+        os.replace(path, new_path)
+
+    def mkdir(self, path: str | os.PathLike[str]) -> None:
+        """Make a folder and those above it, unless they are there."""
+        os.makedirs(path, exist_ok=True)
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Is it a path in a folder that can be written to?"""
+        return _is_writable(checkpoint_id)
+
+    def exists(self, path: str | os.PathLike[str]) -> bool:
+        """Is there such a file or folder?"""
+        return os.path.exists(path)
+
+    def rm_file(self, path: str | os.PathLike[str]) -> None:
+        """Remove a file."""
+        os.remove(path)
+
+    def ls(self, path: str | os.PathLike[str]) -> list[str]:
+        """The paths in a folder."""
+        return [os.path.join(path, name) for name in os.listdir(path)]
 
 
 class FileSystemReader(StorageReader):

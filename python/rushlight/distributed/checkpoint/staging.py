@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import dataclasses
 from typing import Protocol, runtime_checkable
 
 import rushlight
@@ -65,7 +67,7 @@ class BlockingAsyncStager(AsyncStager):
         local = (value.to_local() if isinstance(value, DTensor) else value).detach()
         copy = self._kept.get(path)
         if copy is None or copy.shape != local.shape or copy.dtype is not local.dtype:
-            copy = local.clone()
+            copy = self._cloned(local)
         else:
             copy.copy_(local)
         if self.cache_staged_state_dict:
@@ -73,6 +75,9 @@ class BlockingAsyncStager(AsyncStager):
         if isinstance(value, DTensor):
             return DTensor._make(copy, value.device_mesh, value.placements, value.shape)
         return copy
+
+    def _cloned(self, tensor):
+        return tensor.clone()
 
     def synchronize_staging(self) -> None:
         """The copy was there when `stage` returned."""
@@ -82,4 +87,67 @@ class BlockingAsyncStager(AsyncStager):
         self._kept.clear()
 
 
-__all__ = ["AsyncStager", "BlockingAsyncStager"]
+class _SharedStager(BlockingAsyncStager):
+    """Copies into memory that other processes may map."""
+
+    def _cloned(self, tensor):
+        copy = tensor.clone()
+        return copy.share_memory_() if copy.device.type == "cpu" else copy
+
+
+@dataclasses.dataclass
+class StagingOptions:
+    """How DefaultStager takes copies.
+
+    Args:
+        use_pinned_memory, use_non_blocking_copy: for tensors on a GPU; without one they raise.
+        use_shared_memory: in memory that other processes may map.
+        use_async_staging: in a thread, while the program goes on.
+    """
+
+    use_pinned_memory: bool = True
+    use_shared_memory: bool = True
+    use_async_staging: bool = True
+    use_non_blocking_copy: bool = True
+
+
+class DefaultStager(AsyncStager):
+    """Takes copies as StagingOptions say.
+
+    Args:
+        config: the options. The default ones need a GPU, as in torch.
+
+    Raises:
+        AssertionError: an option needs a GPU, and there is none.
+    """
+
+    def __init__(self, config: StagingOptions | None = None) -> None:
+        self._config = StagingOptions() if config is None else config
+        for name in ("use_pinned_memory", "use_non_blocking_copy"):
+            if getattr(self._config, name) and not rushlight.cuda.is_available():
+                raise AssertionError(f"DefaultStager: {name} needs a GPU, and there is none")
+        self._copies = _SharedStager() if self._config.use_shared_memory else BlockingAsyncStager()
+        self._threads = None
+        self._under_way: Future[dict[str, Any]] | None = None
+        if self._config.use_async_staging:
+            self._threads = concurrent.futures.ThreadPoolExecutor(1, "rushlight staging")
+
+    def stage(self, state_dict: dict[str, Any]) -> Future[dict[str, Any]] | dict[str, Any]:
+        """A copy of all tensors in nested dicts and lists, or a Future of one."""
+        if self._threads is None:
+            return self._copies.stage(state_dict)
+        self._under_way = self._threads.submit(self._copies.stage, state_dict)
+        return self._under_way
+
+    def synchronize_staging(self) -> None:
+        """Wait for the copy."""
+        if self._under_way is not None:
+            self._under_way.result()
+
+    def close(self) -> None:
+        """End the thread."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=True)
+
+
+__all__ = ["AsyncStager", "BlockingAsyncStager", "DefaultStager", "StagingOptions"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 
 @runtime_checkable
@@ -16,3 +16,8 @@ class Stateful(Protocol):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take a state of `state_dict`."""
         ...
+
+
+StatefulT = TypeVar("StatefulT", bound=Stateful)
+
+__all__ = ["Stateful", "StatefulT"]

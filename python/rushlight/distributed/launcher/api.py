@@ -220,7 +220,7 @@ class Agent:
                 host, port = config.rdzv_endpoint, "29400"
             is_master = self._is_master(host)
             if is_master is None:
-                is_master = _is_this_machine(host)
+                is_master = is_this_machine(host)
             self._store = self._serve_or_connect(host, int(port), is_master)
         self.address, self.port = self._store.host, self._store.port
 
@@ -462,7 +462,8 @@ def _end_with_parent():
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
-def _is_this_machine(host):
+def is_this_machine(host: str) -> bool:
+    """Is it a name or an address of this machine?"""
     if host in ("localhost", "127.0.0.1", "::1", socket.gethostname(), socket.getfqdn()):
         return True
     try:

@@ -12,10 +12,23 @@ if TYPE_CHECKING:
     from rushlight import Tensor
     from rushlight.optim.optimizer import Optimizer
 
-_CLASSES = (
-    optim.Adadelta, optim.Adagrad, optim.Adam, optim.Adamax, optim.AdamW, optim.RMSprop,
-    optim.Rprop, optim.SGD,
+# An optimizer -> the class of what `as_functional_optim` makes of it; None: FunctionalOptimizer.
+functional_optim_map: dict[type[Optimizer], type | None] = dict.fromkeys(
+    (
+        optim.Adadelta, optim.Adagrad, optim.Adam, optim.Adamax, optim.AdamW, optim.RMSprop,
+        optim.Rprop, optim.SGD,
+    )
 )  # fmt: skip
+
+
+def register_functional_optim(key: type[Optimizer], optim: type) -> None:
+    """Let `as_functional_optim(key)` make an object of another class, unless it is known.
+
+    Args:
+        key: an optimizer.
+        optim: what is made of it: `optim([], *args, **kwargs)`.
+    """
+    functional_optim_map.setdefault(key, optim)
 
 
 class FunctionalOptimizer:
@@ -93,12 +106,14 @@ def as_functional_optim(
         >>> weight
         tensor([0.5000, 0.5000])
     """
-    if optim_cls not in _CLASSES:
+    if optim_cls not in functional_optim_map:
         raise ValueError(f"Optimizer {optim_cls} does not have a functional counterpart!")
+    if functional_optim_map[optim_cls] is not None:
+        return functional_optim_map[optim_cls]([], *args, **kwargs)
     if len(args) > 1:
         raise TypeError(f"as_functional_optim: give arguments after the first by name, got {args}")
     settings = {**dict(zip(("lr",), args)), **kwargs}
     return FunctionalOptimizer(optim_cls, [], settings)
 
 
-__all__ = ["as_functional_optim"]
+__all__ = ["as_functional_optim", "functional_optim_map", "register_functional_optim"]

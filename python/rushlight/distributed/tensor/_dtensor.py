@@ -44,6 +44,10 @@ class DTensor(Tensor):
         made._shape = rushlight.Size(shape)
         return made
 
+    def _like_this(self, local):
+        """A DTensor of other parts that lies as this one does."""
+        return DTensor._make(local, self._mesh, self._placements, self._shape)
+
     @property
     def device_mesh(self) -> Any:
         """The processes."""

@@ -76,6 +76,10 @@ def plain_is_replicated() -> Iterator[None]:
         _state.plain_is_replicated = before
 
 
+# What `register_sharding` has been told: a function's name or an operation -> what does it.
+registered: dict[Any, Callable[..., Any]] = {}
+
+
 def _raw(func, args, kwargs):
     with DisableTorchFunctionSubclass():
         return func(*args, **kwargs)
@@ -88,6 +92,8 @@ def _refuse(name):
 def run(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Do `func` with arguments of which some are DTensors."""
     name = getattr(func, "__name__", str(func))
+    if registered and (done := _registered_for(func, name)) is not None:
+        return done(func, name, args, kwargs)
     if name in ("__get__", "__set__", "__delete__"):
         return _attribute(func, name, args, kwargs)
     if name in _HANDLERS:
@@ -113,6 +119,17 @@ def run(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         with plain_is_replicated():
             return inner(*args, **kwargs)
     return _with_whole(call)
+
+
+def _registered_for(func, name):
+    """What a program has registered for an operation, or for a function or method of its name."""
+    from rushlight.library._operator import OpOverload, OpOverloadPacket
+
+    if isinstance(func, OpOverloadPacket):
+        func = getattr(func, "default", func)
+    if isinstance(func, OpOverload) and func.namespace != "aten":
+        return registered.get(func)
+    return registered.get(name.partition(".")[0])
 
 
 def _with_whole(call):

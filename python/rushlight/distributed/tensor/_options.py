@@ -144,15 +144,22 @@ def _cheapest(call, i, options):
     if all(placement.is_replicate() for placement in placements):
         return whole  # dividing what nobody divided is not for an operation to begin
     size = call.mesh.size(i)
-    costs = [_cost(call, placements, option, size) for option in (*options, whole)]
+    costs = [cost(call, placements, option, size) for option in (*options, whole)]
     return (*options, whole)[costs.index(min(costs))]
 
 
-def _cost(call, placements, option, size):
-    """How many elements a process has to receive."""
+def cost(call: Call, placements: Sequence[Placement], option: Option, size: int) -> float:
+    """How many elements a process has to receive.
+
+    Args:
+        call: the operation.
+        placements: how its operands lie along a dim of the mesh.
+        option: how they would have to lie.
+        size: the number of processes along that dim.
+    """
     total = 0.0
     for operand, now, wanted in zip(call.operands, placements, option.ins):
-        if now == wanted or now.is_replicate() and wanted.is_shard():
+        if now == wanted or now.is_replicate() and not wanted.is_replicate():
             continue
         if wanted.is_partial():
             return NEVER
@@ -195,7 +202,9 @@ def wrapped(result: Any, mesh: DeviceMesh, chosen: Sequence[Option]) -> Any:
 # ---- options of kinds of operations
 
 
-def labelled(call: Call, operands: Sequence[tuple[Any, str]], out: str, sums: str = "") -> Any:
+def labelled(
+    call: Call, operands: Sequence[tuple[Any, str]], out: str, sums: str = "", added: Any = None
+) -> Any:
     """Options of an operation whose dims have letters: along a letter, each operand that has it is
     divided, and so is the result; along one of `sums`, which the result lacks, the result is a sum.
 
@@ -204,6 +213,7 @@ def labelled(call: Call, operands: Sequence[tuple[Any, str]], out: str, sums: st
         operands: each operand with its letters; a dot stands for a dim that cannot be divided.
         out: letters of the result.
         sums: letters along which parts of the result are summed.
+        added: an operand that is added to the result, and so is to be added once to the sum.
     """
     letters = call.by_identity(operands)
     lengths = {}
@@ -222,6 +232,8 @@ def labelled(call: Call, operands: Sequence[tuple[Any, str]], out: str, sums: st
             ins = [
                 moved_to(placement, word.index(letter))
                 if letter in word and operand.shape[word.index(letter)] != 1
+                else Partial()
+                if letter in sums and operand is added
                 else Replicate()
                 for operand, word in zip(call.operands, letters)
             ]

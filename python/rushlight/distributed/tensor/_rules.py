@@ -440,18 +440,7 @@ def _linear(call: Call, input: Tensor, weight: Tensor, bias: Tensor | None = Non
         return NotImplemented
     batch = _letters(input.dim() - 1).upper()
     entries = [(input, batch + "k"), (weight, "nk"), *([] if bias is None else [(bias, "n")])]
-
-    def local(chosen, args, kwargs):
-        if bias is None or all(not option.out.is_partial() for option in chosen):
-            return call.func(*args, **kwargs)
-        x, w, b = _bound(("input", "weight", "bias"), args, kwargs)
-        once = all(
-            not option.out.is_partial() or call.mesh.get_local_rank(i) == 0
-            for i, option in enumerate(chosen)
-        )
-        return call.func(x, w) + (b if once else b * 0)  # once, not in each process
-
-    return run_in_parts(call, labelled(call, entries, batch + "n", "k"), local)
+    return run_in_parts(call, labelled(call, entries, batch + "n", "k", bias))
 
 
 def _bound(names, args, kwargs):

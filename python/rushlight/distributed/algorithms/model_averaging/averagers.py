@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import rushlight
-from rushlight.distributed import _collectives as collectives
+import abc
+
 from rushlight.distributed._group import resolve
+from rushlight.distributed.algorithms.model_averaging import utils
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,23 @@ if TYPE_CHECKING:
     from rushlight.distributed import ProcessGroup
 
 
-class PeriodicModelAverager:
+class ModelAverager(abc.ABC):
+    """Takes the mean of the parameters of all processes in some steps.
+
+    Args:
+        process_group: the processes; all by default.
+    """
+
+    def __init__(self, process_group: ProcessGroup | None = None) -> None:
+        self.process_group: Any = resolve(process_group)
+        self.step = 0
+
+    @abc.abstractmethod
+    def average_parameters(self, params: Any) -> None:
+        """Count a step, and take the mean if it is time."""
+
+
+class PeriodicModelAverager(ModelAverager):
     """Takes the mean of the parameters of all processes in every `period`-th step.
 
     Args:
@@ -22,6 +39,9 @@ class PeriodicModelAverager:
         process_group: the processes; all by default.
     """
 
+    period: int
+    warmup_steps: int
+
     def __init__(
         self, period: Any, warmup_steps: int = 0, process_group: ProcessGroup | None = None
     ) -> None:
@@ -29,29 +49,16 @@ class PeriodicModelAverager:
             raise ValueError("Arg ``warmup_steps`` must be a non-negative number.")
         if period < 1:
             raise ValueError("Arg ``period`` must be a positive value.")
-        self.period, self.warmup_steps, self.step = period, warmup_steps, 0
-        self.process_group: Any = resolve(process_group)
+        super().__init__(process_group)
+        self.period, self.warmup_steps = period, warmup_steps
 
     def average_parameters(self, params: Any) -> None:
-        """Count a step, and take the mean if it is time: of parameters, or of parameter groups."""
+        """Count a step, and take the mean if it is time: of parameters, or of parameter groups,
+        that have gradients.
+        """
         if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
-            parameters = [
-                p
-                for thing in params
-                for p in (thing["params"] if isinstance(thing, dict) else [thing])
-                if isinstance(thing, rushlight.Tensor) or p.grad is not None
-            ]
-            by_dtype = {}
-            for parameter in parameters:
-                by_dtype.setdefault(parameter.dtype, []).append(parameter)
-            with rushlight.no_grad():
-                for same in by_dtype.values():
-                    flat = rushlight.cat([parameter.reshape(-1) for parameter in same])
-                    flat.div_(self.process_group.size())
-                    collectives.all_reduce(flat, group=self.process_group)
-                    for parameter, part in zip(same, flat.split([p.numel() for p in same])):
-                        parameter.copy_(part.view(parameter.shape))
+            utils.average_parameters_or_parameter_groups(params, self.process_group)
         self.step += 1
 
 
-__all__ = ["PeriodicModelAverager"]
+__all__ = ["ModelAverager", "PeriodicModelAverager"]

@@ -1,43 +1,20 @@
-"""What is on trial: functions of parts, and plain tensors beside DTensors."""
+"""Functions of plain tensors as functions of DTensors."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 
 from rushlight import Tensor
-from rushlight._set_module import set_module
-from rushlight.distributed.tensor import _operations
 from rushlight.distributed.tensor._dtensor import DTensor
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from rushlight.distributed.device_mesh import DeviceMesh
     from rushlight.distributed.tensor.placement_types import Placement
-
-
-@contextlib.contextmanager
-def implicit_replication() -> Iterator[None]:
-    """A context in which a plain tensor beside DTensors counts as the same in all processes.
-
-    Example:
-        >>> import rushlight
-        >>> import rushlight.distributed as dist
-        >>> from rushlight.distributed.tensor import Shard, distribute_tensor
-        >>> dist.init_process_group("gloo", rank=0, world_size=1)
-        >>> mesh = dist.init_device_mesh("cpu", (1,))
-        >>> x = distribute_tensor(rushlight.ones(2), mesh, [Shard(0)])
-        >>> with implicit_replication():
-        ...     (x + rushlight.ones(2)).full_tensor()
-        tensor([2., 2.])
-        >>> dist.destroy_process_group()
-    """
-    with _operations.plain_is_replicated():
-        yield
 
 
 def local_map(
@@ -124,6 +101,4 @@ def _of_parts(result, mesh, out_placements):
     return tree_unflatten(made, structure)
 
 
-__all__ = ["implicit_replication", "local_map"]
-
-set_module(__name__, implicit_replication, local_map)
+__all__ = ["local_map"]

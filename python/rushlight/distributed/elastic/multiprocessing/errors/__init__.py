@@ -38,7 +38,7 @@ class ProcessFailure:
     message: str = ""
     timestamp: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.timestamp = self.timestamp or int(time.time())
         if not self.message:
             self.message = self._read() or self._how()
@@ -75,6 +75,9 @@ class ChildFailedError(Exception):
         name: the program.
         failures: rank -> ProcessFailure.
     """
+
+    name: str
+    failures: dict[int, ProcessFailure]
 
     def __init__(self, name: str, failures: Any) -> None:
         self.name, self.failures = name, failures

@@ -1,0 +1,59 @@
+"""The functional collectives as operations: `torch.ops._c10d_functional.all_reduce` and others,
+also in `c10d_functional`.
+"""
+
+from __future__ import annotations
+
+import rushlight
+from rushlight.distributed import _functional_collectives as functional, _group
+from rushlight.library import Library
+
+_SIGNATURES = {
+    "all_reduce": "(Tensor input, str reduce_op, str group_name) -> Tensor",
+    "all_gather_into_tensor": "(Tensor input, int group_size, str group_name) -> Tensor",
+    "reduce_scatter_tensor": (
+        "(Tensor input, str reduce_op, int group_size, str group_name) -> Tensor"
+    ),
+    "all_to_all_single": (
+        "(Tensor input, int[] output_split_sizes, int[] input_split_sizes, str group_name) -> "
+        "Tensor"
+    ),
+    "broadcast": "(Tensor input, int src, str group_name) -> Tensor",
+    "wait_tensor": "(Tensor tensor) -> Tensor",
+}
+
+
+def _named(name):
+    return _group.groups.by_name[name]
+
+
+_FUNCTIONS = {
+    "all_reduce": lambda input, op, name: functional.all_reduce(input, op, _named(name)),
+    "all_gather_into_tensor": lambda input, size, name: functional.all_gather_tensor(
+        input, 0, _named(name)
+    ),
+    "reduce_scatter_tensor": lambda input, op, size, name: functional.reduce_scatter_tensor(
+        input, op, 0, _named(name)
+    ),
+    "all_to_all_single": lambda input, output_sizes, input_sizes, name: (
+        functional.all_to_all_single(input, output_sizes, input_sizes, _named(name))
+    ),
+    "broadcast": lambda input, src, name: functional.broadcast(input, src, _named(name)),
+    "wait_tensor": lambda tensor: tensor.clone(),
+}
+
+_libraries = []  # operations live as long as these
+for _namespace in ("_c10d_functional", "c10d_functional"):
+    _library = Library(_namespace, "FRAGMENT")
+    _libraries.append(_library)
+    for _name, _signature in _SIGNATURES.items():
+        _library.define(_name + _signature)
+        _library.impl(_name, _FUNCTIONS[_name], "CompositeExplicitAutograd")
+
+
+def operation(name: str) -> object:
+    """torch.ops.c10d_functional.NAME"""
+    return getattr(rushlight.ops.c10d_functional, name)
+
+
+__all__ = ["operation"]

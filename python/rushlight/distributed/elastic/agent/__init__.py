@@ -1,0 +1,1 @@
+"""What starts the workers of a machine and looks after them."""

@@ -1,0 +1,20 @@
+"""Meetings at a server of etcd, which are refused: a TCPStore ("c10d") needs no such server."""
+
+from __future__ import annotations
+
+from rushlight import _absent
+
+_WHY = "machines meet at a TCPStore: take the rendezvous backend c10d"
+
+globals().update(
+    _absent.refused(
+        {
+            "EtcdStore": _WHY,
+            "cas_delay": _WHY,
+        }
+    )
+)
+
+__all__ = [  # noqa: F822
+    "EtcdStore", "cas_delay",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Parts of a reader of NCCL's records, which are refused."""

@@ -1,0 +1,1 @@
+"""Parts of RemoteModule, which is refused."""
