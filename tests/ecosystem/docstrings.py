@@ -85,6 +85,10 @@ def _run(sources):
     """What each statement gives: the repr of its value, what it prints, or its error's class."""
     import torch
 
+    torch.set_default_device(None)  # whatever the example before has set
+    torch.set_default_dtype(torch.float32)
+    torch.set_grad_enabled(True)
+    torch.set_printoptions(profile="default")
     torch.manual_seed(0)
     names = {
         "torch": torch, "nn": torch.nn, "F": torch.nn.functional, "optim": torch.optim,
