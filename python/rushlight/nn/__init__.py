@@ -77,7 +77,7 @@ def factory_kwargs(kwargs: Any) -> Any:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name in ("attention", "grad", "parallel", "quantized"):
+        if name in ("attention", "grad", "intrinsic", "parallel", "qat", "quantized"):
             return importlib.import_module(f"rushlight.nn.{name}")
         if name == "DataParallel":
             from rushlight.nn.parallel import DataParallel
