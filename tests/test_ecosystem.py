@@ -60,6 +60,10 @@ def test_examples_are_compared_by_their_values():
     good, bad = [["value", "1"]], [["error", "TypeError", "no"]]
     assert compare((good, {}), (bad, {})) == "TypeError: no"
     assert compare((bad, {}), (good, {})) is None, "torch has no value for it"
+    more = ([*bad, *good], {"x": "1"})
+    assert compare(more, ([*good, *bad], {})) is None, "it follows from what torch cannot run"
+    assert compare(more, ([*bad, *bad], {})) == "TypeError: no"
+    assert same("<built-in function dot>", "<built-in method dot of type object at 0x1>")
     assert compare((good, {"x": "1"}), (good, {"x": "2"})).startswith("x differs")
 
 
