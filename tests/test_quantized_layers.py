@@ -94,3 +94,25 @@ def test_older_places():
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         nn.quantized.Nothing  # noqa: B018
     assert rl.masked._ops.sum is rl.masked.sum
+
+
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True},
+                                     {"batch_first": True, "bias": False}])  # fmt: skip
+def test_quantizable_lstms_are_lstms(options):
+    plain = nn.LSTM(3, 4, **options)
+    made = nn.quantizable.LSTM.from_float(plain)
+    x = rl.randn(2, 5, 3)
+    count = plain.num_layers * (1 + plain.bidirectional)
+    state = [rl.randn(count, 2 if plain.batch_first else 5, 4) for _ in range(2)]
+    for given in (None, tuple(state)):
+        wanted, found = plain(x, given), made(x, given)
+        rl.testing.assert_close(found[0], wanted[0])
+        rl.testing.assert_close(found[1], wanted[1])
+    assert repr(made).startswith("QuantizableLSTM(")
+    cell = nn.LSTMCell(3, 4)
+    again = nn.quantizable.LSTMCell.from_float(cell)
+    rl.testing.assert_close(again(x[0]), cell(x[0]))
+    with pytest.raises(NotImplementedError, match="projections"):
+        nn.quantizable.LSTM.from_float(nn.LSTM(3, 4, proj_size=2))
+    with pytest.raises(NotImplementedError, match="split_gates"):
+        nn.quantizable.LSTM(3, 4, split_gates=True)
