@@ -170,7 +170,8 @@ class LSTM(Module):
                 x = self._between(x)
             x, own = layer(x, states[place * self.directions : (place + 1) * self.directions])
             ends += own
-        h, c = (rushlight.stack(parts, 0) for parts in zip(*ends))
+        # As views, as torch has them.
+        h, c = (rushlight.stack(parts, 0).view(count, *parts[0].shape) for parts in zip(*ends))
         return x.transpose(0, 1) if self.batch_first else x, (h, c)
 
     def _get_name(self):
