@@ -75,3 +75,9 @@ def test_tensors_that_wrap_others_are_pickled():
     again = pickle.loads(pickle.dumps(x))
     assert type(again) is Wrapped and again.held.equal(x.held)
     assert again.device == x.device and (again + 1).equal(x.held + 1)
+
+
+def test_storages_say_the_size_that_torchs_do():
+    import sys
+
+    assert sys.getsizeof(rushlight.rand(10).untyped_storage()) == 104

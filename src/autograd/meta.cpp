@@ -251,8 +251,8 @@ void AccumulateGrad::apply(Gradients& grads, Gradients&) {
 void AccumulateGrad::add(Tensor& incoming) {
   Tensor known = grad_of(variable);
   if (sums_are_watched()) {
-    set_grad(variable, known.defined() ? watched_sum(known, incoming)
-                                       : watched_sum(incoming, Tensor()));
+    set_grad(variable,
+             known.defined() ? watched_sum(known, incoming) : watched_sum(incoming, Tensor()));
   } else if (grad_enabled()) {
     set_grad(variable,
              known.defined() ? engine_ops.add(known, incoming) : engine_ops.clone(incoming));

@@ -272,8 +272,8 @@ Tensor sum_by_python(const Tensor& a, const Tensor& b) {
   WithGil gil;
   Object first = checked(wrap(a));
   Object second = b.defined() ? Object(checked(wrap(b))) : Object::share(Py_None);
-  Object sum = checked(
-      PyObject_CallFunctionObjArgs(sum_of_gradients, first.get(), second.get(), nullptr));
+  Object sum =
+      checked(PyObject_CallFunctionObjArgs(sum_of_gradients, first.get(), second.get(), nullptr));
   check(is_tensor(sum.get()), "a sum of gradients must be a tensor, not ", type_name(sum.get()));
   return tensor_of(sum.get());
 }
