@@ -18,8 +18,8 @@ __all__ = [
     "data_value_t", "log_event", "register_event_handler", "unregister_event_handler",
 ]  # fmt: skip
 
-STAT_EVENT = "torch.monitor.Stat"
-data_value_t = (str, int, float, bool)  # what the data of an event may be
+STAT_EVENT: str = "torch.monitor.Stat"
+data_value_t: tuple[type, ...] = (str, int, float, bool)  # what the data of an event may be
 
 
 class Aggregation(enum.IntEnum):

@@ -119,7 +119,7 @@ def _followed_call(func, name, args, kwargs):
     writes = name.endswith("_") and not name.endswith("__") or name == "__setitem__"
     if not (writes and isinstance(args[0], CarriedTensor)):
         if rushlight.is_grad_enabled():
-            return _history.call(func, name, args, kwargs, _each)
+            return _history.call(func, args, kwargs, _each)
     elif rushlight.is_grad_enabled():
         raise NotImplementedError(
             f"{name}: in place on a tensor of {args[0].dtype} that requires grad; compute another"

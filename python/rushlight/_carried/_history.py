@@ -66,9 +66,7 @@ def attribute(name: str, tensor: CarriedTensor) -> Any:
     return make(bits_of(value, tensor.dtype), tensor.dtype)
 
 
-def call(
-    func: Callable[..., Any], name: str, args: Any, kwargs: Any, each: Callable[..., Any]
-) -> Any:
+def call(func: Callable[..., Any], args: Any, kwargs: Any, each: Callable[..., Any]) -> Any:
     """Do a function on the elements, and once more on the recorded numbers for its gradient."""
     with rushlight.no_grad():
         result = func(*args, **kwargs)

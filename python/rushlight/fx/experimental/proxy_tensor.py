@@ -48,6 +48,9 @@ __all__ = [
 class PythonKeyTracer(Tracer):
     """Holds the graph; what a function uses beside its inputs becomes an attribute of `root`."""
 
+    root: Module
+    graph: Graph
+
     def __init__(self) -> None:
         super().__init__(autowrap_modules=())
         self.root = Module()
@@ -88,7 +91,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         refuse_values: raise where an element decides what the program does.
     """
 
-    follows_all = True  # backward of views too
+    follows_all: bool = True  # backward of views too
+    tracer: PythonKeyTracer
 
     def __init__(
         self,

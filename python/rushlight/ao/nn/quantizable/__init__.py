@@ -13,7 +13,9 @@ from rushlight.nn.quantized import FloatFunctional
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
+
+    from typing_extensions import Self
 
 __all__ = ["LSTM", "LSTMCell"]
 
@@ -31,6 +33,21 @@ class LSTMCell(Module):
     Returns:
         The new state, h and c.
     """
+
+    input_size: int
+    hidden_size: int
+    bias: bool
+    igates: Module
+    hgates: Module
+    gates: FloatFunctional
+    input_gate: Module
+    forget_gate: Module
+    cell_gate: Module
+    output_gate: Module
+    fgate_cx: FloatFunctional
+    igate_cgate: FloatFunctional
+    fgate_cx_igate_cgate: FloatFunctional
+    ogate_cy: FloatFunctional
 
     def __init__(
         self,
@@ -126,6 +143,15 @@ class LSTM(Module):
 
     Args: as `nn.LSTM` has them, without projections.
     """
+
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+    layers: ModuleList
 
     def __init__(
         self,

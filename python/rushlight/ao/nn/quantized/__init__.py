@@ -26,7 +26,9 @@ from rushlight.nn.quantized import FloatFunctional
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
+
+    from typing_extensions import Self
 
 
 def _need_quantized(layer, x):
@@ -446,6 +448,9 @@ class EmbeddingBag(Embedding):
     Args:
         include_last_offset: the last offset is the number of indices.
     """
+
+    mode: str
+    include_last_offset: bool
 
     def __init__(
         self,

@@ -55,9 +55,9 @@ def _convolution(name: str) -> Callable[..., Tensor]:
     return convolve
 
 
-conv1d = _convolution("conv1d")
-conv2d = _convolution("conv2d")
-conv3d = _convolution("conv3d")
+conv1d: Callable[..., Tensor] = _convolution("conv1d")
+conv2d: Callable[..., Tensor] = _convolution("conv2d")
+conv3d: Callable[..., Tensor] = _convolution("conv3d")
 
 
 def linear(

@@ -13,7 +13,9 @@ from rushlight.nn.modules.module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
+
+    from typing_extensions import Self
 
 
 class Linear(_quantized.Linear):
