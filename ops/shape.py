@@ -370,8 +370,14 @@ composite("column_stack(tensors: list[Tensor])", """
           """, names=("torch.column_stack",), out="cast",
           doc="Joins vectors as columns.",
           batch=FIXED_DIMS)
-composite("sum_to_size(input: Tensor, size: list[int])", "sum_to(input, size)",
-          names=("Tensor.sum_to_size",), doc="Sums the dims that broadcast `size` to input.",
+composite("sum_to_size(input: Tensor, size: list[int])", """
+    if length(size) == 0:
+        return sum(input)
+    check(length(size) <= dim_of(input) and
+          broadcast_sizes(size, sizes(input), "sum_to_size") == sizes(input),
+          "sum_to_size: size ", size, " is not expandable to size ", sizes(input))
+    return sum_to(input, size)
+          """, names=("Tensor.sum_to_size",), doc="Sums the dims that broadcast `size` to input.",
           batch=FIXED_DIMS, linear=True)
 kernel("constant_pad_nd(input: Tensor, pad: list[int], value: Scalar = 0)",
        names=("torch.constant_pad_nd",),

@@ -261,3 +261,55 @@ def test_casts_keep_the_order_in_memory():
     assert given.stride() == images.stride() and given.dtype is rl.complex32
     plain = z.transpose(0, 2).to(rl.complex32, memory_format=rl.contiguous_format)
     assert plain.is_contiguous() and plain.tolist() == z.transpose(0, 2).chalf().tolist()
+
+
+FLOATING = [*FLOAT8, rl.float8_e8m0fnu]
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+def test_gradients_pass_through_casts_and_are_rounded(dtype):
+    x = rl.tensor([0.3, 1.7, 2.2, 90.0], requires_grad=True)
+    y = x.to(dtype)
+    assert y.requires_grad and not y.is_leaf and y.grad_fn is not None
+    weights = rl.tensor([1.03, 2.0, 3.0, 4.0])
+    (y.float() * weights).sum().backward()
+    assert x.grad.tolist() == weights.to(dtype).tolist()
+    with rl.no_grad():
+        assert not x.to(dtype).requires_grad
+    assert not y.detach().requires_grad and not x.to(rl.uint16).requires_grad
+
+
+@pytest.mark.parametrize("dtype", [*FLOAT8, rl.complex32], ids=str)
+def test_leaves_that_need_a_gradient(dtype):
+    x = small(dtype).requires_grad_()
+    assert x.is_leaf and x.requires_grad and x.grad is None
+    assert repr(x).endswith(f"dtype={dtype}, requires_grad=True)")
+    picked = x.t().clone()[1:].reshape(4)
+    picked.to(rl.complex64).abs().sum().backward()
+    assert x.grad.dtype is dtype and x.grad.tolist() == [[0, 1, 1], [0, 1, 1]]
+    with rl.no_grad():
+        x.fill_(2)
+    x.to(rl.complex64).abs().square().sum().backward()
+    assert x.grad.tolist() == [[4, 5, 5], [4, 5, 5]]  # 2x of what it is now
+    with pytest.raises(NotImplementedError, match="mul_: in place"):
+        x.mul_(2)
+
+
+def test_complex32_records_products():
+    x = rl.tensor([1 + 2j, 3 - 1j], dtype=rl.complex32, requires_grad=False).requires_grad_()
+    (x * x).to(rl.complex64).abs().sum().backward()
+    wanted = rl.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    (wanted * wanted).abs().sum().backward()
+    rl.testing.assert_close(x.grad.to(rl.complex64), wanted.grad, rtol=1e-3, atol=1e-3)
+    assert x.real.dtype is rl.float16 and x.real.requires_grad
+
+
+def test_copies_record_where_they_come_from():
+    x, y = rl.ones(2, requires_grad=True), rl.empty(2, dtype=rl.float8_e5m2)
+    y.copy_(x).float().mul(3).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_whole_numbers_need_no_gradient():
+    with pytest.raises(RuntimeError, match="floating point and complex"):
+        rl.ones(2, dtype=rl.uint16).requires_grad_()

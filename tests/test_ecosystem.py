@@ -60,4 +60,19 @@ def test_examples_are_compared_by_their_values():
     good, bad = [["value", "1"]], [["error", "TypeError", "no"]]
     assert compare((good, {}), (bad, {})) == "TypeError: no"
     assert compare((bad, {}), (good, {})) is None, "torch has no value for it"
+    more = ([*bad, *good], {"x": "1"})
+    assert compare(more, ([*good, *bad], {})) is None, "it follows from what torch cannot run"
+    assert compare(more, ([*bad, *bad], {})) == "TypeError: no"
+    assert same("<built-in function dot>", "<built-in method dot of type object at 0x1>")
     assert compare((good, {"x": "1"}), (good, {"x": "2"})).startswith("x differs")
+
+
+def test_a_library_that_was_not_run_keeps_its_row(library, tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "RESULTS", tmp_path / "results.tsv")
+    monkeypatch.setattr(table, "README", tmp_path / "README.md")
+    table.README.write_text(f"{table.BEGIN}{table.END}")
+    head = "library\tversion\trushlight\ttorch\n"
+    table.RESULTS.write_text(f"{head}one\t1.0\t3\t3\nother\t2.0\t5\t6\nold\t1.0\t1\t1\n")
+    table.write([library, Library("other", "2.0"), Library("old", "1.1")])
+    assert list(table.results()) == [("one", "1.0", 1, 3), ("other", "2.0", 5, 6)]
+    assert "other 2.0 | 5 of 6" in table.README.read_text()

@@ -699,3 +699,49 @@ def test_operators_with_another_count_of_operands_are_called(operands):
 def test_side_effects_are_functions():
     with pytest.raises(TypeError, match="has_side_effect: expected a function, got Tensor"):
         fx.has_side_effect(rushlight.ones(2))
+
+
+def test_tracers_that_patch_by_themselves():
+    """As a library does that records the calls of a class whose `__call__` is its own."""
+    import rushlight.fx._symbolic_trace as tracing
+
+    class Own(fx.Tracer):
+        def trace(self, root, concrete_args=None):
+            self.root, self.graph = root, fx.Graph(tracer_cls=type(self))
+            function = type(root).forward
+            names = function.__globals__
+            function, args = self.create_args_for_root(function, True, concrete_args)
+
+            def call(module, *args, **kwargs):
+                return self.call_module(module, None, args, kwargs)
+
+            cache = {}
+
+            def attribute(module, name):
+                return self.getattr(name, tracing._orig_module_getattr(module, name), cache)
+
+            with tracing._Patcher() as patcher:
+                for replaced in (call, call):
+                    patcher.patch_method(nn.Module, "__call__", replaced, deduplicate=False)
+                patcher.patch_method(nn.Module, "__getattr__", attribute)
+                tracing._patch_wrapped_functions(patcher)
+                tracing._autowrap_check(patcher, names, self._autowrap_function_ids)
+                self.create_node("output", "output", (self.create_arg(function(*args)),), {})
+            return self.graph
+
+    class Small(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.scale = nn.Linear(2, 2), nn.Parameter(rushlight.ones(2))
+
+        def forward(self, x):
+            return self.layer(x) * self.scale
+
+    module = Small()
+    graph = Own().trace(module)
+    assert [n.op for n in graph.nodes] == [
+        "placeholder", "call_module", "get_attr", "call_function", "output"
+    ]  # fmt: skip
+    assert nn.Module.__call__ is tracing._orig_module_call
+    x = rushlight.ones(1, 2)
+    assert fx.GraphModule(module, graph)(x).equal(module(x))

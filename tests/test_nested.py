@@ -104,3 +104,13 @@ def test_gradients():
 def test_errors(call, message):
     with pytest.raises((RuntimeError, NotImplementedError), match=message):
         call(nested.nested_tensor(rows()))
+
+
+def test_a_leaf_says_that_it_requires_grad():
+    parts = [rushlight.ones(1), rushlight.ones(2)]
+    leaf = rushlight.nested.nested_tensor(parts, requires_grad=True)
+    assert repr(leaf) == (
+        "nested_tensor([\n  tensor([1.], requires_grad=True),\n"
+        "  tensor([1., 1.], requires_grad=True)\n], requires_grad=True)"
+    )
+    assert repr(leaf * 2) == "nested_tensor([\n  tensor([2.]),\n  tensor([2., 2.])\n])"

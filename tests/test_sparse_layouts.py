@@ -275,7 +275,7 @@ BAD = [
     (([0, 2, 2], [1, 1], [1.0, 2.0], (2, 2)), "sorted and different"),
     (([0, 3, 2], [0, 1], [1.0, 2.0], (2, 2)), "steps"),
     (([0, 1, 2], [0, 1], [1.0, 2.0, 3.0], (2, 2)), "values"),
-    (([0, 1, 2, 2], [0, 1], [1.0, 2.0], (2, 2)), "3 elements"),
+    (([0, 1, 1, 2], [0, 1], [1.0, 2.0], (2, 2)), "3 elements"),
     (([0, 1, 2], [0.0, 1.0], [1.0, 2.0], (2, 2)), "same dtype"),
     (([0.0, 1, 2], [0.0, 1.0], [1.0, 2.0], (2, 2)), "int32 or int64"),
     (([0, 1, 2], [[0, 1]], [1.0, 2.0], (2, 2)), "number of dims"),
@@ -480,3 +480,20 @@ def test_a_graph_convolution_trains():
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.5 * losses[0]
+
+
+def test_lines_beyond_the_size_may_be_there_if_nothing_is_in_them():
+    blocks = rushlight.ones(2, 2, 2)
+    x = rushlight.sparse_bsr_tensor([0, 1, 2, 2, 2], [0, 1], blocks, (4, 4))
+    assert x.crow_indices().tolist() == [0, 1, 2]
+    assert x.to_dense().sum().item() == 8
+    with pytest.raises(RuntimeError, match="crow_indices must have 3 elements"):
+        rushlight.sparse_bsr_tensor([0, 1, 1, 2], [0, 1], blocks, (4, 4))
+
+
+def test_dense_products_go_into_out():
+    eye, out = rushlight.eye(3).to_sparse_csr(), rushlight.zeros(3)
+    assert rushlight.matmul(eye, rushlight.arange(3.0), out=out) is out
+    assert out.tolist() == [0, 1, 2]
+    with pytest.raises(NotImplementedError, match="mm: out= with a sparse result"):
+        rushlight.mm(eye, eye, out=rushlight.zeros(3, 3))

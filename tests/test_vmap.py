@@ -385,3 +385,78 @@ def test_collections_that_divide_their_tensors():
     nested = rl.vmap(lambda a: rl.vmap(function, (0, None))(Pair(a, a), y)[0].second)
     x = rl.rand(5, 2, 3)
     assert rl.allclose(nested(x), x.sum(2))
+
+
+class Sorted(rl.autograd.Function):
+    """The values and their places, computed elsewhere: with a rule for many."""
+
+    @staticmethod
+    def forward(x, dim):
+        places = rl.from_numpy(x.detach().numpy().argsort(dim))
+        return x.gather(dim, places), places
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, ctx.dim = inputs
+        ctx.places = output[1]
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        return rl.zeros_like(grad).scatter(ctx.dim, ctx.places, grad), None
+
+    @staticmethod
+    def vmap(info, in_dims, x, dim):
+        assert info.randomness == "error" and in_dims[1] is None
+        x = x.movedim(in_dims[0], 0)
+        assert x.shape[0] == info.batch_size
+        return Sorted.apply(x, dim if dim < 0 else dim + 1), (0, 0)
+
+
+@pytest.mark.parametrize("in_dim", [0, 1])
+def test_functions_with_a_rule_of_their_own(in_dim):
+    x = rl.randn(4, 5, requires_grad=True)
+    y, places = vmap(lambda row: Sorted.apply(row, 0), in_dim)(x)
+    assert y.grad_fn.name() == "SortedBackward", "it was applied once"
+    rows = x if in_dim == 0 else x.t()
+    wanted = rows.sort(1)
+    assert y.equal(wanted[0]) and places.equal(wanted[1])
+    weights = rl.randn_like(y)
+    (found,) = rl.autograd.grad((y * weights).sum(), x)
+    assert found.equal(rl.autograd.grad((wanted[0] * weights).sum(), x)[0])
+    inside = vmap(grad(lambda row: (Sorted.apply(row, 0)[0] ** 2).sum()), in_dim)(x)
+    rl.testing.assert_close(inside, 2 * rows)
+    nested = vmap(vmap(lambda row: Sorted.apply(row, -1)[0]))(x.expand(2, 4, 5))
+    assert nested.equal(x.sort(1)[0].expand(2, 4, 5))
+
+
+class Shared(rl.autograd.Function):
+    """A rule that gives back one value for all examples, or says it wrongly."""
+
+    dims, both = None, False
+
+    @staticmethod
+    def forward(x):
+        return x.sum()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return x.sum() if Shared.dims is None else (x.sum(), Shared.dims)
+
+
+def test_rules_of_functions_say_their_dims(monkeypatch):
+    x = rl.arange(3.0)
+    with pytest.raises(RuntimeError, match="Shared.vmap must return the output and its dims"):
+        vmap(Shared.apply)(x)
+    monkeypatch.setattr(Shared, "dims", (None, None))
+    with pytest.raises(ValueError, match="1 outputs, but dims"):
+        vmap(Shared.apply)(x)
+    monkeypatch.setattr(Shared, "dims", (None,))
+    assert vmap(Shared.apply)(x).tolist() == [3, 3, 3]
+    monkeypatch.setattr(Shared, "generate_vmap_rule", True)
+    with pytest.raises(RuntimeError, match="both a vmap method and generate_vmap_rule"):
+        vmap(Shared.apply)(x)

@@ -157,6 +157,9 @@ _ELSEWHERE = {
         "q_per_channel_scales", "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme",
         "quantize_per_channel", "quantize_per_tensor", "quantize_per_tensor_dynamic",
     ),
+    "_quantized._layers": (
+        "quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d",
+    ),
     "_quantized._fake": (
         "_fake_quantize_learnable_per_channel_affine",
         "_fake_quantize_learnable_per_tensor_affine", "fake_quantize_per_channel_affine",

@@ -815,6 +815,11 @@ from rushlight._quantized._fake import (
     fake_quantize_per_tensor_affine as fake_quantize_per_tensor_affine,
     fused_moving_avg_obs_fake_quant as fused_moving_avg_obs_fake_quant,
 )
+from rushlight._quantized._layers import (
+    quantized_batch_norm as quantized_batch_norm,
+    quantized_max_pool1d as quantized_max_pool1d,
+    quantized_max_pool2d as quantized_max_pool2d,
+)
 from rushlight._quantized._tensor import (
     _choose_qparams_per_tensor as _choose_qparams_per_tensor,
     _empty_affine_quantized as _empty_affine_quantized,

@@ -195,8 +195,9 @@ class _Methods:
             _warn_lost_history()
         if self._backward_hooks:
             rushlight.utils.hooks.warn_if_has_hooks(self)
+        storage = self.untyped_storage()
         args = (
-            self.untyped_storage(),
+            None if storage.device.type == "meta" else storage,
             self.dtype,
             self.storage_offset(),
             tuple(self.size()),
@@ -516,13 +517,22 @@ def _with_bits(tensor, bits):
 
 
 def _rebuild(storage, dtype, offset, size, stride, requires_grad, hooks, bits=None):
-    tensor = _C._tensor_on_storage(storage, dtype, offset, size, stride)
+    if storage is None:  # on meta, as the tensors are that a class wraps others in
+        tensor = _without_elements(dtype, offset, size, stride)
+    else:
+        tensor = _C._tensor_on_storage(storage, dtype, offset, size, stride)
     if bits:
         tensor = _with_bits(tensor, bits).detach()
     tensor.requires_grad = requires_grad
     if hooks:
         tensor._backward_hooks = hooks
     return tensor
+
+
+def _without_elements(dtype, offset, size, stride):
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride))
+    whole = rushlight.empty(offset if 0 in size else last + 1, dtype=dtype, device="meta")
+    return whole.as_strided(size, stride, offset)
 
 
 def _rebuild_subclass(kind, args, state):

@@ -10,11 +10,13 @@
 #include "autograd/hooks.h"
 #include "autograd/node_observer.h"
 #include "autograd/node_streams.h"
+#include "autograd/watched_sum.h"
 #include "core/interpreter.h"
 
 namespace rl {
 
 EngineOps engine_ops;
+Tensor (*watched_sum)(const Tensor& a, const Tensor& b) = nullptr;
 bool anomaly_checks_nan = true;
 
 bool is_exclusive(const Tensor& t) {
@@ -228,6 +230,10 @@ struct GraphTask {
 
   void add(Tensor& sum, Tensor grad, const Node& to) {
     BackwardStreams::Scope on_its_stream(streams_, to);
+    if (sums_are_watched()) {
+      sum = watched_sum(sum, grad);
+      return;
+    }
     if (!create_graph_ && !is_exclusive(sum) && is_exclusive(grad)) std::swap(sum, grad);
     if (!create_graph_ && is_exclusive(sum)) engine_ops.add_in_place(sum, grad);
     else sum = engine_ops.add(sum, grad);

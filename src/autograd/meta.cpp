@@ -6,6 +6,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/inplace.h"
+#include "autograd/watched_sum.h"
 #include "core/after_fork.h"
 #include "core/fork_mutex.h"
 #include "tensor/output_layout.h"
@@ -249,7 +250,10 @@ void AccumulateGrad::apply(Gradients& grads, Gradients&) {
 
 void AccumulateGrad::add(Tensor& incoming) {
   Tensor known = grad_of(variable);
-  if (grad_enabled()) {
+  if (sums_are_watched()) {
+    set_grad(variable,
+             known.defined() ? watched_sum(known, incoming) : watched_sum(incoming, Tensor()));
+  } else if (grad_enabled()) {
     set_grad(variable,
              known.defined() ? engine_ops.add(known, incoming) : engine_ops.clone(incoming));
     if (gradient_got_history && gradient_has_history(variable)) gradient_got_history(variable);

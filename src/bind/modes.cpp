@@ -3,6 +3,7 @@
 
 #include "autograd/engine.h"
 #include "bind/convert.h"
+#include "bind/function_type.h"
 #include "bind/object.h"
 #include "bind/types.h"
 #include "core/denormals.h"
@@ -60,8 +61,14 @@ PyObject* get_default_dtype(PyObject*, PyObject*) {
   return guarded([] { return wrap(default_dtype()); });
 }
 
-PyObject* set_default_dtype(PyObject*, PyObject* o) {
+PyObject* set_default_dtype(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
+    Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+    check_type(count + named == 1, "set_default_dtype: expected one argument, d, got ",
+               count + named);
+    check_type(!named || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "d") == 0,
+               "set_default_dtype: got an unexpected keyword argument; the one there is is d");
+    PyObject* o = args[0];
     check_type(is_dtype(o),
                "invalid dtype object: only floating-point types are supported as the default type");
     DType t = to_dtype(o);
@@ -160,8 +167,6 @@ void add_scope(PyObject* module, const char* name) {
 PyMethodDef public_functions[] = {
     {"get_default_dtype", get_default_dtype, METH_NOARGS,
      "get_default_dtype()\n--\n\nThe dtype that Python floats get."},
-    {"set_default_dtype", set_default_dtype, METH_O,
-     "set_default_dtype(d)\n--\n\nSets the dtype that Python floats get."},
     {"get_num_threads", get_num_threads, METH_NOARGS,
      "get_num_threads()\n--\n\nHow many threads an op may use."},
     {"set_num_threads", set_num_threads, METH_O,
@@ -212,6 +217,10 @@ void init_modes(PyObject* module, PyObject* rushlight) {
         checked(PyCFunction_NewEx(d, nullptr, Object(PyUnicode_FromString("rushlight")).get()));
     checked(PyDict_SetItemString(rushlight, d->ml_name, function.get()));
   }
+  Object with_attributes =
+      checked(make_function("set_default_dtype", "rushlight", set_default_dtype,
+                            "set_default_dtype(d)\n--\n\nSets the dtype that Python floats get."));
+  checked(PyDict_SetItemString(rushlight, "set_default_dtype", with_attributes.get()));
   add_scope<NoTorchFunction, 0>(module, "rushlight._C.DisableTorchFunctionSubclass");
   add_scope<NoTorchFunction, FunctionMode>(module, "rushlight._C.DisableTorchFunction");
 }

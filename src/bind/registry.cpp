@@ -35,14 +35,24 @@ PyObject* Registry::namespace_of(const char* module) {
   return fresh.get();
 }
 
+namespace {
+
+// Those that torch writes in Python: programs mark them, and torch's own do.
+bool takes_attributes(std::string_view module, std::string_view name) {
+  return module == "nn.functional" ||
+         (module.empty() && (name == "cdist" || name == "from_dlpack"));
+}
+
+}  // namespace
+
 void Registry::function(const char* module, const char* name, FastFunction fn, const char* doc) {
   PyObject* target = namespace_of(module);
-  if (std::string_view(module) == "nn.functional") {
-    Object made = checked(make_function(name, "rushlight.nn.functional", fn, doc));
+  std::string path = *module ? std::string("rushlight.") + module : "rushlight";
+  if (takes_attributes(module, name)) {
+    Object made = checked(make_function(name, path.c_str(), fn, doc));
     checked(PyDict_SetItemString(target, name, made.get()));
     return;
   }
-  std::string path = *module ? std::string("rushlight.") + module : "rushlight";
   Object module_name = checked(PyUnicode_InternFromString(path.c_str()));
   // Without a self the function pickles by module and name, and `parse` sees no first argument.
   Object made =

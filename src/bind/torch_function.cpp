@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "autograd/watched_sum.h"
 #include "bind/convert.h"
 #include "bind/volatile.h"
 
@@ -265,7 +266,28 @@ PyObject* mode_at(PyObject*, PyObject* index) {
   return guarded([&] { return PyObject_GetItem(modes(), index); });
 }
 
-PyMethodDef functions[] = {{"_disabled_torch_function_impl", call_disabled, METH_VARARGS,
+PyObject* sum_of_gradients = nullptr;  // Python's function, which lives as long as the process
+
+Tensor sum_by_python(const Tensor& a, const Tensor& b) {
+  WithGil gil;
+  Object first = checked(wrap(a));
+  Object second = b.defined() ? Object(checked(wrap(b))) : Object::share(Py_None);
+  Object sum =
+      checked(PyObject_CallFunctionObjArgs(sum_of_gradients, first.get(), second.get(), nullptr));
+  check(is_tensor(sum.get()), "a sum of gradients must be a tensor, not ", type_name(sum.get()));
+  return tensor_of(sum.get());
+}
+
+PyObject* watch_sums(PyObject*, PyObject* function) {
+  Py_XSETREF(sum_of_gradients, Py_NewRef(function));
+  watched_sum = sum_by_python;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"_watch_sums_of_gradients", watch_sums, METH_O,
+                            "Have a function add two gradients, or copy one (the second None), "
+                            "while a function mode is active."},
+                           {"_disabled_torch_function_impl", call_disabled, METH_VARARGS,
                             "Call func with the subclass protocol switched off; as "
                             "__torch_function__ it opts a class out."},
                            {"_has_torch_function", has_override, METH_O, nullptr},

@@ -15,7 +15,7 @@ PYTHON = ROOT / "venv" / "bin" / "python"
 TORCH = "torch==2.13.0"
 TOOLS = """numpy scipy pandas scikit-learn pytest<9 pytest-timeout pytest-mock pytest-cases
     hypothesis expecttest parameterized setuptools wheel hatchling hatch-vcs flit-core poetry-core
-    setuptools-scm pdm-backend""".split()
+    setuptools-scm pdm-backend mpi4py>=4 mpich>=4.3""".split()  # the last two for rushlight
 SECONDS_PER_TEST = 60
 
 
@@ -79,7 +79,9 @@ def fetch(library):
 
 def _move(unpacked, library):
     (tree,) = unpacked.iterdir()
-    folder(library).parent.mkdir(exist_ok=True)
+    sources = folder(library).parent
+    sources.mkdir(exist_ok=True)
+    (sources / "pytest.ini").touch()  # of a suite without settings: not those of this project
     tree.rename(folder(library))
     return True
 
@@ -130,6 +132,7 @@ def run(library, side, seconds):
     command = [
         PYTHON, "-m", "pytest", *plugins, "-p", "no:cacheprovider", "-o", "addopts=", "-q",
         "--tb=short", "--continue-on-collection-errors", "--timeout", SECONDS_PER_TEST,
+        "--rootdir", source,
         *(f"--ignore={path}" for path in library.ignore), *library.arguments, *library.tests,
     ]  # fmt: skip
     with open(record.with_suffix(".log"), "w") as log:

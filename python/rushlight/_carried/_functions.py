@@ -5,6 +5,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._absent_dtypes import _CarriedDtype
+from rushlight._carried import _history
 from rushlight._carried._codecs import bits_of, carrier_of, is_unsigned, numbers_of
 from rushlight._carried._tensor import CarriedTensor, array_of, elements, make, plain
 
@@ -76,9 +77,13 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     name, owner = getattr(func, "__name__", str(func)), getattr(func, "__self__", None)
     if name == "__get__" and owner is not None:
         return _attribute(func, owner.__name__, *args)
+    if name == "__set__" and owner is not None and owner.__name__ == "requires_grad":
+        return _history.require(args[0], args[1])
     if name in _OF_THE_SHAPE:
         with _C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
+    if name not in _OF_AUTOGRAD and any(map(_followed, _parts((args, kwargs)))):
+        return _followed_call(func, name, args, kwargs)
     if name in _FUNCTIONS:
         return _FUNCTIONS[name](func, *args, **kwargs)
     if name in _CASTS and not (len(args) > 1 or kwargs.get("memory_format")):
@@ -100,6 +105,38 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         f"{name}: not implemented for dtype {_dtype_of(args, kwargs)}; convert it, as by "
         "x.to(torch.int64) or x.float()"
     )
+
+
+_OF_AUTOGRAD = {"requires_grad_", "detach", "backward", "retain_grad"}
+
+
+def _followed(part):
+    return _history.history_of(part) is not None
+
+
+def _followed_call(func, name, args, kwargs):
+    """What a function does with tensors that need a gradient."""
+    writes = name.endswith("_") and not name.endswith("__") or name == "__setitem__"
+    if not (writes and isinstance(args[0], CarriedTensor)):
+        if rushlight.is_grad_enabled():
+            return _history.call(func, args, kwargs, _each)
+    elif rushlight.is_grad_enabled():
+        raise NotImplementedError(
+            f"{name}: in place on a tensor of {args[0].dtype} that requires grad; compute another"
+        )
+    held = args[0].__dict__.pop("_history", None) if writes else None
+    with rushlight.no_grad():
+        result = call(func, _each(_unfollowed, list(args)), kwargs) if held is None else call(
+            func, args, kwargs
+        )  # fmt: skip
+    if held is not None:
+        args[0]._history = held
+        held.detach().copy_(numbers_of(plain(args[0]), args[0].dtype))
+    return result
+
+
+def _unfollowed(tensor):
+    return make(plain(tensor), tensor.dtype) if _followed(tensor) else tensor
 
 
 def _bare(name):
@@ -153,7 +190,7 @@ def cast(tensor: Tensor, dtype: Any, copy: bool = False) -> Tensor:
         return tensor.to(dtype)
     if tensor.is_meta:
         return make(rushlight.empty_like(tensor.detach(), dtype=carrier_of(dtype)), dtype)
-    return make(bits_of(tensor, dtype), dtype)
+    return _history.follow(make(bits_of(tensor.detach(), dtype), dtype), tensor)
 
 
 def _is_integral(dtype):
@@ -166,12 +203,19 @@ def _exact(tensor):
     return bits if bits.dtype is rushlight.int64 else numbers_of(bits, tensor.dtype)
 
 
+_KNOWN_TO_AUTOGRAD = {"requires_grad", "grad", "grad_fn", "is_leaf", "retains_grad"}
+
+
 def _attribute(func, name, self, *rest):
+    if name in _KNOWN_TO_AUTOGRAD and _followed(self):
+        return _history.attribute(name, self)
     if name in _ATTRIBUTES:
         with _C.DisableTorchFunctionSubclass():
             return func(self, *rest)
     if name in _VIEWS:
         return make(func(plain(self)), self.dtype)
+    if name in ("real", "imag") and self.dtype.is_complex and _followed(self):
+        return getattr(_history.recorded(self), name).half()
     if name in ("real", "imag"):
         return _real(None, self) if name == "real" else _imag(None, self)
     raise NotImplementedError(f"{name}: not implemented for dtype {self.dtype}")
@@ -274,6 +318,8 @@ def _written(func, args, kwargs):
                             "index_fill_", "new_full", "full_like")  # fmt: skip
     value = value.item() if wants_number and value.dim() == 0 else value
     result = func(plain(first), *middle, value, **kwargs)
+    if name == "copy_" and isinstance(args[1], Tensor):
+        _history.follow(first, _history.recorded(args[1]))
     return first if name.endswith("_") else _rewrapped(result, dtype)
 
 
@@ -517,6 +563,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "randn_like": lambda func, self, **options: cast(func(_numbers(self), **options), self.dtype),
     "promote_types": _promoted,
     "can_cast": _castable,
+    "requires_grad_": lambda func, self, requires_grad=True: _history.require(self, requires_grad),
+    "detach": lambda func, self: make(plain(self), self.dtype),
+    "backward": lambda func, self, gradient=None, *args, **options: _history.recorded(
+        self
+    ).backward(_numbers(gradient), *args, **options),
+    "retain_grad": lambda func, self: _history.recorded(self).retain_grad(),
     "is_floating_point": lambda func, self: self.dtype.is_floating_point,
     "is_complex": lambda func, self: self.dtype.is_complex,
     "is_signed": lambda func, self: self.dtype.is_signed,

@@ -50,6 +50,10 @@ class CarriedTensor(Tensor):
         from rushlight._printing import contents_of_unsigned, get_printoptions, tensor_repr
 
         bits, suffix = plain(self), f"dtype={self.dtype}"
+        if self.grad_fn is not None:
+            suffix += f", grad_fn=<{self.grad_fn.name()}>"
+        elif self.requires_grad:
+            suffix += ", requires_grad=True"
         if bits.is_meta:
             return tensor_repr(bits).replace(f"dtype={bits.dtype}", suffix)
         if self.dtype.itemsize == 8 and bits.numel():

@@ -105,6 +105,18 @@ def _load():
     importlib.import_module("rushlight.nn")
     importlib.import_module("rushlight.export")
     importlib.import_module("rushlight._dispatch._gradients")
+    _C._watch_sums_of_gradients(_sum_of_gradients)
+
+
+def _sum_of_gradients(a, b):
+    """The sum of two gradients, or a copy of one (b is None), as an operation that modes see."""
+    op = rushlight.ops.aten.clone.default if b is None else rushlight.ops.aten.add.Tensor
+    args = (a,) if b is None else (a, b)
+    if not state.modes:
+        return compute(op, args, {})
+    importlib.import_module("rushlight._dispatch._gradients").check_origin(args)
+    with active(state.modes):
+        return call(op, args, {})
 
 
 def leave() -> None:
@@ -199,13 +211,19 @@ def call(op: OpOverload, args: Any, kwargs: Any) -> Any:
         return below(op, args, kwargs)
     if _gradients.is_constant(op):
         return below(op, args, kwargs)
-    if not _classes(args, kwargs) and _gradients.records_itself(op):
+    follows = _follow_all() and not _gradients.is_in_place(op)
+    if not _classes(args, kwargs) and not follows and _gradients.records_itself(op):
         outer, state.recording = state.recording, op
         try:
             return below(op, args, kwargs)
         finally:
             state.recording = outer
     return _gradients.record(op, args, kwargs)
+
+
+def _follow_all():
+    """Is there a mode that must see backward of each operation, of views too?"""
+    return any(getattr(mode, "follows_all", False) for mode in state.modes)
 
 
 def _requires_grad(tensor):

@@ -41,7 +41,12 @@ def records_itself(op: OpOverload) -> bool:
     """Operations in place and views: only their own nodes keep a view and its base together."""
     if op.namespace != "aten":
         return True
-    return op._opname in _VIEWS or (op._opname.endswith("_") and not op._opname.startswith("_"))
+    return op._opname in _VIEWS or is_in_place(op)
+
+
+def is_in_place(op: OpOverload) -> bool:
+    """Does it write its first argument?"""
+    return op._opname.endswith("_") and not op._opname.startswith("_")
 
 
 _VIEWS = set(
@@ -285,6 +290,22 @@ def _squeeze(grad, a, dim=None):
     return _lowering._reshape(grad, tuple(a.shape)), None
 
 
+@_formula("select.int")
+def _select(grad, a, dim, index):
+    return emit("select_backward", grad, list(a.shape), dim, index), None, None
+
+
+@_formula("slice.Tensor")
+def _slice(grad, a, dim=0, start=None, end=None, step=1):
+    start, end = 0 if start is None else start, 2**63 - 1 if end is None else end
+    return emit("slice_backward", grad, list(a.shape), dim, start, end, step), *[None] * 4
+
+
+@_formula("diagonal")
+def _diagonal(grad, a, offset=0, dim1=0, dim2=1):
+    return emit("diagonal_backward", grad, list(a.shape), offset, dim1, dim2), None, None, None
+
+
 @_formula("clone")
 def _clone(grad, a, memory_format=None):
     return (grad,)
@@ -316,6 +337,13 @@ def _stack(grad, tensors, dim=0):
 
 
 # ---- a node
+
+
+def check_origin(grads: Any) -> None:
+    """Let modes that must know all gradients refuse those of nodes that they did not see."""
+    for mode in state.modes:
+        if hasattr(mode, "check_gradients"):
+            mode.check_gradients(grads)
 
 
 class _Call:
@@ -386,6 +414,7 @@ class _Dispatched(Function):
         made, saved = ctx.made, list(ctx.saved_tensors)
         for grad in grads:
             _check_class(grad, ctx.kind)
+        check_origin(grads)
         values: list[Any] = list(ctx.likes)
         for place, number in enumerate(ctx.kept):
             values[number] = saved[place]
@@ -471,6 +500,10 @@ class _Backward(_Builtin):
     def __init__(self, op: OpOverload) -> None:
         OpOverload.__init__(self, "aten", f"{op._opname.removesuffix('_forward')}_backward")
         self._of = op
+        self.__module__ = "aten"  # torch.ops has it not under its name, or another one
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Backward, (self._of,)
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:

@@ -1,5 +1,7 @@
 """The current accelerator: there is none in a build without CUDA."""
 
+import contextlib
+
 from rushlight import _absent
 
 globals().update(
@@ -16,8 +18,8 @@ globals().update(
     _absent.refusals(
         "accelerator",
         (
-            "current_device_idx", "current_device_index", "current_stream", "device_index",
-            "empty_cache", "get_memory_info",
+            "current_device_idx", "current_device_index", "current_stream", "empty_cache",
+            "get_memory_info",
             "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved",
             "memory_stats",
             "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_device_idx",
@@ -27,3 +29,13 @@ globals().update(
         RuntimeError,
     )
 )  # fmt: skip
+
+
+@contextlib.contextmanager
+def device_index(device: int | None):
+    """A context in which an accelerator is the current one; None changes nothing."""
+    if device is not None:
+        raise RuntimeError(
+            "accelerator.device_index: rushlight was built without accelerator devices"
+        )
+    yield

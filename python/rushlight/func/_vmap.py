@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from typing import NamedTuple
 
 import rushlight
 from rushlight import _C, Tensor
@@ -155,6 +156,26 @@ def lift(tensor):
     return tensor
 
 
+class VmapInfo(NamedTuple):
+    """What a Function's own rule is told of the mapped call."""
+
+    batch_size: int
+    randomness: str
+
+
+def _dims_of(cls, outputs, out_dims):
+    """The dim of each output of a Function's own rule; one is that of all."""
+    if out_dims is None or isinstance(out_dims, int):
+        return [out_dims] * len(outputs)
+    dims = tree_flatten(out_dims, lambda value: value is None)[0]
+    if len(dims) != len(outputs):
+        raise ValueError(
+            f"{cls.__name__}.vmap: {len(outputs)} outputs, but dims {out_dims}: they must have "
+            "the same structure"
+        )
+    return dims
+
+
 class _Mode:
     """Sees every operation of its thread while a mapped function runs."""
 
@@ -171,15 +192,43 @@ class _Mode:
         return _batching.compute(self._level, func, args, kwargs or {})
 
     def apply_function(self, cls: Any, args: Any) -> Tensor:
-        """Of a custom Function: it knows nothing of examples."""
+        """Of a custom Function: by its own rule, or for each example."""
         level = self._level
-        if all(level.examples(a) is None for a in args):
+        leaves, structure = tree_flatten(args)
+        if all(level.examples(a) is None for a in leaves):
             return cls.apply(*args)
+        if cls.vmap is not rushlight.autograd.Function.vmap:
+            return self._by_its_own_rule(cls, leaves, structure)
 
         def apply(*arguments):
             return cls.apply(*arguments)
 
         return level.loop_fallback(apply, args, {})
+
+    def _by_its_own_rule(self, cls, leaves, structure):
+        if cls.generate_vmap_rule:
+            raise RuntimeError(
+                f"{cls.__name__} has both a vmap method and generate_vmap_rule=True: leave one out"
+            )
+        level = self._level
+        found = [level.examples(leaf) for leaf in leaves]
+        in_dims = tree_unflatten([None if f is None else 0 for f in found], structure)
+        given = tree_unflatten([a if f is None else f for a, f in zip(leaves, found)], structure)
+        returned = cls.vmap(VmapInfo(level.size, level.randomness), in_dims, *given)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise RuntimeError(
+                f"{cls.__name__}.vmap must return the output and its dims, as two values"
+            )
+        output, out_dims = returned
+        outputs, shape = tree_flatten(output)
+        dims = _dims_of(cls, outputs, out_dims)
+        return tree_unflatten(
+            [
+                one if dim is None else level.batched_tensor(one.movedim(dim, 0) if dim else one)
+                for one, dim in zip(outputs, dims)
+            ],
+            shape,
+        )
 
 
 def vmap(

@@ -2,7 +2,17 @@
 
 from rushlight.utils._pytree import PyTree, TreeSpec
 
-_specs, _exact = {}, {}
+
+def _by_place(pytree, spec):
+    return [pytree[place] for place in range(spec.num_children)]
+
+
+# A tuple of arguments is given as a list: only the length counts.
+_specs = {tuple: _by_place, list: _by_place}
+_exact = {
+    kind: lambda pytree, spec: list(pytree) if len(pytree) == spec.num_children else []
+    for kind in _specs
+}
 
 
 def register_pytree_flatten_spec(cls, flatten_fn_spec, flatten_fn_exact_match_spec=None):

@@ -123,8 +123,8 @@ class ProxyableClassMeta(type):
         return traced.tracer.create_proxy("call_function", cls, args, kwargs)
 
 
-class _Patches:
-    """Replaced entries of namespaces, put back at the end."""
+class _Patcher:
+    """A context in which entries of namespaces are replaced; they are put back at its end."""
 
     _MISSING = object()
 
@@ -132,23 +132,33 @@ class _Patches:
         self._done = []
         self._visited = set()
 
-    def entry(self, namespace: str, name: str, value: Any) -> None:
-        """Replace namespace[name]."""
-        self._done.append((namespace, name, namespace.get(name, self._MISSING)))
-        namespace[name] = value
+    def patch(self, frame_dict: dict[str, Any], name: str, new_fn: Any,
+              deduplicate: bool = True) -> None:  # fmt: skip
+        """Replace frame_dict[name]: once, or with deduplicate=False again each time."""
+        if not deduplicate or self._is_first("entry", frame_dict, name):
+            self._done.append((frame_dict, name, frame_dict.get(name, self._MISSING)))
+            frame_dict[name] = new_fn
 
-    def attribute(self, owner: Any, name: str, value: Any) -> None:
-        """Replace owner.name."""
-        self._done.append((owner, name, vars(owner).get(name, self._MISSING)))
-        setattr(owner, name, value)
+    def patch_method(self, cls: type, name: str, new_fn: Any, deduplicate: bool = True) -> None:
+        """Replace cls.name: once, or with deduplicate=False again each time."""
+        if not deduplicate or self._is_first("member", cls, name):
+            self._done.append((cls, name, vars(cls).get(name, self._MISSING)))
+            setattr(cls, name, new_fn)
 
-    def first_visit(self, namespace: str) -> bool:
-        """Return whether this was not called with the namespace before."""
-        new = id(namespace) not in self._visited
-        self._visited.add(id(namespace))
+    def visit_once(self, thing: Any) -> bool:
+        """Return whether this was not called with the thing before."""
+        return self._is_first("visit", thing)
+
+    def _is_first(self, kind, thing, *name):
+        key = (kind, id(thing), *name)
+        new = key not in self._visited
+        self._visited.add(key)
         return new
 
-    def undo(self) -> None:
+    def __enter__(self) -> _Patcher:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
         while self._done:
             owner, name, value = self._done.pop()
             if isinstance(owner, dict):
@@ -160,6 +170,29 @@ class _Patches:
                 delattr(owner, name)
             else:
                 setattr(owner, name, value)
+        Module._quicken()
+
+
+def _autowrap_check(patcher, frame_dict, function_ids):
+    """Have calls of these functions recorded that a namespace holds."""
+    if patcher.visit_once(frame_dict):
+        for name, value in list(frame_dict.items()):
+            if id(value) in function_ids and not name.startswith("__"):
+                patcher.patch(frame_dict, name, _recording(value))
+
+
+def _patch_wrapped_functions(patcher):
+    """Have calls of the functions that `wrap` was given recorded."""
+    for (_, name), namespace in list(_wrapped_globals.items()):
+        original = namespace.get(name, getattr(builtins, name, None))
+        if original is None:
+            raise NameError(f"wrap({name!r}): the module has no such function")
+        patcher.patch(namespace, name, _recording(original))
+
+
+# As they are when nothing is traced: for tracers that patch these by themselves.
+_orig_module_call = Module.__call__
+_orig_module_getattr = Module.__getattr__
 
 
 def _python_functions(module):
@@ -229,12 +262,15 @@ class Tracer(TracerBase):
             functions += _python_functions(module)
         functions = [f for f in functions if f not in _RUN_AS_THEY_ARE]
         functions += [rushlight._assert, *(getattr(rushlight, name) for name in _FACTORIES)]
-        self._autowrapped = {id(f): f for f in functions}
+        self._autowrapped = functions  # alive, so that their ids are their own
+        self._autowrap_function_ids = set(map(id, functions))
         self._autowrap_search = [*autowrap_modules, *function_modules()]
         self.param_shapes_constant = param_shapes_constant
         self.root = None
         self.module_stack: OrderedDict[Any, Any] = collections.OrderedDict()
         self.scope: Any = None
+        self._paths: dict[int, str] = {}
+        self._constants: dict[int, tuple[str, Tensor]] = {}
 
     # -- what subclasses may change --------------------------------------------------------------
 
@@ -346,17 +382,15 @@ class Tracer(TracerBase):
         function, args = self.create_args_for_root(
             function, isinstance(root, Module), concrete_args or {}
         )
-        patches = _Patches()
         global _tracing
         _tracing += 1
         try:
-            self._patch(patches, getattr(inspect.unwrap(function), "__globals__", {}))
-            result = function(*args)
-            result = self.create_arg(result)
-            self.create_node("output", "output", (result,), {}, type_expr=returns)
+            with _Patcher() as patcher:
+                self._patch(patcher, getattr(inspect.unwrap(function), "__globals__", {}))
+                result = function(*args)
+                result = self.create_arg(result)
+                self.create_node("output", "output", (result,), {}, type_expr=returns)
         finally:
-            patches.undo()
-            Module._quicken()
             _tracing -= 1
             self._paths, self._constants = {}, {}
         return self.graph
@@ -417,7 +451,7 @@ class Tracer(TracerBase):
             self.create_proxy("call_function", _assert_is_none, (given, message), {})
         return value
 
-    def _patch(self, patches, root_globals):
+    def _patch(self, patcher, root_globals):
         """Let modules, their parameters and wrapped functions be recorded."""
         own_call, own_getattr, cache = Module.__call__, Module.__getattr__, {}
 
@@ -426,28 +460,18 @@ class Tracer(TracerBase):
                 return own_call(module, *args, **kwargs)
 
             body = getattr(type(module).forward, "__globals__", {})
-            self._autowrap(patches, body)
+            _autowrap_check(patcher, body, self._autowrap_function_ids)
             return self.call_module(module, forward, args, kwargs)
 
         def attribute(module, name):
             return self.getattr(name, own_getattr(module, name), cache)
 
-        patches.attribute(Module, "__call__", call)
-        patches.attribute(Module, "__getattr__", attribute)
-        for (_, name), namespace in list(_wrapped_globals.items()):
-            original = namespace.get(name, getattr(builtins, name, None))
-            if original is None:
-                raise NameError(f"wrap({name!r}): the module has no such function")
-            patches.entry(namespace, name, _recording(original))
+        patcher.patch_method(Module, "__call__", call)
+        patcher.patch_method(Module, "__getattr__", attribute)
+        _patch_wrapped_functions(patcher)
         for module in self._autowrap_search:
-            self._autowrap(patches, vars(module))
-        self._autowrap(patches, root_globals)
-
-    def _autowrap(self, patches, namespace):
-        if patches.first_visit(namespace):
-            for name, value in list(namespace.items()):
-                if id(value) in self._autowrapped:
-                    patches.entry(namespace, name, _recording(value))
+            _autowrap_check(patcher, vars(module), self._autowrap_function_ids)
+        _autowrap_check(patcher, root_globals, self._autowrap_function_ids)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
         new = object.__new__(type(self))

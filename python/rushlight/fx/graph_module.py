@@ -151,6 +151,9 @@ class GraphModule(Module):
         """Generate the code of the graph anew, and return it."""
         code = self._graph.python_code(root_module="self")
         self.__dict__["_code"] = code.src
+        shapes = getattr(self._graph._codegen, "pytree_info", None)
+        if shapes is not None:  # the code names them
+            self.__dict__["_in_spec"], self.__dict__["_out_spec"] = shapes[1:]
         type(self).forward = _forward_from(code)
         return code
 

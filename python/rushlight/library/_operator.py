@@ -459,6 +459,7 @@ _SPELLED_OTHERWISE = {
     ),
     "alias": lambda x: x.view_as(x),
     "lift_fresh": lambda x: x,
+    "lift_fresh_copy": lambda x: x.clone(),
     "native_layer_norm": _native_layer_norm,
     "nll_loss_forward": _nll_loss_forward,
     "index": lambda x, places: x[tuple(slice(None) if p is None else p for p in places)],

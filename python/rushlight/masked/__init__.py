@@ -334,6 +334,10 @@ _OF_TENSORS = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_t
 
 
 def __getattr__(name: str) -> object:
+    if name == "_ops":
+        import importlib
+
+        return importlib.import_module("rushlight.masked._ops")
     if name in _OF_TENSORS:
         from rushlight.masked import _tensor
 

@@ -86,8 +86,11 @@ class NestedTensor(Tensor):
                 f"NestedTensor(size={tuple(_shape(self))}, offsets={self.offsets()}, "
                 "contiguous=True)"
             )
-        rows = [repr(p.detach()).replace("\n", "\n  ") for p in self._parts]
-        return "nested_tensor([\n  " + ",\n  ".join(rows) + "\n])"
+        is_leaf = all(p.requires_grad and p.is_leaf for p in self._parts) and bool(self._parts)
+        shown = self._parts if is_leaf else [p.detach() for p in self._parts]
+        rows = [repr(p).replace("\n", "\n  ") for p in shown]
+        end = "\n], requires_grad=True)" if is_leaf else "\n])"
+        return "nested_tensor([\n  " + ",\n  ".join(rows) + end
 
     __str__ = __repr__
 

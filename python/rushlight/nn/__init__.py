@@ -77,7 +77,8 @@ def factory_kwargs(kwargs: Any) -> Any:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name in ("attention", "grad", "parallel", "quantized"):
+        parts = "attention grad intrinsic parallel qat quantizable quantized"
+        if name in parts.split():
             return importlib.import_module(f"rushlight.nn.{name}")
         if name == "DataParallel":
             from rushlight.nn.parallel import DataParallel

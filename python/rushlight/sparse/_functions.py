@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._out import into
 from rushlight.sparse._tensor import (
     COMPRESSED,
     COO,
@@ -71,7 +72,17 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     for layout in given:
         if layout not in layouts:
             refuse(name, layout)
+    if "out" in kwargs:
+        out, rest = kwargs["out"], {k: v for k, v in kwargs.items() if k != "out"}
+        return _into(name, out, rule(*args, **rest))
     return rule(*args, **kwargs)
+
+
+def _into(name, out, result):
+    """`out` with a dense result in it."""
+    if isinstance(out, SparseTensor) or isinstance(result, SparseTensor):
+        raise NotImplementedError(f"{name}: out= with a sparse result")
+    return into(out, result)
 
 
 def refuse(name: str, *layouts: Any) -> None:

@@ -145,8 +145,8 @@ def _make_compressed(
     _check_place(what, device, pin_memory)
     compressed, plain = _as_indices(compressed), _as_indices(plain)
     values = rushlight.as_tensor(values, dtype=dtype)
-    size = _checked_compressed(what, layout, compressed, plain, values, size)
-    compressed, plain = compressed.detach(), plain.detach()
+    size, lines = _checked_compressed(what, layout, compressed, plain, values, size)
+    compressed, plain = compressed.detach()[..., : lines + 1].contiguous(), plain.detach()
     if values.requires_grad and not requires_grad:
         return compress(layout, compressed, plain, values, size)
     return rebuild(layout, compressed, plain, values.detach(), size, False, requires_grad)
@@ -200,8 +200,12 @@ def _checked_compressed(what, layout, compressed, plain, values, size):
           "cannot be divided into blocks of", block)  # fmt: skip
     grid = height // block[0], width // block[1]
     length, breadth = reversed(grid) if by_column else grid
-    check(lines == length, f"{first} must have {length + 1} elements in its last dim, but has",
+    # Lines beyond the size may be there if nothing is in them, as torch takes them.
+    beyond = compressed[..., length:]
+    check(lines == length or (lines > length and bool((beyond == nnz).all())),
+          f"{first} must have {length + 1} elements in its last dim, but has",
           lines + 1)  # fmt: skip
+    compressed = compressed[..., : length + 1]
     check(bool((compressed[..., 0] == 0).all()), f"{first} must begin with 0")
     check(bool((compressed[..., -1] == nnz).all()), f"{first} must end with the number of elements,"
           f" {nnz}")  # fmt: skip
@@ -215,7 +219,7 @@ def _checked_compressed(what, layout, compressed, plain, values, size):
         keys = line * breadth + plain.reshape(-1)
         check(bool((keys[1:] > keys[:-1]).all()),
               f"{second} must be sorted and different within each line")  # fmt: skip
-    return size
+    return size, length
 
 
 def sparse_compressed_tensor(

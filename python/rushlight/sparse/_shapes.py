@@ -156,8 +156,10 @@ def get_item(input: Tensor, index: Sequence[Any] | int | slice) -> Tensor | Spar
     return input
 
 
+@function()
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> SparseTensor:
     dim = wrap_dim(dim, input)
+    start += input.shape[dim] if start < 0 else 0
     end = start + length
     if length < 0 or not 0 <= start <= end <= input.shape[dim]:
         raise RuntimeError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import rushlight
 from rushlight import Tensor
 from rushlight.nn.modules.linear import Identity
@@ -45,3 +47,10 @@ class FloatFunctional(Module):
 
 
 __all__ = ["FloatFunctional"]
+
+
+def __getattr__(name: str) -> Any:
+    """The older place of what is in `ao.nn.quantized`."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(importlib.import_module("rushlight.ao.nn.quantized"), name)

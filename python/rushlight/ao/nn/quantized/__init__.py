@@ -26,7 +26,9 @@ from rushlight.nn.quantized import FloatFunctional
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
+
+    from typing_extensions import Self
 
 
 def _need_quantized(layer, x):
@@ -202,6 +204,7 @@ class _ConvNd(WeightedQuantizedModule):
 
     _float_class: type[Module]
     _relu = False
+    _options = _CONV_OPTIONS
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -213,7 +216,7 @@ class _ConvNd(WeightedQuantizedModule):
             )
         if isinstance(plain_layer.padding, str):
             raise NotImplementedError(f"{type(self).__name__}: padding must be numbers")
-        for name in (*_CONV_OPTIONS, "padding_mode"):
+        for name in (*self._options, "padding_mode"):
             setattr(self, name, getattr(plain_layer, name))
         shape, has_bias = plain_layer.weight.shape, plain_layer.bias is not None
         self.set_weight_bias(
@@ -234,9 +237,10 @@ class _ConvNd(WeightedQuantizedModule):
         )
         dims = len(self.kernel_size)
         for name, usual in (
-            ("padding", (0,) * dims), ("dilation", (1,) * dims), ("groups", 1),
+            ("padding", (0,) * dims), ("dilation", (1,) * dims), ("output_padding", (0,) * dims),
+            ("groups", 1),
         ):  # fmt: skip
-            if getattr(self, name) != usual:
+            if getattr(self, name, usual) != usual:
                 text += f", {name}={getattr(self, name)}"
         return text if self._bias is not None else text + ", bias=False"
 
@@ -254,14 +258,17 @@ class _ConvNd(WeightedQuantizedModule):
         if self.padding_mode != "zeros":
             both = [n for size in reversed(self.padding) for n in (size, size)]
             x, padding = F.pad(x, both, self.padding_mode), 0
-        convolve = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(self.kernel_size)]
-        x = convolve(
-            x, dequantize(self._weight), self._bias, self.stride, padding, self.dilation,
-            self.groups,
-        )  # fmt: skip
+        x = self._convolve(x, padding)
         if self._relu:
             x = F.relu(x)
         return rushlight.quantize_per_tensor(x, self.scale, self.zero_point, input.dtype)
+
+    def _convolve(self, x, padding):
+        convolve = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(self.kernel_size)]
+        return convolve(
+            x, dequantize(self._weight), self._bias, self.stride, padding, self.dilation,
+            self.groups,
+        )  # fmt: skip
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         super()._save_to_state_dict(destination, prefix, keep_vars)
@@ -277,7 +284,7 @@ class _ConvNd(WeightedQuantizedModule):
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
         """Return what replaces a layer that was observed or trained with fake quantization."""
         weight, bias, source = observed_weight(mod, use_precomputed_fake_quant)
-        options = {name: getattr(source, name) for name in _CONV_OPTIONS}
+        options = {name: getattr(source, name) for name in cls._options}
         layer = cls(**options, padding_mode=source.padding_mode)
         layer.set_weight_bias(weight, bias)
         layer._set_result(*mod.activation_post_process.calculate_qparams())
@@ -300,6 +307,38 @@ class Conv3d(_ConvNd):
     """`nn.Conv3d` of an int8 weight, from a quantized tensor to a quantized one."""
 
     _float_class = _conv.Conv3d
+
+
+class _ConvTransposeNd(_ConvNd):
+    """Transposed convolutions of int8 weights."""
+
+    _options = (*_CONV_OPTIONS, "output_padding")
+
+    def _convolve(self, x, padding):
+        dims = len(self.kernel_size)
+        convolve = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}[dims]
+        return convolve(
+            x, dequantize(self._weight), self._bias, self.stride, padding, self.output_padding,
+            self.groups, self.dilation,
+        )  # fmt: skip
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """`nn.ConvTranspose1d` of an int8 weight, from a quantized tensor to a quantized one."""
+
+    _float_class = _conv.ConvTranspose1d
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """`nn.ConvTranspose2d` of an int8 weight, from a quantized tensor to a quantized one."""
+
+    _float_class = _conv.ConvTranspose2d
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """`nn.ConvTranspose3d` of an int8 weight, from a quantized tensor to a quantized one."""
+
+    _float_class = _conv.ConvTranspose3d
 
 
 class EmbeddingPackedParams(Module):
@@ -403,6 +442,72 @@ class Embedding(Module):
         return layer
 
 
+class EmbeddingBag(Embedding):
+    """`nn.EmbeddingBag`, of sums, with a weight of bytes with a scale and zero point per row.
+
+    Args:
+        include_last_offset: the last offset is the number of indices.
+    """
+
+    mode: str
+    include_last_offset: bool
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "sum",
+        sparse: bool = False,
+        _weight: QuantizedTensor | None = None,
+        include_last_offset: bool = False,
+        dtype: Any = quint8,
+    ) -> None:
+        if mode != "sum" or max_norm is not None or norm_type != 2.0:
+            raise NotImplementedError(
+                f"quantized EmbeddingBag: mode={mode!r}, max_norm={max_norm}, "
+                f"norm_type={norm_type}: sums of rows as they are, are there"
+            )
+        if scale_grad_by_freq or sparse:
+            raise NotImplementedError("quantized EmbeddingBag: its weight has no gradient")
+        super().__init__(num_embeddings, embedding_dim, dtype=dtype)
+        self.mode, self.include_last_offset = mode, include_last_offset
+        if _weight is not None:
+            self.set_weight(_weight)
+
+    def forward(
+        self,
+        indices: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+        compressed_indices_mapping: Tensor | None = None,
+    ) -> Tensor:
+        if compressed_indices_mapping is not None:
+            raise NotImplementedError("quantized EmbeddingBag: compressed_indices_mapping")
+        return F.embedding_bag(
+            indices, dequantize(self.weight()), offsets, mode="sum",
+            per_sample_weights=per_sample_weights, include_last_offset=self.include_last_offset,
+        )  # fmt: skip
+
+    def _get_name(self):
+        return "QuantizedEmbeddingBag"
+
+    @classmethod
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> EmbeddingBag:
+        """Return what replaces an `nn.EmbeddingBag` with a qconfig."""
+        observer = getattr(mod, "weight_fake_quant", None) or mod.qconfig.weight()
+        if not use_precomputed_fake_quant:
+            observer(mod.weight)
+        layer = cls(
+            mod.num_embeddings, mod.embedding_dim, mod.max_norm, mode=mod.mode,
+            include_last_offset=mod.include_last_offset,
+        )  # fmt: skip
+        layer.set_weight(quantize_weight(mod.weight, observer))
+        return layer
+
+
 class QFunctional(Module):
     """What replaces a `FloatFunctional`: sums, products and `cat` of quantized tensors."""
 
@@ -476,16 +581,17 @@ class QFunctional(Module):
 
 
 __all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Dropout", "Embedding", "FloatFunctional",
-    "Linear", "QFunctional", "Quantize", "ReLU6",
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+    "DeQuantize", "Dropout", "Embedding", "EmbeddingBag", "FloatFunctional", "Linear",
+    "QFunctional", "Quantize", "ReLU6",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name == "dynamic":
+    if name in ("dynamic", "functional"):
         import importlib
 
-        return importlib.import_module("rushlight.ao.nn.quantized.dynamic")
+        return importlib.import_module(f"rushlight.ao.nn.quantized.{name}")
     raise AttributeError(
         f"module 'rushlight.ao.nn.quantized' has no attribute {name!r}; docs/quantization.md lists "
         "the layers that there are"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from rushlight import Tensor
 from rushlight._absent_dtypes import qint8
+from rushlight._quantized._tensor import choose_qparams
 from rushlight.ao.nn import quantized as _quantized
 from rushlight.ao.nn.intrinsic import LinearReLU as _LinearReLU
 from rushlight.ao.nn.quantized._packed import quantize_weight
-from rushlight.nn.modules import linear as _linear
+from rushlight.nn.modules import conv as _conv, linear as _linear
 from rushlight.nn.modules.module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
+
+    from typing_extensions import Self
 
 
 class Linear(_quantized.Linear):
@@ -68,4 +71,74 @@ class Linear(_quantized.Linear):
         return layer
 
 
-__all__ = ["Linear"]
+class _DynamicConv(_quantized._ConvNd):
+    """Convolutions of int8 weights; each input is rounded to bytes of its own range."""
+
+    def forward(self, input: Tensor, reduce_range: bool = True) -> Tensor:
+        return self._convolve(_rounded(input, reduce_range), self.padding).to(input.dtype)
+
+    def _get_name(self):
+        return f"DynamicQuantized{type(self).__name__}"
+
+    @classmethod
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
+        """Return what replaces a convolution with a qconfig."""
+        observer = mod.qconfig.weight()
+        if not use_precomputed_fake_quant:
+            observer(mod.weight)
+        options = {name: getattr(mod, name) for name in cls._options}
+        layer = cls(**options, bias=mod.bias is not None, padding_mode=mod.padding_mode)
+        layer.set_weight_bias(quantize_weight(mod.weight, observer), mod.bias)
+        return layer
+
+
+def _rounded(x, reduce_range):
+    """The numbers that 7 or 8 bits have for x in its own range."""
+    if not x.numel():
+        return x
+    most = 127 if reduce_range else 255
+    x = x.detach().float()
+    scale, zero_point = choose_qparams(*x.aminmax(), 0, most)
+    steps = (x / scale.float() + zero_point).round().clamp(0, most)
+    return (steps - zero_point) * scale.float()
+
+
+class Conv1d(_DynamicConv):
+    """`nn.Conv1d` of an int8 weight, of floating-point tensors."""
+
+    _float_class = _conv.Conv1d
+
+
+class Conv2d(_DynamicConv):
+    """`nn.Conv2d` of an int8 weight, of floating-point tensors."""
+
+    _float_class = _conv.Conv2d
+
+
+class Conv3d(_DynamicConv):
+    """`nn.Conv3d` of an int8 weight, of floating-point tensors."""
+
+    _float_class = _conv.Conv3d
+
+
+class ConvTranspose1d(_DynamicConv, _quantized._ConvTransposeNd):
+    """`nn.ConvTranspose1d` of an int8 weight, of floating-point tensors."""
+
+    _float_class = _conv.ConvTranspose1d
+
+
+class ConvTranspose2d(_DynamicConv, _quantized._ConvTransposeNd):
+    """`nn.ConvTranspose2d` of an int8 weight, of floating-point tensors."""
+
+    _float_class = _conv.ConvTranspose2d
+
+
+class ConvTranspose3d(_DynamicConv, _quantized._ConvTransposeNd):
+    """`nn.ConvTranspose3d` of an int8 weight, of floating-point tensors."""
+
+    _float_class = _conv.ConvTranspose3d
+
+
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Linear",
+]  # fmt: skip

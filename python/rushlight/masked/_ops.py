@@ -1,0 +1,3 @@
+"""The operations, where torch has them."""
+
+from rushlight.masked import *  # noqa: F403
