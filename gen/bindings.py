@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 
 from gen import docstrings
+from gen.cxx import joined
 from gen.declarations import declare_called
 from gen.observation import is_observed, observation, observed_name
 
@@ -90,7 +91,8 @@ def _call(op, inplace, out_index, returns_type):
         watched = observation(op, observed_name(op), given, call)
         call = f"(observed() ? {watched} : {call})"
     if op.row.kind == "composite" and op.row.node and not op.row.body and not inplace:
-        call = f'name_nodes("{op.row.node}", [&] {{ return {call}; }})'
+        given = {p.name: _read(p, slots, out_index) for p in s.parameters if p.is_tensor}
+        call = f"{joined(op, given.get)}[&] {{ return {call}; }})"
     to_out = None
     if out_index is not None:
         out = "to" if s.returns == "tuple" else f"a.tensor({out_index})"
@@ -150,7 +152,7 @@ def write_bindings(table, tables):
         f"// Made by gen/bindings.py from ops/{table}.py.",
         '#include "bind/args.h"',
         '#include "bind/registry.h"',
-        *(['#include "dispatch/generated.h"'] if "name_nodes(" in body else []),
+        *['#include "dispatch/generated.h"'][: "join_steps(" in body or "name_nodes(" in body],
         '#include "dispatch/observe.h"',
         f'#include "ops_{table}.h"',
         "",

@@ -542,6 +542,22 @@ def _wrap_view(op, text):
     return f"{function}({first}, {text}{rule})"
 
 
+def joined(op, expression):
+    """The beginning of a call by which a composite's nodes become one; in place, its only one gets
+    the name.
+
+    Args:
+        expression: of a parameter's name, what stands for its value.
+    """
+    if op.name.endswith("_"):
+        return f'name_nodes("{op.row.node}", '
+    tensors = [p.name for p in op.signature.parameters if p.is_tensor]
+    inputs = tensors if op.row.inputs is None else op.row.inputs
+    others = [name for name in tensors if name not in inputs]
+    lists = (", ".join(f"&{expression(name)}" for name in names) for names in (inputs, others))
+    return 'join_steps("{}", {{{}}}, {{{}}}, '.format(op.row.node, *lists)
+
+
 def _forward(op, signatures):
     s, row = op.signature, op.row
     head = f"{s.cxx_result} {op.cxx_name}({s.cxx_parameters()}) {{"
@@ -553,7 +569,7 @@ def _forward(op, signatures):
             return None
         lines = _body(op, signatures)
         if row.node:
-            call = f'  return name_nodes("{row.node}", [&]() -> {s.cxx_result} {{'
+            call = f"  return {joined(op, cxx_variable)}[&]() -> {s.cxx_result} {{"
             lines = [call, *(f"  {line}" for line in lines), "  });"]
         return "\n".join([head, *lines, "}"])
     lines = [head, *_guard(op), *_own_numbers(op)]

@@ -373,7 +373,7 @@ composite("lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = Tru
     return p, tril(slice(LU_data, -1, 0, k), -1) + ones, triu(slice(LU_data, -2, 0, k))
           """,
           names=("torch.lu_unpack",), out=True, doc="P, L and U of a packed factorisation.",
-          batch=FIXED_DIMS, node="LuUnpackBackward0")
+          batch=FIXED_DIMS, node="LuUnpackBackward0", inputs=("LU_data",))
 composite("linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[P, L, U]", """
     lu, pivots, info = linalg_lu_factor_ex(A, pivot, False)
     return lu_unpack(lu, pivots, True, pivot)
@@ -420,12 +420,12 @@ composite("linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool 
           """,
           names=("linalg.lu_solve",), out=True,
           doc="Solves A X = B (or X A = B) for A given by linalg.lu_factor.",
-          batch=FIXED_DIMS, node="LinalgLuSolveBackward0")
+          batch=FIXED_DIMS, node="LinalgLuSolveBackward0", inputs=("LU", "B"))
 composite("lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor)",
           "linalg_lu_solve(LU_data, LU_pivots, input, True, False)",
           names=("torch.lu_solve", "Tensor.lu_solve"), out=True,
           doc="Solves A X = input for A given by linalg.lu_factor.",
-          autocast="float32", node="LinalgLuSolveBackward0")
+          autocast="float32", node="LinalgLuSolveBackward0", inputs=("LU_data", "input"))
 
 _LDL = ("L D L^T = A of symmetric matrices, or L D L^H of Hermitian ones, read from their lower "
         "triangles")

@@ -114,8 +114,7 @@ composite(f"mse_loss(input: Tensor, target: Tensor, {_REDUCE}, weight: Tensor | 
     return weighted_loss(mse_elements(input, target), input, weight, reduction_used)
           """,
           names=("nn.functional.mse_loss",),
-          doc="Mean squared difference.", batch="element_loss", autocast="float32",
-          node="MseLossBackward0")
+          doc="Mean squared difference.", batch="element_loss", autocast="float32")
 composite(f"l1_loss(input: Tensor, target: Tensor, {_REDUCE}, weight: Tensor | None = None)", """
     elements = (l1_elements(input, target) if is_floating(input) and is_floating(target)
                 else abs(input - target))
@@ -139,7 +138,7 @@ composite("huber_loss(input: Tensor, target: Tensor, reduction: str = 'mean', de
     return reduced_loss(elements if weight is None else elements * weight, reduction)
           """,
           names=("nn.functional.huber_loss",), doc="Squared difference below delta, linear above.",
-          batch="element_loss", autocast="float32", node="HuberLossBackward0")
+          batch="element_loss", autocast="float32")
 composite(f"binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, "
           f"{_REDUCE})", """
     check_value(sizes(input) == sizes(target), "Using a target size (", sizes(target),
@@ -152,7 +151,8 @@ composite(f"binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor |
           """,
           names=("nn.functional.binary_cross_entropy",),
           doc="Cross entropy of probabilities and 0/1 targets.",
-          batch="element_loss", autocast="float32", node="BinaryCrossEntropyBackward0")
+          batch="element_loss", autocast="float32", node="BinaryCrossEntropyBackward0",
+          inputs=("input", "target"))
 composite(f"binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None "
           f"= None, {_REDUCE}, "
           "pos_weight: Tensor | None = None)", """
@@ -165,7 +165,8 @@ composite(f"binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weig
           """,
           names=("nn.functional.binary_cross_entropy_with_logits",),
           doc="Cross entropy of sigmoid(input) and 0/1 targets.",
-          batch="element_loss", autocast="float32", node="BinaryCrossEntropyWithLogitsBackward0")
+          batch="element_loss", autocast="float32", node="BinaryCrossEntropyWithLogitsBackward0",
+          inputs=("input", "target"))
 composite(f"kl_div(input: Tensor, target: Tensor, {_REDUCE}, log_target: bool = False)", """
     elements = exp(target) * (target - input) if log_target else kl_elements(input, target)
     name = reduction_name(size_average, reduce, reduction)

@@ -33,7 +33,7 @@ composite("masked_select(input: Tensor, mask: Tensor)", """
     check(dtype(mask) == bool, "masked_select: expected BoolTensor for mask, got ", dtype(mask))
     common = broadcast_sizes(sizes(input), sizes(mask), "masked_select")
     return masked_pick(expanded(input, common), expanded(mask, common))
-          """, out=True,
+          """, out=True, node="MaskedSelectBackward0", inputs=("input",),
           doc="The elements where mask holds, as a vector.",
           batch="value")
 kernel("masked_scatter(input: Tensor, mask: Tensor, source: Tensor)", inplace=True,

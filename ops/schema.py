@@ -70,9 +70,10 @@ class Row:
     # The graph node's name; default: that of the op and "Backward0". In braces, C++ of the values
     # that the node keeps (autograd/node_name.h). Or {parameter: name}: by the first parameter whose
     # argument is a number rather than a tensor, with None for the rest; numbers are no inputs of
-    # these nodes. Of a composite without a
-    # gradient of its own: a name for the node that its last op makes.
+    # these nodes. Of a composite without a gradient of its own: the one node that its ops become
+    # (autograd/joined_node.h).
     node: object = field(default=None, hash=False)
+    inputs: tuple = None  # of such a composite: the tensors that the node has edges for; else all
     # The function also takes out=, of the result's dtype; "cast": of any it can be cast to.
     out: object = False
     named: bool = True  # several tensors are a named tuple to Python, else a plain one

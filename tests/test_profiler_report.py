@@ -178,11 +178,11 @@ def test_memory_timelines(tmp_path):
         assert (action, more >= 0) in ((2, True), (4, False))
         left[place] += more
     assert left == sizes[-1] and raw == sorted(raw)
-    with pytest.raises(ValueError, match="must end in .html"):
-        prof.export_memory_timeline(tmp_path / "memory.txt")
+    prof.export_memory_timeline(tmp_path / "memory.txt")  # of any other ending: the first form
+    assert json.loads((tmp_path / "memory.txt").read_text())[0] == times
     with profile() as prof:
         rushlight.ones(1)
-    with pytest.raises(RuntimeError, match="profile_memory=True"):
+    with pytest.raises(ValueError, match="profile_memory=True"):
         prof.export_memory_timeline(tmp_path / "memory.html")
 
 
@@ -232,32 +232,70 @@ def test_other_tools_that_are_not_there():
         emit_nvtx(record_shapes=True)
 
 
-def test_files_of_nvprof(tmp_path):
-    path = tmp_path / "trace.nvvp"
+# The tables that nvprof writes, and what load_nvprof reads of them.
+NVPROF = """
+CREATE TABLE StringTable (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER (
+    _id_ INTEGER PRIMARY KEY AUTOINCREMENT, flags INT NOT NULL, timestamp INT NOT NULL,
+    id INT NOT NULL, objectKind INT NOT NULL, objectId BLOB NOT NULL, name INT NOT NULL,
+    domain INT NOT NULL);
+CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (
+    _id_ INTEGER PRIMARY KEY AUTOINCREMENT, cbid INT NOT NULL, start INT NOT NULL,
+    end INT NOT NULL, processId INT NOT NULL, threadId INT NOT NULL, correlationId INT NOT NULL,
+    returnValue INT NOT NULL);
+CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (
+    _id_ INTEGER PRIMARY KEY AUTOINCREMENT, cacheConfig BLOB NOT NULL,
+    sharedMemoryConfig INT NOT NULL, registersPerThread INT NOT NULL,
+    partitionedGlobalCacheRequested INT NOT NULL, partitionedGlobalCacheExecuted INT NOT NULL,
+    start INT NOT NULL, end INT NOT NULL, completed INT NOT NULL, deviceId INT NOT NULL,
+    contextId INT NOT NULL, streamId INT NOT NULL, gridX INT NOT NULL, gridY INT NOT NULL,
+    gridZ INT NOT NULL, blockX INT NOT NULL, blockY INT NOT NULL, blockZ INT NOT NULL,
+    staticSharedMemory INT NOT NULL, dynamicSharedMemory INT NOT NULL,
+    localMemoryPerThread INT NOT NULL, localMemoryTotal INT NOT NULL, correlationId INT NOT NULL,
+    gridId INT NOT NULL, name INT NOT NULL);
+"""
+
+
+def nvprof_file(path, ranges):
+    """A file of ranges (number, name, time) and one kernel, which was launched at 3000."""
     base = sqlite3.connect(path)
-    base.execute("CREATE TABLE StringTable (_id_ INTEGER, value TEXT)")
-    base.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER (id, name, timestamp)")
-    base.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, correlationId, cbid)")
-    base.execute(
-        "CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"
-        " (name, start, end, deviceId, correlationId)"
-    )
-    base.executemany("INSERT INTO StringTable VALUES (?, ?)", [(1, "outer"), (2, "mm"), (3, "k")])
+    base.executescript(NVPROF)
+    names = ["outer", "mm", "_Z4gemmIfEvPKT_i"]
+    base.executemany("INSERT INTO StringTable (value) VALUES (?)", [(name,) for name in names])
     base.executemany(
-        "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (?, ?, ?)",
-        [(7, 1, 1000), (8, 2, 2000), (8, 0, 5000), (7, 0, 9000)],
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER (flags, timestamp, id, objectKind, objectId, name,"
+        " domain) VALUES (2, ?, ?, 2, x'', ?, 0)",
+        [(time, number, name) for number, name, time in ranges],
     )
-    base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (3000, 55, 211)")
-    base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (3, 3500, 8500, 0, 55)")
+    base.execute(
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME (cbid, start, end, processId, threadId,"
+        " correlationId, returnValue) VALUES (211, 3000, 3200, 1, 1, 55, 0)"
+    )
+    base.execute(
+        f"INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES"
+        f" (1, x'', 0, 32, 0, 0, 3500, 8500, 8500, 0, 1, 7, {', '.join('1' * 6)}, 0, 0, 0, 0, 55, 9, 3)"
+    )
     base.commit()
     base.close()
-    outer, inner = load_nvprof(path)
+    return path
+
+
+def test_files_of_nvprof(tmp_path):
+    markers = [(7, 1, 1000), (8, 2, 2000), (8, 0, 5000), (7, 0, 9000)]
+    outer, inner = load_nvprof(nvprof_file(tmp_path / "trace.nvvp", markers))
     assert (outer.name, outer.cpu_time_total, inner.name) == ("outer", 8.0, "mm")
     assert inner.cpu_parent is outer and outer.self_cpu_time_total == 5.0
-    assert [(k.name, k.duration) for k in inner.kernels] == [("k", 5.0)]
+    kernel = ("void gemm<float>(float const*, int)", 0, 5.0)
+    assert inner.kernels == [kernel] and outer.kernels == []
     assert outer.device_time_total == inner.device_time_total == 5.0
+    assert [(e.thread, e.node_id, e.id) for e in (outer, inner)] == [(0, 0, 7), (0, 0, 8)]
+    table = load_nvprof(tmp_path / "trace.nvvp").key_averages().table()
+    assert "Node ID" in table and "CUDA total" in table and "5.000us" in table
     with pytest.raises(FileNotFoundError, match=r"nothing\.nvvp"):
         load_nvprof(tmp_path / "nothing.nvvp")
+    again = nvprof_file(tmp_path / "again.nvvp", [*markers, (8, 2, 9500), (8, 0, 9900)])
+    with pytest.raises(RuntimeError, match="more than one range of number 8"):
+        load_nvprof(again)
 
 
 def test_bottleneck(tmp_path):

@@ -23,7 +23,7 @@ _REDUCTIONS = {
 }
 
 
-@shown_as("SegmentReduceBackward0")
+@shown_as("SegmentReduceBackward0", "data")
 def segment_reduce(
     data: Any,
     reduce: bool | None,

@@ -284,8 +284,7 @@ struct GraphTask {
 
   static void validate(const Node& node, Gradients& results) {
     for (size_t i = 0; i < results.size(); ++i)
-      if (const Edge& edge = node.edges[i]; edge && results[i].defined())
-        validate_grad(results[i], edge.node->outputs[edge.nr], node, i);
+      if (node.edges[i] && results[i].defined()) fit_gradient(node, i, results[i]);
   }
 
   static void release(Node& node) {
@@ -443,7 +442,12 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
   return task.run(edges, grads);
 }
 
-Gradients call_node(Node& node, Gradients grads) {
+void fit_gradient(const Node& node, size_t i, Tensor& grad) {
+  const Edge& edge = node.edges[i];
+  validate_grad(grad, edge.node->outputs[edge.nr], node, i);
+}
+
+Gradients call_node(Node& node, Gradients grads, uint32_t skipped) {
   check(grads.size() == node.outputs.size(), node.name(), ": expected ", node.outputs.size(),
         " gradients, one for each output, got ", grads.size());
   for (size_t i = 0; i < grads.size(); ++i)
@@ -452,7 +456,7 @@ Gradients call_node(Node& node, Gradients grads) {
   ModeGuard inside(InBackward, 0);
   Gradients results(node.edges.size());
   RunLock lock(node);
-  node.skipped = 0;
+  node.skipped = skipped;
   if (any_defined(grads) || node.runs_without_gradient()) node.apply(grads, results);
   return results;
 }

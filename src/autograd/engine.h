@@ -13,8 +13,10 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
                         bool create_graph, const std::vector<Edge>& inputs, bool accumulate);
 
 // What `node` makes of the gradients of its outputs, outside of any pass: nothing is passed on and
-// saved tensors stay.
-Gradients call_node(Node& node, Gradients grads);
+// saved tensors stay. `skipped`: bit i, result i is of no use.
+Gradients call_node(Node& node, Gradients grads, uint32_t skipped = 0);
+// Reduces, casts or refuses result `i` of `node`, so that it fits the tensor it belongs to.
+void fit_gradient(const Node& node, size_t i, Tensor& grad);
 
 // Nobody else can see this tensor or its bytes: they may be changed or kept.
 bool is_exclusive(const Tensor& t);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "autograd/engine.h"
+#include "autograd/joined_node.h"
 #include "autograd/meta.h"
 #include "bind/args.h"
 #include "bind/collector.h"
@@ -162,18 +163,26 @@ PyObject* last(PyObject*, PyObject*) {
   return PyLong_FromUnsignedLongLong(thread_state().next_sequence);
 }
 
-void name_nodes(PyObject* results, uint64_t since, const char* name) {
-  if (is_tensor(results)) name_node(tensor_of(results), since, name);
-  if (!PyTuple_Check(results) && !PyList_Check(results)) return;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(results); ++i)
-    name_nodes(PySequence_Fast_GET_ITEM(results, i), since, name);
+void add_tensors(TensorList& to, PyObject* from) {
+  if (is_tensor(from)) to.push_back(tensor_of(from));
+  if (!PyTuple_Check(from) && !PyList_Check(from)) return;
+  Object all = items_of(from);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all.get()); ++i)
+    add_tensors(to, PyTuple_GET_ITEM(all.get(), i));
 }
 
-PyObject* name_results(PyObject*, PyObject* args) {
+std::vector<const Tensor*> pointers(const TensorList& tensors) {
+  std::vector<const Tensor*> all;
+  for (const Tensor& t : tensors) all.push_back(&t);
+  return all;
+}
+
+// _join_nodes(results, since, name, inputs, others): see autograd/joined_node.h.
+PyObject* join_results(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    PyObject *results, *name;
+    PyObject *results, *name, *inputs, *others;
     unsigned long long since;
-    if (!PyArg_ParseTuple(args, "OKU", &results, &since, &name)) return nullptr;
+    if (!PyArg_ParseTuple(args, "OKUOO", &results, &since, &name, &inputs, &others)) return nullptr;
     static std::set<std::string> names;  // the nodes point to them for as long as they live
     const char* text = PyUnicode_AsUTF8(name);
     if (!text) return nullptr;
@@ -182,13 +191,17 @@ PyObject* name_results(PyObject*, PyObject* args) {
       std::lock_guard lock(mutex);
       text = names.emplace(text).first->c_str();
     }
-    name_nodes(results, since, text);
+    TensorList made, given, more;
+    add_tensors(made, results);
+    add_tensors(given, inputs);
+    add_tensors(more, others);
+    join_nodes(made, since, text, pointers(given), pointers(more));
     Py_RETURN_NONE;
   });
 }
 
 PyMethodDef functions[] = {{"_last_node", last, METH_NOARGS, nullptr},
-                           {"_name_nodes", name_results, METH_VARARGS, nullptr},
+                           {"_join_nodes", join_results, METH_VARARGS, nullptr},
                            {"run_backward", run, METH_VARARGS, nullptr},
                            {"_leaves_of", find_leaves, METH_O, nullptr},
                            {"current_graph_task_id", task_id, METH_NOARGS, nullptr},

@@ -85,7 +85,7 @@ Tensor convert_to(const Tensor& input, DType dtype, Device device, bool copy,
     return input;
   bool ordered = preserved || shape::strides_in(format, input.sizes(), "to") == input.strides();
   if (input.is_complex() && !is_complex(dtype) && dtype != DType::Bool) warn_of_complex();
-  return name_nodes("ToCopyBackward0", [&] {
+  return join_steps("ToCopyBackward0", {&input}, {}, [&] {
     if (dtype == input.dtype()) return clone(input, ordered ? std::nullopt : format);
     Tensor out = to_dtype(input, dtype);
     return ordered ? out : clone(out, format);

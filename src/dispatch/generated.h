@@ -1,6 +1,7 @@
 // What the generated op files stand on.
 #pragma once
 #include "autograd/inplace.h"
+#include "autograd/joined_node.h"
 #include "autograd/node.h"
 #include "autograd/saved_tensor.h"
 #include "dispatch/elementwise.h"
@@ -53,16 +54,22 @@ template <class List> void set_history_all(const List& outputs, const Ref<Node>&
 }
 // The node of `t`, if it was made after `since`, is shown under a name of its own.
 void name_node(const Tensor& t, uint64_t since, const char* name);
-inline void name_nodes_of(const Tensor& t, uint64_t since, const char* name) {
-  name_node(t, since, name);
+template <class F> Tensor name_nodes(const char* name, F&& f) {
+  const uint64_t since = thread_state().next_sequence;
+  Tensor result = f();
+  name_node(result, since, name);
+  return result;
 }
-template <class List> void name_nodes_of(const List& list, uint64_t since, const char* name) {
-  for (const Tensor& t : list) name_node(t, since, name);
-}
-template <class F> auto name_nodes(const char* name, F&& f) {
+inline TensorList list_of(const Tensor& t) { return {t}; }
+template <class List> TensorList list_of(const List& list) { return {list.begin(), list.end()}; }
+// The nodes that f records are one, of that name, which has edges for `inputs` (join_nodes).
+template <class F>
+auto join_steps(const char* name, std::initializer_list<const Tensor*> inputs,
+                std::initializer_list<const Tensor*> others, F&& f) {
   const uint64_t since = thread_state().next_sequence;
   auto result = f();
-  name_nodes_of(result, since, name);
+  if (thread_state().next_sequence != since)
+    join_nodes(list_of(result), since, name, inputs, others);
   return result;
 }
 template <class F> void name_node_in_place(const char* name, const Tensor& changed, F&& f) {

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         function as function,
         functional as functional,
         profiler as profiler,
+        profiler_legacy as profiler_legacy,
     )
 
 __all__ = [
@@ -53,7 +54,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in ("InplaceFunction", "NestedIOFunction"):
         return getattr(function, name)
-    if name in ("forward_ad", "functional", "profiler", "profiler_util"):
+    if name in ("forward_ad", "functional", "profiler", "profiler_legacy", "profiler_util"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

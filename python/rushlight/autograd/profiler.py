@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import bisect
 import uuid
+import warnings
 
 from rushlight import _C, profiler as _profiler
 from rushlight.profiler import (
+    DeviceType,
     EventList,
     FunctionEvent,
     FunctionEventAvg,
@@ -25,14 +27,33 @@ if TYPE_CHECKING:
     from rushlight.profiler import ProfilerActivity
 
 
+_USABLE = ("cuda", "xpu", "mtia", "hpu")
+
+
+def _usable(device):
+    """The device, if it is one that there is; else None, with torch's warning."""
+    if device is None or (device == "cuda" and _C._cuda.device_count()):
+        return device
+    if device == "mtia":
+        raise AssertionError("profile: MTIA devices are not supported")
+    if device in _USABLE:
+        name = device.upper()
+        warnings.warn(f"{name} is not available, disabling {name} profiling", stacklevel=3)
+    else:
+        warnings.warn(f"The {device} is not a valid device option.", stacklevel=3)
+    return None
+
+
 class profile(_profiler.profile):
     """rushlight.profiler.profile with the older arguments; the profile itself is a table.
 
     Args:
         enabled: False watches nothing.
-        use_cpu: False watches nothing either: there is no other device.
+        use_cpu: must be True, but where use_kineto is and there is another device: False then shows
+            no events of the CPU.
+        use_device: "cuda", or None; another one is left out, with a warning.
         record_shapes, with_flops, profile_memory, with_stack, with_modules: what events show.
-        use_kineto: choose how the CPU is watched: there is one way.
+        use_kineto: must be True where use_cpu is False; it changes nothing else.
         others: have no effect, with a warning; see rushlight.profiler.
 
     Example:
@@ -61,20 +82,35 @@ class profile(_profiler.profile):
         post_processing_timeout_s: float | None = None,
         activity_filters: dict[ProfilerActivity, set[str]] | None = None,
     ) -> None:  # fmt: skip
-        on_gpus = use_cuda or use_device == "cuda"
+        if enabled and use_cuda:
+            warnings.warn(
+                "The attribute `use_cuda` will be deprecated soon, please use"
+                " ``use_device = 'cuda'`` instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            use_device = "cuda"
+        self.use_device: str | None = _usable(use_device) if enabled else None
+        self.use_cuda: bool = use_cuda and self.use_device == "cuda"
         kinds = _profiler.ProfilerActivity
-        activities = [kinds.CPU, kinds.CUDA] if on_gpus else [kinds.CPU]
+        activities = [kinds.CPU, kinds.CUDA] if self.use_device else [kinds.CPU]
+        if enabled and not use_cpu and not (use_kineto and self.use_device):
+            raise AssertionError(
+                "profile: use_cpu=False needs use_kineto=True and another device that there is"
+            )
+        if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
+            raise ValueError("profile: post_processing_timeout_s must not be negative")
         _profiler.warn_of_unrecorded(
-            "autograd.profiler.profile", use_device=None if on_gpus else use_device,
-            experimental_config=experimental_config,
+            "autograd.profiler.profile", experimental_config=experimental_config,
             post_processing_timeout_s=post_processing_timeout_s, activity_filters=activity_filters,
         )  # fmt: skip
         super().__init__(
-            activities=activities, record_shapes=record_shapes, with_flops=with_flops,
+            activities=activities, record_shapes=record_shapes or with_flops, with_flops=with_flops,
             profile_memory=profile_memory, with_stack=with_stack, with_modules=with_modules,
             acc_events=acc_events, custom_trace_id_callback=custom_trace_id_callback,
         )  # fmt: skip
-        self.enabled: Any = enabled and use_cpu
+        self.enabled: bool = enabled
+        self.use_cpu: bool = use_cpu
         self.entered: bool = False
 
     @staticmethod
@@ -87,11 +123,18 @@ class profile(_profiler.profile):
         name = self.custom_trace_id_callback
         return self.default_trace_id() if name is None else name()
 
+    def _is_unfinished(self):
+        return self.enabled and self.recording is None
+
     def __str__(self) -> str:
-        return self.table()
+        return "<unfinished autograd.profiler.profile>" if self._is_unfinished() else self.table()
 
     def __repr__(self) -> str:
-        return repr(self.events())
+        unfinished = self._is_unfinished()
+        return "<unfinished autograd.profiler.profile>" if unfinished else repr(self.events())
+
+    def _check_prepared(self, function):
+        """A profile that has not begun has no events, as in torch."""
 
     def __enter__(self) -> Self:
         if not self.enabled:
@@ -101,10 +144,25 @@ class profile(_profiler.profile):
         self.entered = True
         return super().__enter__()
 
+    def __exit__(self, *exception: object) -> None:
+        if self.enabled:
+            super().__exit__(*exception)
+
+    def _enter(self, action):
+        if self.enabled:
+            super()._enter(action)
+
     @property
     def function_events(self) -> EventList:
         """All events."""
         return self.events()
+
+    def events(self) -> EventList:
+        """All events, in the order of their starts; none before the profile has ended."""
+        events = super().events()
+        if self.use_cpu:
+            return events
+        return events._like(e for e in events if e.device_type != DeviceType.CPU)
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -200,10 +258,10 @@ class MemRecordsAcc:
         self._records = sorted(mem_records, key=lambda pair: pair[0].start_ns())
         self._starts = [pair[0].start_ns() for pair in self._records]
 
-    def in_interval(self, start_us: float, end_us: float) -> Iterator[Any]:
-        """Those from one time to another, in microseconds."""
-        first = bisect.bisect_left(self._starts, start_us * 1000)
-        last = bisect.bisect_right(self._starts, end_us * 1000)
+    def in_interval(self, start_ns: int, end_ns: int) -> Iterator[Any]:
+        """Those from one time to another, in nanoseconds."""
+        first = bisect.bisect_left(self._starts, start_ns)
+        last = bisect.bisect_right(self._starts, end_ns)
         yield from self._records[first:last]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @autocasts("float32")
-@shown_as("SoftMarginLossBackward0")
+@shown_as("SoftMarginLossBackward0", "input")
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -233,7 +233,7 @@ def multilabel_soft_margin_loss(
 
 
 @autocasts("float32")
-@shown_as("MultiMarginLossBackward0")
+@shown_as("MultiMarginLossBackward0", "input")
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -282,7 +282,7 @@ def multi_margin_loss(
 
 
 @autocasts("float32")
-@shown_as("MultilabelMarginLossBackward0")
+@shown_as("MultilabelMarginLossBackward0", "input")
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,

@@ -138,7 +138,7 @@ def max_unpool1d(
 
 
 @autocasts("float32")
-@shown_as("MaxUnpool2DBackward0")
+@shown_as("MaxUnpool2DBackward0", "input")
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
@@ -152,7 +152,7 @@ def max_unpool2d(
 
 
 @autocasts("float32")
-@shown_as("MaxUnpool3DBackward0")
+@shown_as("MaxUnpool3DBackward0", "input")
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,
@@ -227,7 +227,7 @@ def _window_starts(sample, size, kernel, out):
 
 
 def _fractional_max_pools(dims):
-    shown = shown_as(f"FractionalMaxPool{dims}DBackward0")
+    shown = shown_as(f"FractionalMaxPool{dims}DBackward0", "input")
 
     @autocasts("float32")
     @shown

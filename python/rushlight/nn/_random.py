@@ -119,7 +119,7 @@ def feature_alpha_dropout(
     return _alpha_dropout(input, _feature_noise(input, p), p, inplace)
 
 
-@shown_as("RreluWithNoiseBackward0")
+@shown_as("RreluWithNoiseBackward0", "input")
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,

@@ -335,7 +335,7 @@ def _copied(rearranged, *shape):
     return rearranged.clone(memory_format=rushlight.contiguous_format).view(shape)
 
 
-@_shown_as("PixelShuffleBackward0")
+@_shown_as("PixelShuffleBackward0", "input")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(*, C r^2, H, W) to (*, C, H r, W r)."""
     r = upscale_factor
@@ -357,7 +357,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return _copied(rows, *batch, channels // (r * r), height * r, width * r)
 
 
-@_shown_as("PixelUnshuffleBackward0")
+@_shown_as("PixelUnshuffleBackward0", "input")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(*, C, H r, W r) to (*, C r^2, H, W)."""
     r = downscale_factor
@@ -378,7 +378,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return _copied(blocks.permute(order), *batch, channels * r * r, height // r, width // r)
 
 
-@_shown_as("ChannelShuffleBackward0")
+@_shown_as("ChannelShuffleBackward0", "input")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Interleave `groups` groups of channels: channel g * n + i becomes i * groups + g."""
     if input.dim() < 3:

@@ -15,12 +15,12 @@ import sys
 import time
 import uuid
 import warnings
-from enum import Enum, IntEnum
+from enum import Enum
 
 from rushlight import _C, _absent
 from rushlight._ignored import warn_of, warn_once
 from rushlight._set_module import set_module
-from rushlight.profiler.events import EventList, FunctionEvent, FunctionEventAvg
+from rushlight.profiler.events import DeviceType, EventList, FunctionEvent, FunctionEventAvg
 
 SEPARATOR = "\x1f"  # between the name of a span and its arguments
 
@@ -193,6 +193,7 @@ class _Session:
         from rushlight.profiler import modules, recording  # noqa: F401  (outside of the profile)
 
         self.on_gpus = ProfilerActivity.CUDA in prof.activities & supported_activities()
+        self.pauses = []  # (activity, from, to) in nanoseconds; to: None while it lasts
         self.start, self.is_kept = _C._profiler_now(), False
         if self.shows["with_stack"] and sys.getprofile() is not None:
             warn_once(
@@ -209,6 +210,22 @@ class _Session:
         if self.on_gpus:
             _C._cuda.timeline_start()
 
+    def toggle(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Forget what begins on these devices from now on, or no longer."""
+        now = _C._profiler_now()
+        for activity in activities:
+            open_ones = [p for p in self.pauses if p[0] is activity and p[2] is None]
+            if enable and open_ones:
+                open_ones[0][2] = now
+            elif not enable and not open_ones:
+                self.pauses.append([activity, now, None])
+
+    def _is_watched(self, activity, time):
+        return not any(
+            kind is activity and begin <= time and (end is None or time < end)
+            for kind, begin, end in self.pauses
+        )
+
     def finish(self) -> Any:
         """What has been recorded."""
         from rushlight.profiler.recording import Recording
@@ -217,6 +234,9 @@ class _Session:
         raw = _C._profiler_stop()
         if not _C._trap_active():
             _C._forget_module_paths()
+        if self.pauses:  # kind, name, start ...; on GPUs name, start, end, launch
+            raw = [event for event in raw if self._is_watched(ProfilerActivity.CPU, event[2])]
+            on_gpus = [e for e in on_gpus if self._is_watched(ProfilerActivity.CUDA, e[3])]
         return Recording(raw, self.start, _C._profiler_now(), on_gpus=on_gpus, **self.shows)
 
     def discard(self) -> None:
@@ -232,7 +252,12 @@ def _activities(given):
         return supported_activities()
     found = set()
     for each in given:
-        found |= set(each) if isinstance(each, dict) else {each}
+        for activity in each if isinstance(each, dict) else (each,):
+            if not isinstance(activity, ProfilerActivity):
+                raise AssertionError(f"profile: {activity!r} is no ProfilerActivity")
+            if activity in found:
+                raise ValueError(f"profile: activity {activity} specified more than once")
+            found.add(activity)
     if not found:
         raise AssertionError("profile: activities names nothing to watch")
     return found
@@ -316,6 +341,7 @@ class profile:
         self.recording: Any = None  # of the last cycle: what the core has recorded
         self._earlier = []  # events of the cycles before, with acc_events
         self._session = self._step = self._trace_id = None
+        self._was_prepared = False
         self._metadata = {}
 
     # -- when to record ----------------------------------------------------------------------------
@@ -335,6 +361,7 @@ class profile:
                     "Profiler clears events at the end of each cycle. Only events from the current"
                     " cycle will be reported. To keep events across cycles, set acc_events=True."
                 )
+        self._was_prepared = True
         name = self.custom_trace_id_callback
         self._trace_id = uuid.uuid4().hex.upper() if name is None else name()
         self._session = _Session(self)
@@ -416,6 +443,8 @@ class profile:
     def stop(self) -> None:
         """End."""
         self._end_step()
+        if not self._was_prepared and self.current_action is not ProfilerAction.NONE:
+            raise AssertionError("profile.stop: start() must have been called before")
         if self._session is not None:
             self._leave(self.current_action, None)
 
@@ -437,15 +466,24 @@ class profile:
     # -- what was recorded -------------------------------------------------------------------------
 
     def _recorded(self, function):
+        self._check_prepared(function)
         if self.recording is None:
             raise RuntimeError(f"profile.{function}: nothing has been recorded so far")
         return self.recording
+
+    def _check_prepared(self, function):
+        if not self._was_prepared:
+            raise AssertionError(f"profile.{function}: the profile has not begun")
 
     def events(self) -> Any:
         """All events, in the order of their starts; none before the profile has ended.
 
         They are those of the last cycle, or with acc_events=True of all.
+
+        Raises:
+            AssertionError: the profile has not begun.
         """
+        self._check_prepared("events")
         if self.recording is None:
             return EventList()
         last = self.recording.events()
@@ -486,12 +524,12 @@ class profile:
         """Write how many bytes tensors held at what time, by category.
 
         Args:
-            path: ends in .html for a page, in .json or .json.gz for [times, sizes], in .raw.json or
-                .raw.json.gz for a list of [time, action, bytes, category] (2: got, 4: given back).
+            path: ends in .html for a page, in .raw.json or .raw.json.gz for a list of [time, action,
+                bytes, category] (2: got, 4: given back), in anything else for [times, sizes].
             device: "cpu", or None for the same.
 
         Raises:
-            RuntimeError: the profile was not made with profile_memory=True.
+            ValueError: the profile was not made with profile_memory=True.
         """
         from rushlight.profiler.memory_timeline import export_memory_timeline
 
@@ -499,7 +537,7 @@ class profile:
             raise ValueError(f"export_memory_timeline: device must be 'cpu', not {device!r}")
         recording = self._recorded("export_memory_timeline")
         if not self.profile_memory:
-            raise RuntimeError("export_memory_timeline: the profile needs profile_memory=True")
+            raise ValueError("export_memory_timeline: the profile needs profile_memory=True")
         export_memory_timeline(recording, path)
 
     def report(self) -> Any:
@@ -534,7 +572,7 @@ class profile:
 
         recording = self._recorded("memory_timeline")
         if not self.profile_memory:
-            raise RuntimeError("memory_timeline: the profile needs profile_memory=True")
+            raise ValueError("memory_timeline: the profile needs profile_memory=True")
         return memory_page(memory_timeline(recording))
 
     def add_metadata(self, key: str, value: Any) -> None:
@@ -554,8 +592,17 @@ class profile:
     def toggle_collection_dynamic(
         self, enable: bool, activities: Iterable[ProfilerActivity]
     ) -> None:
-        """Raises NotImplementedError: use a schedule."""
-        raise NotImplementedError("profile.toggle_collection_dynamic: use a schedule")
+        """Forget, or keep again, what begins from now on.
+
+        Args:
+            enable: keep it.
+            activities: of which devices; one that is not watched is never kept.
+        """
+        if self._session is not None:
+            self._session.toggle(enable, activities)
+
+
+_KinetoProfile = profile  # torch's has no schedule
 
 
 def tensorboard_trace_handler(
@@ -568,40 +615,19 @@ def tensorboard_trace_handler(
         worker_name: begins the names of files; by default host and process.
         use_gzip: compress.
     """
-    os.makedirs(dir_name, exist_ok=True)
     worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
     ending = ".pt.trace.json.gz" if use_gzip else ".pt.trace.json"
 
     def write(prof):
+        try:
+            os.makedirs(dir_name, exist_ok=True)
+        except OSError as error:
+            raise RuntimeError(
+                f"tensorboard_trace_handler: cannot make the folder {dir_name}"
+            ) from error
         prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}{ending}"))
 
     return write
-
-
-class DeviceType(IntEnum):
-    """The kinds of devices that events name."""
-
-    CPU = 0
-    CUDA = 1
-    MKLDNN = 2
-    OPENGL = 3
-    OPENCL = 4
-    IDEEP = 5
-    HIP = 6
-    FPGA = 7
-    MAIA = 8
-    XLA = 9
-    Vulkan = 10
-    Metal = 11
-    XPU = 12
-    MPS = 13
-    Meta = 14
-    HPU = 15
-    VE = 16
-    Lazy = 17
-    IPU = 18
-    MTIA = 19
-    PrivateUse1 = 20
 
 
 globals().update(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from enum import Enum
+import warnings
+from collections import defaultdict, namedtuple
+from enum import IntEnum
 
 from rushlight._set_module import set_module
 
@@ -18,11 +19,33 @@ if TYPE_CHECKING:
     from rushlight.types import Device
 
 
-class DeviceType(Enum):
-    """Where an event ran, as torch numbers devices."""
+class DeviceType(IntEnum):
+    """The kinds of devices that events name."""
+
+    def __str__(self) -> str:
+        return f"DeviceType.{self.name}"
 
     CPU = 0
     CUDA = 1
+    MKLDNN = 2
+    OPENGL = 3
+    OPENCL = 4
+    IDEEP = 5
+    HIP = 6
+    FPGA = 7
+    MAIA = 8
+    XLA = 9
+    Vulkan = 10
+    Metal = 11
+    XPU = 12
+    MPS = 13
+    Meta = 14
+    HPU = 15
+    VE = 16
+    Lazy = 17
+    IPU = 18
+    MTIA = 19
+    PrivateUse1 = 20
 
 
 class Interval:
@@ -38,22 +61,30 @@ class Interval:
         return self.end - self.start
 
 
-class Kernel:
-    """A launch of a kernel inside an event: its name, device, time (microseconds) and bytes."""
+class Kernel(namedtuple("Kernel", "name device duration")):
+    """A launch of a kernel inside an event: its name, device, time (microseconds) and bytes.
 
-    name: str
-    device: int
-    duration: float
+    A tuple of the first three, as in torch.
+    """
+
     bytes: int
 
-    __slots__ = ("bytes", "device", "duration", "name")
+    def __new__(cls, name: str, device: Device, duration: float, bytes: int = 0) -> Self:
+        kernel = super().__new__(cls, name, device, duration)
+        kernel.bytes = bytes
+        return kernel
 
-    def __init__(self, name: str, device: Device, duration: Any, bytes: int = 0) -> None:
-        super().__init__()
-        self.name, self.device, self.duration, self.bytes = name, device, duration, bytes
 
-    def __repr__(self) -> str:
-        return f"Kernel(name={self.name!r}, device={self.device}, duration={self.duration:.3f})"
+def _deprecated(name: str, instead: str, attribute: str | None = None) -> Any:
+    """A property of an older name, which warns as torch's does."""
+
+    def older(self):
+        warnings.warn(
+            f"`{name}` is deprecated. Use `{instead}` instead.", FutureWarning, stacklevel=2
+        )
+        return getattr(self, attribute or instead)
+
+    return property(older, doc=f"Deprecated: use `{instead}`.")
 
 
 class _Times:
@@ -69,7 +100,7 @@ class _Times:
         """The mean time on another device."""
         return 0.0 if self.count == 0 else self.device_time_total / self.count
 
-    cuda_time = device_time
+    cuda_time = _deprecated("cuda_time", "device_time")
 
     @property
     def cpu_time_str(self) -> str:
@@ -125,7 +156,7 @@ class FunctionEvent(_Times):
     input_shapes: Any
     concrete_inputs: Any
     kwinputs: Any
-    stack: list[str]
+    stack: list[str] | None
     scope: int
     use_device: str | None
     device_type: Any
@@ -140,12 +171,13 @@ class FunctionEvent(_Times):
     flops: int | None
     is_user_annotation: bool
     is_python_function: bool
+    overload_name: str | None
+    trace_name: str | None
     activity_type: Any
-    metadata_json: Any
     event_metadata: Any
-    structured_input_shapes: list[Any]
-    structured_input_strides: list[Any]
-    input_dtypes: list[str]
+    structured_input_shapes: list[Any] | None
+    structured_input_strides: list[Any] | None
+    input_dtypes: list[str] | None
     python_id: int
     python_parent_id: int
     python_module_id: int
@@ -204,41 +236,52 @@ class FunctionEvent(_Times):
         python_module_id: int = -1,
     ) -> None:  # fmt: skip
         self.id, self.name, self.thread, self.fwd_thread = id, name, thread, fwd_thread
-        self.overload_name = overload_name or ""
-        self.trace_name: Any = name if trace_name is None else trace_name
+        self.overload_name, self.trace_name = overload_name, trace_name
         self.time_range: Any = Interval(start_us, end_us)
         self.kernels, self.cpu_children, self.cpu_parent, self.count = [], [], None, 1
-        self.input_shapes, self.concrete_inputs = input_shapes or [], concrete_inputs or []
-        self.kwinputs, self.stack, self.scope = kwinputs or {}, stack or [], scope
+        self.input_shapes, self.concrete_inputs = input_shapes, concrete_inputs
+        self.kwinputs, self.stack, self.scope = kwinputs, stack, scope
         self.use_device, self.device_type, self.device_index = use_device, device_type, device_index
         self.device_resource_id: Any = thread if device_resource_id is None else device_resource_id
         self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
         self.is_async, self.is_remote, self.is_legacy = is_async, is_remote, is_legacy
         self.sequence_nr, self.node_id, self.flops = sequence_nr, node_id, flops
         self.is_user_annotation, self.is_python_function = is_user_annotation, is_python_function
-        self.activity_type, self.metadata_json = activity_type, metadata_json
+        self.activity_type, self._metadata_json = activity_type, metadata_json
         self.flow_id, self.flow_type, self.flow_start = flow_id, flow_type, flow_start
         self.external_id, self.linked_correlation_id = external_id, linked_correlation_id
         self.event_metadata = extra_meta
-        self.structured_input_shapes = structured_input_shapes or []
-        self.structured_input_strides = structured_input_strides or []
-        self.input_dtypes = input_dtypes or []
+        self.structured_input_shapes = structured_input_shapes
+        self.structured_input_strides = structured_input_strides
+        self.input_dtypes = input_dtypes
         self.python_id, self.python_parent_id = python_id, python_parent_id
         self.python_module_id = python_module_id
         self.self_cpu_percent = self.total_cpu_percent = self.total_device_percent = -1
         self.module, self.depth, self.where, self.in_backward = None, 0, None, False
 
+    def _check_on_cpu(self, function, *others):
+        for event in (self, *others):
+            if not isinstance(event, FunctionEvent) or event.device_type != DeviceType.CPU:
+                raise AssertionError(f"{function}: expected a FunctionEvent of the CPU")
+
     def append_kernel(self, name: str, device: Device, duration: Any, bytes: int = 0) -> None:
         """Say that it launched a kernel."""
+        self._check_on_cpu("append_kernel")
         self.kernels.append(Kernel(name, device, duration, bytes))
 
     def append_cpu_child(self, child: Any) -> None:
         """Say that another event ran inside of it."""
+        self._check_on_cpu("append_cpu_child", child)
         self.cpu_children.append(child)
 
     def set_cpu_parent(self, parent: Any) -> None:
         """Say inside of which event it ran."""
+        self._check_on_cpu("set_cpu_parent", parent)
         self.cpu_parent = parent
+
+    def _has_no_children(self):
+        """Whether no time and memory are its own: it ran elsewhere, or on several threads."""
+        return self.is_async or self.device_type != DeviceType.CPU
 
     @property
     def key(self) -> str:
@@ -248,12 +291,12 @@ class FunctionEvent(_Times):
     @property
     def cpu_time_total(self) -> Any:
         """How long it ran, in microseconds; 0 on another device."""
-        return self.time_range.elapsed_us() if self.device_type is DeviceType.CPU else 0.0
+        return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0.0
 
     @property
     def self_cpu_time_total(self) -> Any:
         """How long it ran without the events inside of it."""
-        if self.device_type is not DeviceType.CPU or self.is_async:
+        if self._has_no_children():
             return 0.0
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
@@ -266,34 +309,43 @@ class FunctionEvent(_Times):
     @property
     def self_device_time_total(self) -> Any:
         """The same without the events inside of it."""
-        if self.device_type is not DeviceType.CPU:
+        if self.device_type != DeviceType.CPU:
             return self.time_range.elapsed_us()
         return sum(kernel.duration for kernel in self.kernels if kernel.device >= 0)
 
-    cuda_time_total = device_time_total
-    self_cuda_time_total = self_device_time_total
+    metadata_json = _deprecated("metadata_json", "event_metadata", "_metadata_json")
+    cuda_time_total = _deprecated("cuda_time_total", "device_time_total")
+    self_cuda_time_total = _deprecated("self_cuda_time_total", "self_device_time_total")
 
     @property
     def self_cpu_memory_usage(self) -> Any:
         """Bytes that it kept without those of the events inside of it."""
+        if self._has_no_children():
+            return 0
         inside = sum(child.cpu_memory_usage for child in self.cpu_children)
         return self.cpu_memory_usage - inside
 
     @property
     def self_device_memory_usage(self) -> Any:
         """The same on another device."""
+        if self._has_no_children():
+            return 0
         inside = sum(child.device_memory_usage for child in self.cpu_children)
         return self.device_memory_usage - inside
 
-    self_cuda_memory_usage = self_device_memory_usage
+    self_cuda_memory_usage = _deprecated("self_cuda_memory_usage", "self_device_memory_usage")
 
     def __repr__(self) -> str:
+        device = self.use_device
         return (
-            f"<FunctionEvent id={self.id} name={self.name} thread={self.thread} "
-            f"start_us={self.time_range.start:.3f} end_us={self.time_range.end:.3f} "
-            f"cpu_time={self.cpu_time_str} cpu_children={[c.id for c in self.cpu_children]} "
+            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
+            f"device_type={self.device_type} node_id={self.node_id} cpu_time={self.cpu_time_str} "
+            f"start_us={self.time_range.start} end_us={self.time_range.end} "
+            f"cpu_children={[child.id for child in self.cpu_children]} "
+            f"{device}_time={self.device_time_str} name={self.name} thread={self.thread} "
             f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} "
-            f"seq_nr={self.sequence_nr}>"
+            f"{device}_memory_usage={self.device_memory_usage} is_async={self.is_async} "
+            f"is_remote={self.is_remote} seq_nr={self.sequence_nr} is_legacy={self.is_legacy}>"
         )
 
 
@@ -329,14 +381,22 @@ class FunctionEventAvg(_Times):
         self.cpu_children = self.cpu_parent = None
         self.device_type, self.flops = DeviceType.CPU, 0
 
-    def add(self, other: object, group_by_input_shapes: bool = True) -> Self:
-        """Take in an event, or another sum."""
+    def add(self, other: FunctionEvent | FunctionEventAvg) -> Self:
+        """Take in an event, or another sum, of the same key.
+
+        Raises:
+            AssertionError: it is neither, or its key is another.
+        """
+        if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
+            raise AssertionError(f"add: expected an event or a sum of events, got {type(other)}")
         if self.key is None:
             for name in ("key", "node_id", "is_async", "is_remote", "is_legacy", "use_device",
                          "is_user_annotation", "is_python_function", "overload_name", "stack",
-                         "scope", "cpu_parent", "cpu_children", "device_type"):  # fmt: skip
+                         "scope", "cpu_parent", "cpu_children", "device_type",
+                         "input_shapes"):  # fmt: skip
                 setattr(self, name, getattr(other, name))
-            self.input_shapes = other.input_shapes if group_by_input_shapes else ""
+        if other.key != self.key:
+            raise AssertionError(f"add: expected events of key {self.key!r}, got {other.key!r}")
         for name in ("count", "cpu_time_total", "self_cpu_time_total", "device_time_total",
                      "self_device_time_total", "cpu_memory_usage", "self_cpu_memory_usage",
                      "device_memory_usage", "self_device_memory_usage"):  # fmt: skip
@@ -344,15 +404,17 @@ class FunctionEventAvg(_Times):
         self.flops += other.flops or 0
         return self
 
-    __iadd__ = add
+    def __iadd__(self, other: FunctionEvent | FunctionEventAvg) -> Self:
+        return self.add(other)
 
     def __repr__(self) -> str:
+        device = self.use_device or "cuda"
         return (
             f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
-            f"cpu_time={self.cpu_time_str}  self_cuda_time={self.self_device_time_total_str} "
-            f"cuda_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_time={self.cpu_time_str}  self_{device}_time={self.self_device_time_total_str} "
+            f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
             f"cpu_memory_usage={self.cpu_memory_usage} "
-            f"cuda_memory_usage={self.device_memory_usage}>"
+            f"{device}_memory_usage={self.device_memory_usage}>"
         )
 
 
@@ -363,17 +425,20 @@ class EventList(list):
         self,
         events: Any = (),
         *,
+        use_device: str | None = None,
         profile_memory: bool = False,
         with_flops: bool = False,
         recording: Any = None,
     ) -> None:
         super().__init__(events)
+        self._use_device = use_device
         self._profile_memory, self._with_flops = profile_memory, with_flops
         self._recording = recording  # what a trace needs beside the events
 
     def _like(self, events):
         return EventList(
             events,
+            use_device=self._use_device,
             profile_memory=self._profile_memory,
             with_flops=self._with_flops,
             recording=self._recording,
@@ -400,16 +465,21 @@ class EventList(list):
         """
         groups = {}
         for event in self:
-            key = [event.key, event.device_type, event.is_user_annotation]
+            key = [event.key, event.node_id, event.device_type, event.is_legacy,
+                   event.is_user_annotation]  # fmt: skip
             if group_by_overload_name:
                 key.append(event.overload_name)
             if group_by_input_shapes:
                 key.append(str(event.input_shapes))
             if group_by_stack_n > 0:
                 key.append(tuple((event.stack or ())[:group_by_stack_n]))
-            total = groups.setdefault(tuple(key), FunctionEventAvg())
-            total.add(event, group_by_input_shapes)
-            total.stack = (event.stack or [])[:group_by_stack_n] if group_by_stack_n > 0 else []
+            groups.setdefault(tuple(key), FunctionEventAvg()).add(event)
+        for total in groups.values():
+            total.stack = (total.stack or [])[: max(group_by_stack_n, 0)]
+            if not group_by_input_shapes:
+                total.input_shapes = ""
+            if not group_by_overload_name:
+                total.overload_name = ""
         return self._like(groups.values())
 
     def total_average(self) -> FunctionEventAvg:
@@ -446,7 +516,8 @@ class EventList(list):
             time_unit: "us", "ms" or "s"; by default what suits each time.
 
         Raises:
-            ValueError: there is nothing of that name to sort by, or no such unit.
+            AttributeError: there is nothing of that name to sort by.
+            ValueError: there is no such unit.
         """
         from rushlight.profiler.table import write_table
 

@@ -92,9 +92,12 @@ def _write_json(path, value):
 
 
 def export_memory_timeline(recording: Any, path: str | os.PathLike[str]) -> None:
-    """Write the timeline: .html for a page, .json or .json.gz for [times, sizes], .raw.json or
-    .raw.json.gz for a list of [time, 2 where memory was got or 4 where it was given back, bytes
-    more or less, index of the category].
+    """Write the timeline.
+
+    Args:
+        path: .html for a page; .raw.json or .raw.json.gz for a list of [time, 2 where memory was got
+            or 4 where it was given back, bytes more or less, index of the category]; anything else
+            for [times, sizes].
     """
     path = str(path)
     if path.endswith((".raw.json", ".raw.json.gz")):
@@ -109,11 +112,7 @@ def export_memory_timeline(recording: Any, path: str | os.PathLike[str]) -> None
         from rushlight.profiler.pages import memory_page
 
         memory_page(timeline).save(path)
-    elif path.endswith((".json", ".json.gz")):
+    else:
         # As torch's: microseconds, and zeros before the categories, for sums to begin at.
         times = [at // 1000 for at in timeline.times]
         _write_json(path, [times, [[0, *row] for row in timeline.sizes]])
-    else:
-        raise ValueError(
-            f"export_memory_timeline: the path must end in .html, .json or .json.gz, not {path!r}"
-        )

@@ -52,7 +52,7 @@ class emit_nvtx:
         self.enabled, self.entered = enabled, False
 
     def __enter__(self) -> Self:
-        if self.entered:
+        if self.enabled and self.entered:
             raise RuntimeError("NVTX annotation context manager is not reentrant")
         self.entered = True
         if self.enabled:
@@ -126,16 +126,39 @@ def parse_nvprof_trace(path: str | os.PathLike[str]) -> Any:
         connection.close()
 
 
+def _demangled(name):
+    """A name of C++ as its source has it, which compilers write as one word."""
+    if not name.startswith("_Z"):
+        return name
+    demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
+    demangle.restype = ctypes.c_void_p
+    status = ctypes.c_int()
+    text = demangle(name.encode(), None, None, ctypes.byref(status))
+    if status.value != 0:
+        return name
+    source = ctypes.string_at(text).decode()
+    free = ctypes.CDLL(None).free
+    free.argtypes, free.restype = [ctypes.c_void_p], None
+    free(text)
+    return source
+
+
 def _read(connection):
-    strings = dict(connection.execute("SELECT _id_, value FROM StringTable"))
+    strings = {
+        number: _demangled(text)
+        for number, text in connection.execute("SELECT _id_, value FROM StringTable")
+    }
     ranges = connection.execute(
         "SELECT a.id, a.name, a.timestamp, b.timestamp FROM CUPTI_ACTIVITY_KIND_MARKER a"
         " JOIN CUPTI_ACTIVITY_KIND_MARKER b ON a.id = b.id"
         " WHERE a.name <> 0 AND b.name = 0 ORDER BY a.timestamp, b.timestamp DESC"
     )
-    events = []
+    events, seen = [], set()
     for number, name, start, end in ranges:
-        events.append(FunctionEvent(number, strings[name], 0, start / 1000, end / 1000))
+        if number in seen:
+            raise RuntimeError(f"load_nvprof: the file has more than one range of number {number}")
+        seen.add(number)
+        events.append(FunctionEvent(number, strings[name], 0, start / 1000, end / 1000, node_id=0))
     open_events = []
     for event in events:
         while open_events and open_events[-1].time_range.end <= event.time_range.start:

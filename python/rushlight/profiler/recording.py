@@ -175,11 +175,15 @@ class Recording:
             inputs = [words]
         sources = raw.stack or ([raw.where] if raw.where and not is_call else [])
         elsewhere = raw.kind == EXTERNAL and raw.device >= 0
+        shown = inputs if self.record_shapes else ()
         event = FunctionEvent(
             0, name, thread, (raw.start - self.start) / 1000, (raw.end - self.start) / 1000,
-            input_shapes=[_shape(a) for a in inputs] if self.record_shapes else None,
-            concrete_inputs=[_concrete(a) for a in inputs] if self.record_shapes else None,
-            stack=[_source(s) for s in sources] if self.with_stack else None,
+            overload_name="", input_shapes=[_shape(a) for a in shown],
+            concrete_inputs=[_concrete(a) for a in shown], kwinputs={},
+            structured_input_shapes=[_shape(a) for a in shown],
+            structured_input_strides=[_strides(a) for a in shown],
+            input_dtypes=[_dtype(a) for a in shown],
+            stack=[_source(s) for s in sources] if self.with_stack else [],
             scope={SPAN: 7, APPLY: 1, VISIT: 1}.get(raw.kind, 0),
             cpu_memory_usage=raw.memory if self.profile_memory else 0,
             sequence_nr=raw.sequence,
@@ -191,10 +195,6 @@ class Recording:
             is_python_function=raw.kind in (MODULE, CALL),
             activity_type=_CATEGORIES[raw.kind], trace_name=name,
         )  # fmt: skip
-        if self.record_shapes:
-            event.structured_input_shapes = event.input_shapes
-            event.structured_input_strides = [_strides(a) for a in inputs]
-            event.input_dtypes = [_dtype(a) for a in inputs]
         if raw.kind == SPAN and name.startswith("ProfilerStep#"):
             event.name = "ProfilerStep*"
         event.where = sources[0] if sources else None
@@ -261,7 +261,9 @@ class Recording:
         for number, raw in enumerate(self.on_gpus):
             start, end = (raw.start - self.start) / 1000, (raw.end - self.start) / 1000
             event = FunctionEvent(
-                0, raw.name, threads.get(raw.thread, 0), start, end,
+                0, raw.name, threads.get(raw.thread, 0), start, end, overload_name="",
+                input_shapes=[], concrete_inputs=[], kwinputs={}, stack=[], trace_name=raw.name,
+                structured_input_shapes=[], structured_input_strides=[], input_dtypes=[],
                 device_type=DeviceType.CUDA, use_device="cuda", device_index=raw.device,
                 device_resource_id=raw.stream, linked_correlation_id=number + 1,
                 activity_type=_MEMORY.get(raw.name.partition(" ")[0], "kernel"),

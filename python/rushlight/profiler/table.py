@@ -14,11 +14,13 @@ _GAP = 2
 _WIDTH = 12
 _UNITS = ("us", "ms", "s")
 _SOURCE = "Source Location"
+_OVERLOAD = "Overload Name"
 _ONLY_TOP_LEVEL = "Only events that ran inside of no other are shown"
 
 
 def _cut(text, width):
-    return text if width is None or len(text) <= width else text[: max(width - 3, 0)] + "..."
+    """A name, cut where it would fill the column."""
+    return text if width is None or len(text) < width - 3 else text[: width - 3] + "..."
 
 
 def _sorted(events, sort_by):
@@ -26,7 +28,7 @@ def _sorted(events, sort_by):
     for device in ("cuda", "xpu", "privateuse1"):
         name = name.replace(device, "device")
     if any(not isinstance(getattr(e, name, None), (int, float)) for e in events):
-        raise ValueError(f"table: cannot sort by {sort_by!r}: events have no such number")
+        raise AttributeError(f"table: cannot sort by {sort_by!r}: events have no such number")
     return sorted(events, key=lambda e: getattr(e, name), reverse=True)
 
 
@@ -46,30 +48,43 @@ def _columns(events, unit, name_width, shapes_width, with_memory, with_flops):
     def show(time):
         return format_time(time, unit)
 
-    columns = [
-        ("Name", None, lambda e: _cut(e.key, name_width)),
-        ("Self CPU %", _WIDTH, lambda e: format_share(e.self_cpu_time_total, total)),
+    columns = [("Name", None, lambda e: _cut(e.key, name_width))]
+    if any(e.overload_name for e in events):
+        columns.append((_OVERLOAD, None, lambda e: _cut(e.overload_name or "", name_width)))
+    columns += [
+        ("Self CPU %", _WIDTH, lambda e: _note(
+            e, "self_cpu_percent", format_share(e.self_cpu_time_total, total))),
         ("Self CPU", _WIDTH, lambda e: show(e.self_cpu_time_total)),
-        ("CPU total %", _WIDTH, lambda e: format_share(e.cpu_time_total, total)),
+        ("CPU total %", _WIDTH, lambda e: _note(
+            e, "total_cpu_percent", 0 if e.is_async else format_share(e.cpu_time_total, total))),
         ("CPU total", _WIDTH, lambda e: show(e.cpu_time_total)),
         ("CPU time avg", _WIDTH, lambda e: show(e.cpu_time)),
     ]
     if _any_elsewhere(events):
-        device_total = _device_total(events)
+        device_total, device = _device_total(events), _device_name(events)
         columns += [
-            ("Self CUDA", _WIDTH, lambda e: show(e.self_device_time_total)),
-            ("Self CUDA %", _WIDTH, lambda e: format_share(e.self_device_time_total, device_total)),
-            ("CUDA total", _WIDTH, lambda e: show(e.device_time_total)),
-            ("CUDA time avg", 13, lambda e: show(e.device_time)),
+            (f"Self {device}", _WIDTH, lambda e: show(e.self_device_time_total)),
+            (f"Self {device} %", _WIDTH, lambda e: _note(
+                e, "total_device_percent", format_share(e.self_device_time_total, device_total))),
+            (f"{device} total", _WIDTH, lambda e: show(e.device_time_total)),
+            (f"{device} time avg", _WIDTH, lambda e: show(e.device_time)),
         ]
     if with_memory:
         columns += [
             ("CPU Mem", _WIDTH, lambda e: format_memory(e.cpu_memory_usage)),
             ("Self CPU Mem", _WIDTH, lambda e: format_memory(e.self_cpu_memory_usage)),
         ]
+        if any(e.self_device_memory_usage > 0 for e in events):
+            device = _device_name(events)
+            columns += [
+                (f"{device} Mem", _WIDTH, lambda e: format_memory(e.device_memory_usage)),
+                (f"Self {device} Mem", _WIDTH, lambda e: format_memory(e.self_device_memory_usage)),
+            ]
     columns.append(("# of Calls", _WIDTH, lambda e: str(e.count)))
+    if any(e.node_id != -1 for e in events):
+        columns.append(("Node ID", _WIDTH, lambda e: str(e.node_id)))
     if any(e.input_shapes for e in events):
-        columns.append(("Input Shapes", None, lambda e: str(e.input_shapes or "")[:shapes_width]))
+        columns.append(("Input Shapes", None, lambda e: str(e.input_shapes)[:shapes_width]))
     if any(e.stack for e in events):
         columns.append((_SOURCE, None, lambda e: None))  # one line of the table for each of its own
     if with_flops and flops_name:
@@ -80,14 +95,24 @@ def _columns(events, unit, name_width, shapes_width, with_memory, with_flops):
     return columns
 
 
+def _note(event, name, share):
+    """A share of a time, which the event keeps once a table shows it, as torch's does."""
+    setattr(event, name, share)
+    return str(share)
+
+
 def _any_elsewhere(events):
     """Did anything run on another device than the CPU?"""
-    return any(e.device_type is not DeviceType.CPU for e in events)
+    return any(e.self_device_time_total > 0 for e in events)
+
+
+def _device_name(events):
+    return next((e.use_device for e in events if e.use_device), "cuda").upper()
 
 
 def _device_total(events):
     """The time of other devices, once: an op's own is that of the kernels that it launched."""
-    return sum(e.self_device_time_total for e in events if e.device_type is not DeviceType.CPU)
+    return sum(e.self_device_time_total for e in events if e.device_type != DeviceType.CPU)
 
 
 def _width(title, width, events, longest_allowed):
@@ -95,10 +120,10 @@ def _width(title, width, events, longest_allowed):
     if width is not None:
         return max(width, len(title))
     least = 0
-    if title == "Name":
+    if title in ("Name", _OVERLOAD):
         longest = max(len(e.key) for e in events)
     elif title == "Input Shapes":
-        longest, least = max(len(str(e.input_shapes or "")) for e in events), _WIDTH
+        longest, least = max(len(str(e.input_shapes)) for e in events), _WIDTH
     else:
         longest = max((len(line) for e in events for line in e.stack or ()), default=0)
     longest, most = max(longest + 4, least), longest_allowed[title]
@@ -141,7 +166,7 @@ def write_table(
     if row_limit is not None and row_limit >= 0:
         rows = rows[:row_limit]
     columns = _columns(events, unit, name_width, shapes_width, with_memory, with_flops)
-    allowed = {"Name": name_width, "Input Shapes": shapes_width, _SOURCE: source_width}
+    allowed = {"Name": name_width, _OVERLOAD: name_width, "Input Shapes": shapes_width, _SOURCE: source_width}
     widths = [_width(title, width, events, allowed) for title, width, _ in columns]
 
     def line(cells):
@@ -162,7 +187,8 @@ def write_table(
     lines.append(f"Self CPU time total: {format_time(total, unit)}")
     if _any_elsewhere(events):
         device_total = _device_total(events)
-        lines.append(f"Self CUDA time total: {format_time(device_total, unit)}")
+        device = _device_name(events)
+        lines.append(f"Self {device} time total: {format_time(device_total, unit)}")
     return "\n".join(lines) + "\n"
 
 
