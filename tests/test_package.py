@@ -1,6 +1,7 @@
 """What installing and importing rushlight costs, and what the package holds."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,3 +76,14 @@ def test_the_bill_of_materials_is_of_these_versions():
     made = subprocess.check_output(command, cwd=root / "tools", text=True)
     assert (root / "licenses" / "sbom.cdx.json").read_text() == made, "run `make sbom`"
     assert rushlight.__version__ in made
+
+
+@pytest.mark.skipif(not shutil.which("nm"), reason="needs nm, of binutils")
+def test_nothing_is_destroyed_at_exit():
+    """Daemon threads compute until the process ends: what they use outlives static destruction."""
+    (module,) = Path(rushlight._C.__file__).parent.glob("_C*.so")
+    symbols = subprocess.run(
+        ["nm", "-D", "--undefined-only", module], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+    assert "__cxa_thread_atexit" in symbols
+    assert "__cxa_atexit" not in symbols

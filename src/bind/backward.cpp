@@ -183,7 +183,7 @@ PyObject* join_results(PyObject*, PyObject* args) {
     PyObject *results, *name, *inputs, *others;
     unsigned long long since;
     if (!PyArg_ParseTuple(args, "OKUOO", &results, &since, &name, &inputs, &others)) return nullptr;
-    static std::set<std::string> names;  // the nodes point to them for as long as they live
+    static auto& names = *new std::set<std::string>;  // nodes point to them
     const char* text = PyUnicode_AsUTF8(name);
     if (!text) return nullptr;
     static std::mutex mutex;
