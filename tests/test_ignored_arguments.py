@@ -47,6 +47,12 @@ EXCEPTIONS = {
     "distributed/checkpoint/filesystem.py": {  # what storages are told, all of them
         name: PROTOCOL for name in ("is_coordinator", "args")
     },
+    "distributed/checkpoint/format_utils.py": {
+        name: PROTOCOL for name in ("args", "kwargs", "metadata")
+    },
+    "distributed/elastic/agent/server/api.py:SimpleElasticAgent.get_worker_group": {
+        "role": PROTOCOL
+    },
     "distributed/checkpoint/hf_storage.py": {name: PROTOCOL for name in ("args", "kwargs")},
     "distributed/optim/zero_redundancy_optimizer.py:ZeroRedundancyOptimizer.join_hook": PROTOCOL,
     "distributed/fsdp/wrap.py:always_wrap_policy": PROTOCOL,

@@ -84,6 +84,7 @@ class TimerServer(abc.ABC):
     def __init__(
         self, request_queue: RequestQueue, max_interval: float, daemon: bool = True
     ) -> None:
+        super().__init__()
         self._request_queue, self._max_interval, self._daemon = request_queue, max_interval, daemon
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()

@@ -76,6 +76,7 @@ class FileTimerClient(TimerClient):
     signal: int
 
     def __init__(self, file_path: str, signal: int = signal.SIGKILL) -> None:
+        super().__init__()
         self._file_path, self.signal = file_path, signal
 
     def acquire(self, scope_id: str, expiration_time: float) -> None:

@@ -30,6 +30,7 @@ class LocalTimerClient(TimerClient):
     """
 
     def __init__(self, mp_queue: Any) -> None:
+        super().__init__()
         self._mp_queue = mp_queue
 
     def acquire(self, scope_id: str, expiration_time: float) -> None:
@@ -49,6 +50,7 @@ class MultiprocessingRequestQueue(RequestQueue):
     """
 
     def __init__(self, mp_queue: Any) -> None:
+        super().__init__()
         self._mp_queue = mp_queue
 
     def size(self) -> int:

@@ -73,6 +73,7 @@ def create_c10d_store(
             store = TCPStore(
                 server_addr, port, world_size, is_server,
                 datetime.timedelta(seconds=timeout), wait_for_workers=False,
+                use_libuv=True if use_libuv is None else use_libuv,
             )  # fmt: skip
             break
         except DistNetworkError as error:

@@ -10,6 +10,8 @@ import signal
 import time
 import traceback
 
+from rushlight._set_module import set_module
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,3 +161,6 @@ __all__ = [
     "get_error_handler",
     "record",
 ]
+
+set_module(f"{__name__}.error_handler", ErrorHandler)
+set_module(f"{__name__}.handlers", get_error_handler)

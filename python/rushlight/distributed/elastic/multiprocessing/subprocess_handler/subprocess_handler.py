@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 
+from rushlight._set_module import set_module
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -57,3 +59,5 @@ def get_subprocess_handler(
 
 
 __all__ = ["SubprocessHandler", "get_subprocess_handler"]
+
+set_module(f"{__name__.rpartition('.')[0]}.handlers", get_subprocess_handler)
