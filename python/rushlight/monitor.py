@@ -73,7 +73,7 @@ def register_event_handler(callback: Callable[[Event], Any]) -> EventHandlerHand
 
     Example:
         >>> import datetime
-        >>> from torch import monitor
+        >>> from rushlight import monitor
         >>> handle = monitor.register_event_handler(lambda event: print(event.name, event.data))
         >>> monitor.log_event(monitor.Event("step", datetime.datetime.now(), {"loss": 0.5}))
         step {'loss': 0.5}

@@ -230,7 +230,7 @@ def make_fx(
         RuntimeError: the program asks for an element of a tensor that is traced.
 
     Example:
-        >>> from torch.fx.experimental.proxy_tensor import make_fx
+        >>> make_fx = torch.fx.experimental.proxy_tensor.make_fx
         >>> print(make_fx(lambda x: x.sin() + 1)(torch.ones(2)).code.strip())
         def forward(self, x_1):
             sin = torch.ops.aten.sin.default(x_1);  x_1 = None
