@@ -61,6 +61,7 @@ class Std(enum.IntFlag):
         """Streams by their number, for all workers or as "WORKER:NUMBER,...".
 
         Example:
+            >>> from rushlight.distributed.elastic.multiprocessing import Std
             >>> Std.from_str("0:3,1:1") == {0: Std.ALL, 1: Std.OUT}
             True
         """
