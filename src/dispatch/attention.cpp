@@ -23,6 +23,39 @@
 namespace rl {
 namespace {
 
+// A GPU draws what dropout keeps where it is needed: `kept` is then two random numbers.
+bool draws_in_kernel(const Tensor& t) { return t.device().type == DeviceType::CUDA; }
+constexpr int64_t widest_head_on_gpu = 256;
+
+void check_shape(const char* what, const Tensor& t, const Dims& sizes, DType dtype) {
+  check(t.sizes() == sizes && t.dtype() == dtype, "attention: expected ", what, " of shape ", sizes,
+        " and dtype ", dtype, ", got ", t.sizes(), " and ", t.dtype());
+}
+
+void check_operands(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                    const Tensor& kept) {
+  check(query.dim() == 4 && key.dim() == 4 && value.dim() == 4 && query.numel() > 0 &&
+            key.numel() > 0 && value.numel() > 0,
+        "attention: expected query (N, H, L, E), key (N, G, S, E) and value (N, G, S, V) that are "
+        "not empty, got ",
+        query.sizes(), ", ", key.sizes(), " and ", value.sizes());
+  const Dims &q = query.sizes(), &k = key.sizes(), &v = value.sizes();
+  check(k[0] == q[0] && q[1] % k[1] == 0 && k[3] == q[3] && v[0] == q[0] && v[1] == k[1] &&
+            v[2] == k[2],
+        "attention: query ", q, ", key ", k, " and value ", v, " do not fit each other");
+  DType dtype = query.dtype();
+  check_implemented(dtype == DType::Float32 || dtype == DType::Float64 ||
+                        (draws_in_kernel(query) && is_floating(dtype)),
+                    "attention: not implemented for dtype ", dtype);
+  check(key.dtype() == dtype && value.dtype() == dtype, "attention: expected one dtype, got ",
+        dtype, ", ", key.dtype(), " and ", value.dtype());
+  Dims weights{q[0], q[1], q[2], k[2]};
+  if (mask.defined())
+    check_shape("mask", mask, weights, mask.dtype() == DType::Bool ? DType::Bool : dtype);
+  if (kept.defined() && draws_in_kernel(query)) check_shape("kept", kept, Dims{2}, DType::Int64);
+  else if (kept.defined()) check_shape("kept", kept, weights, DType::Bool);
+}
+
 // The views of a call of the kernels.
 class Operands {
  public:
@@ -43,10 +76,6 @@ class Operands {
   kernels::AttentionViews views;
 };
 
-// A GPU draws what dropout keeps where it is needed: `kept` is then two random numbers.
-bool draws_in_kernel(const Tensor& t) { return t.device().type == DeviceType::CUDA; }
-constexpr int64_t widest_head_on_gpu = 256;
-
 }  // namespace
 
 namespace impl {
@@ -57,6 +86,7 @@ namespace impl {
 std::array<Tensor, 2> attention_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
                                        const Tensor& mask, const Tensor& kept, bool is_causal,
                                        double scale, double kept_scale) {
+  check_operands(query, key, value, mask, kept);
   int64_t samples = query.sizes()[0], heads = query.sizes()[1], queries = query.sizes()[2],
           width = value.sizes()[3];
   Dims sizes{samples, heads, queries, width};
@@ -76,9 +106,16 @@ std::array<Tensor, 3> attention_kernel_gradients(const Tensor& grad, const Tenso
                                                  const Tensor& mask, const Tensor& kept,
                                                  const Tensor& output, const Tensor& log_sum,
                                                  bool is_causal, double scale, double kept_scale) {
+  check_operands(query, key, value, mask, kept);
+  Dims sizes = query.sizes(), lines{sizes[0], sizes[1], sizes[2]};
+  sizes[3] = value.sizes()[3];
+  check_shape("grad", grad, sizes, query.dtype());
+  check_shape("output", output, sizes, query.dtype());
+  check_shape("log_sum", log_sum, lines, compute_dtype(query.dtype()));
   std::array<Tensor, 3> grads{empty_like(query), empty_like(key), empty_like(value)};
   Operands operands(query, key, value, mask, kept, is_causal, scale, kept_scale);
-  launch::attention_backward(operands.views, grad, output, log_sum, grads[0], grads[1], grads[2]);
+  launch::attention_backward(operands.views, grad, output, ops::contiguous(log_sum), grads[0],
+                             grads[1], grads[2]);
   return grads;
 }
 
