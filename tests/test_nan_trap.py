@@ -109,7 +109,7 @@ def test_rows_that_are_added_up():
 
     def program():
         rows = nn.functional.embedding(places, table)
-        (rows * 3e38).sum().backward()
+        rows.backward(rushlight.full_like(rows, 3e38))
 
     trapped(
         program, "EmbeddingBackward0: the gradient of input 0 is not finite: 4 inf of 2000",
