@@ -251,6 +251,11 @@ composite("linear_activation(input: Tensor, weight: Tensor, bias: Tensor | None,
           names=("nn.functional._linear_activation",),
           doc="'relu', 'gelu' or 'gelu_tanh' of linear, in one pass but where gelu is recorded for "
               "backward.")
+composite("trilinear_of_rows(a: Tensor, weight: Tensor, b: Tensor)", """
+    pairs = matmul(unsqueeze(a, 0), weight) * unsqueeze(b, 0)  # (out, n, in2)
+    return in_order(t(sum(pairs, [-1], False, dtype(a))))
+          """, names=(), node="TrilinearBackward0",
+          doc="x1^T A x2 of each row and output; weight (out, in1, in2).")
 composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None)",
           """
     check(dim_of(weight) == 3 and dim_of(input1) > 0 and dim_of(input1) == dim_of(input2),
@@ -265,9 +270,7 @@ composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor
           sizes(input2))
     a = reshape(input1, [-1, size(input1, -1)])
     b = reshape(input2, [-1, size(input2, -1)])
-    pairs = matmul(unsqueeze(a, 0), weight) * unsqueeze(b, 0)  # (out, n, in2)
-    columns = sum(pairs, [-1], False, dtype(input1))
-    result = reshape(in_order(t(columns)), with_last(leading, sizes(weight)[0]))
+    result = reshape(trilinear_of_rows(a, weight, b), with_last(leading, sizes(weight)[0]))
     return result if bias is None else result + bias
           """,
           names=("nn.functional.bilinear", "torch.bilinear"),

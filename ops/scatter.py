@@ -196,4 +196,5 @@ for _view, _arguments, _place, _copy in (
               grad=_view != "as_strided" and {
                   "input": f"{_view}_scatter(grad, {_ZEROS}, {_place})",
                   "src": f"{_view}(grad, {_place})"} or None,
+              node="AsStridedScatterBackward0" if _view == "as_strided" else None,
               doc=f"A copy of input with src written where {_view} looks.", batch=OWN_PLACES)

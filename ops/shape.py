@@ -316,7 +316,7 @@ composite("diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int 
           grad={"input": "diagonal(grad, offset, dim1, dim2)"}, batch="diag_embed", linear=True)
 composite("diagflat(input: Tensor, offset: int = 0)", "diag(reshape(input, [-1]), offset)",
           doc="A matrix with all elements on a diagonal.",
-          linear=True, node="DiagEmbedBackward0")
+          linear=True)
 composite("fliplr(input: Tensor)", """
     check(dim_of(input) >= 2, "fliplr: Input must be >= 2-d, got shape ", sizes(input))
     return flip(input, [1])

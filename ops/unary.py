@@ -126,7 +126,7 @@ composite("logit(input: Tensor, eps: float | None = None)", """
     x = floating(input)
     return logit_kernel(clamp(x, given(eps), 1 - given(eps)) if eps is not None else x)
           """, inplace=True, out="cast",
-          names=_both("logit") + ("special.logit",),
+          names=_both("logit") + ("special.logit",), node="LogitBackward0",
           doc="log(input / (1 - input)), input held in [eps, 1 - eps].", ref="scipy.special.logit",
           batch="elementwise")
 elementwise("angle_kernel(input: Tensor)", "angle(input)", result="real", dtypes=_FC,

@@ -20,35 +20,24 @@ MOST = 4  # samples of an operator
 OTHER_GRAPHS = {
     # one node here, of a kernel that does all of it
     "fused": """
-        native_group_norm nn.functional.adaptive_avg_pool1d nn.functional.adaptive_max_pool1d
-        nn.functional.avg_pool1d nn.functional.cross_entropy nn.functional.interpolate.area
-        nn.functional.l1_loss nn.functional.linear nn.functional.linear_cross_entropy
-        nn.functional.max_pool1d nn.functional.multi_head_attention_forward
-        nn.functional.pad.circular nn.functional.rms_norm
-        nn.functional.scaled_dot_product_attention special.ndtr
+        nn.functional.adaptive_avg_pool1d nn.functional.adaptive_max_pool1d
+        nn.functional.avg_pool1d nn.functional.cross_entropy
+        nn.functional.interpolate.area nn.functional.l1_loss nn.functional.linear
+        nn.functional.linear_cross_entropy nn.functional.max_pool1d
+        nn.functional.multi_head_attention_forward nn.functional.pad.circular
+        nn.functional.rms_norm nn.functional.scaled_dot_product_attention special.ndtr
     """,
-    # one node in torch, several here whose gradients need no formula of their own
-    "composed": """
-        __getitem__ as_strided_scatter block_diag cholesky_inverse cholesky_solve
-        linalg.householder_product linalg.lstsq linalg.lstsq.grad_oriented linalg.lu
-        linalg.lu_solve linalg.solve linalg.solve_ex linalg.tensorsolve logit lu_solve lu_unpack
-        masked_select matrix_exp nn.functional.bilinear nn.functional.binary_cross_entropy
-        nn.functional.binary_cross_entropy_with_logits nn.functional.channel_shuffle
-        nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d
-        nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss
-        nn.functional.pixel_shuffle nn.functional.pixel_unshuffle nn.functional.rrelu
-        nn.functional.soft_margin_loss ormqr renorm split_with_sizes_copy to_sparse
-        triangular_solve unbind_copy
-    """,
+    # one node in torch, whose result is sparse, has residuals, or is of indices that broadcast
+    "several": "__getitem__ linalg.lstsq linalg.lstsq.grad_oriented to_sparse",
     # made of other steps
     "steps": """
-        __rmatmul__ __rsub__ cartesian_prod combinations corrcoef cov diff fft.fft fft.hfft
-        fft.hfft2 fft.hfftn fft.ifft fft.ihfft fft.ihfft2 fft.ihfftn fft.irfft2 fft.irfftn
-        fft.rfft2 fft.rfftn inner istft kron linalg.matrix_power linalg.multi_dot
-        linalg.norm.subgradients_at_zero linalg.tensorinv masked.logsumexp masked.mean
-        masked.median masked.sum matmul nanquantile nn.functional.max_unpool1d
-        nn.functional.max_unpool1d.grad nn.functional.nll_loss nn.functional.pairwise_distance
-        nn.functional.triplet_margin_loss quantile squeeze.multiple stft sum_to_size tensordot
+        __rmatmul__ __rsub__ cartesian_prod combinations corrcoef cov diff fft.hfft
+        fft.hfft2 fft.hfftn fft.ifft fft.ihfft fft.ihfft2 fft.ihfftn inner istft kron
+        linalg.matrix_power linalg.multi_dot linalg.norm.subgradients_at_zero
+        linalg.tensorinv masked.logsumexp masked.mean masked.median masked.sum matmul
+        nanquantile nn.functional.nll_loss nn.functional.pairwise_distance
+        nn.functional.triplet_margin_loss quantile squeeze.multiple stft sum_to_size
+        tensordot
     """,
     # arithmetic with a number inside torch's own C++ is another overload
     "numbers": """
@@ -56,8 +45,6 @@ OTHER_GRAPHS = {
         nn.functional.hinge_embedding_loss nn.functional.margin_ranking_loss
         nn.functional.poisson_nll_loss trapezoid trapz
     """,
-    # torch has edges without a node for the bounds that are not given
-    "absent": "clamp",
     # torch gives a real tensor as it is
     "more": "conj_physical",
 }

@@ -16,7 +16,8 @@ def leaf(*shape):
 
 
 def lower(n):
-    return (rl.randn(n, n, dtype=rl.float64).tril() + 3 * rl.eye(n, dtype=rl.float64)).requires_grad_()
+    matrix = rl.randn(n, n, dtype=rl.float64).tril() + 3 * rl.eye(n, dtype=rl.float64)
+    return matrix.requires_grad_()
 
 
 def labels(*values):

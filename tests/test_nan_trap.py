@@ -99,6 +99,24 @@ def test_backward():
     )  # fmt: skip
 
 
+def test_rows_that_are_added_up():
+    """A table whose rows are looked at instead of itself, unless their sum may overflow."""
+    table, places = rushlight.ones(500, 4, requires_grad=True), rushlight.tensor([3, 3, 7])
+    with debug.trap_nan():
+        (nn.functional.embedding(places, table) * 1e30).sum().backward()
+        (nn.functional.embedding(places, table) * 2).sum().backward()
+    assert table.grad[3].isfinite().all() and table.grad[3, 0] > 1e30
+
+    def program():
+        rows = nn.functional.embedding(places, table)
+        rows.backward(rushlight.full_like(rows, 3e38))
+
+    trapped(
+        program, "EmbeddingBackward0: the gradient of input 0 is not finite: 4 inf of 2000",
+        "the first at [3, 0]", line_of(program, 1),
+    )  # fmt: skip
+
+
 class Broken(rushlight.autograd.Function):
     @staticmethod
     def forward(ctx, x, place):

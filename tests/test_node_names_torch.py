@@ -20,8 +20,6 @@ OTHER_NODES = {
     "fused": """
         avg_pool1d cross_entropy linear max_pool1d max_pool1d_with_indices ndtr pad rms_norm
     """,
-    # one node in torch: the gradient through the steps is as good, and needs no formula of its own
-    "composed": "as_strided_scatter",
     # made of other steps
     "steps": """
         combinations cov fold functional_unfold kron linalg_multi_dot matmul nanquantile

@@ -20,7 +20,7 @@ STACKS = [["a.py(3): f", "b.py(9): g"], ["a.py(4): f"], ["long.py(1): " + "y" * 
 
 
 def made_up(seed, **options):
-    """Events with others inside of them, as arguments: (its arguments, the number of its parent)."""
+    """Events, some inside of others: the arguments of each, and the number of its parent."""
     draw = random.Random(seed)
     made, end = [], 0.0
     for number in range(draw.randrange(1, 12)):
@@ -36,8 +36,8 @@ def made_up(seed, **options):
             stack=draw.choice(STACKS) if options["stacks"] else [],
             cpu_memory_usage=draw.choice([0, 40, -5000, 3 << 20]), is_async=draw.random() < 0.1,
             node_id=draw.choice([-1, -1, 0]) if options["nodes"] else -1, flops=draw.choice([0, 0]),
-            sequence_nr=draw.choice([-1, 5]), is_legacy=draw.random() < 0.2, scope=draw.choice([0, 7]),
-            is_user_annotation=draw.random() < 0.2,
+            sequence_nr=draw.choice([-1, 5]), is_legacy=draw.random() < 0.2,
+            scope=draw.choice([0, 7]), is_user_annotation=draw.random() < 0.2,
         ), parent))  # fmt: skip
     return made
 

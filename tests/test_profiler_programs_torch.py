@@ -33,7 +33,11 @@ PROGRAMS = {
     "a device of nobody": "P.profile(use_device='mtia')",
     "no time at all": "P.profile(post_processing_timeout_s=-1)",
     "stacks that were not recorded": "with P.profile() as p: pass\np.export_stacks(path / 'x')",
-    "stacks by nothing": "with P.profile(with_stack=True) as p: pass\np.export_stacks('x', 'bogus')",
+    "stacks by nothing": """
+with P.profile(with_stack=True) as p:
+    pass
+p.export_stacks("x", "bogus")
+""",
     "sorted by nothing": "with P.profile() as p: T.ones(3).exp()\np.table(sort_by='bogus')",
     "attributes": """
 p = P.profile(with_flops=True)

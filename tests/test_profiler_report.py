@@ -272,8 +272,8 @@ def nvprof_file(path, ranges):
         " correlationId, returnValue) VALUES (211, 3000, 3200, 1, 1, 55, 0)"
     )
     base.execute(
-        f"INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES"
-        f" (1, x'', 0, 32, 0, 0, 3500, 8500, 8500, 0, 1, 7, {', '.join('1' * 6)}, 0, 0, 0, 0, 55, 9, 3)"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, x'', 0, 32, 0, 0, 3500, 8500,"
+        " 8500, 0, 1, 7, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 55, 9, 3)"
     )
     base.commit()
     base.close()

@@ -6,6 +6,7 @@ Of the statistics, those of groups have gradients, as torch's.
 from __future__ import annotations
 
 import rushlight
+from rushlight._shown_name import shown_as
 from rushlight.nn import functional as F
 
 TYPE_CHECKING = False
@@ -30,6 +31,7 @@ def native_layer_norm(
     return output, mean.to(input.dtype), rstd.to(input.dtype)
 
 
+@shown_as("NativeGroupNormBackward0", "input", "weight", "bias")
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int,
     group: int, eps: float,
@@ -63,6 +65,7 @@ def native_batch_norm(
     return output, *_statistics(input.detach(), [0, *range(2, input.dim())], eps, False)
 
 
+@shown_as("SplitWithSizesBackward0_copy", "input")
 def split_with_sizes_copy(
     input: Tensor, split_sizes: list[int], dim: int = 0
 ) -> tuple[Tensor, ...]:
@@ -70,6 +73,7 @@ def split_with_sizes_copy(
     return tuple(part.clone() for part in input.split_with_sizes(split_sizes, dim))
 
 
+@shown_as("UnbindBackward0_copy", "input")
 def unbind_copy(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return copies of what `unbind` shows."""
     return tuple(part.clone() for part in input.unbind(dim))

@@ -35,7 +35,7 @@ def shown_as(name: str, *inputs: str) -> Callable[[_F], _F]:
             results = function(*args, **kwargs)
             if _C._last_node() != since:
                 given = kwargs if first else dict(zip(names, args), **kwargs)
-                wanted = args if first else [given[p] for p in inputs if p in given]
+                wanted = args if first else [given.get(p) for p in inputs]
                 others = [value for p, value in given.items() if p not in inputs]
                 _C._join_nodes(results, since, name, wanted, others)
             return results

@@ -332,11 +332,12 @@ struct GraphTask {
   static void apply_trapped(Node& node, Gradients& grads, Gradients& results) {
     SmallVector<const void*, 2> given;
     for (const Tensor& t : grads) given.push_back(t.defined() ? t.impl() : nullptr);
+    const bool stay_finite = engine_ops.stays_finite(node, grads);
     {
       InsideNode inside;
       node.apply(grads, results);
     }
-    engine_ops.check_gradients(node, given, results);
+    engine_ops.check_gradients(node, given, results, stay_finite);
   }
 
   void apply_watched(Node& node, Gradients& grads, Gradients& results) {

@@ -45,9 +45,11 @@ struct EngineOps {
   Tensor (*clone)(const Tensor&);
   Tensor (*zeros)(IntSpan sizes, TensorOptions);
   bool (*has_nan)(const Tensor&);
-  // For the NaN trap: `grads` are the addresses of those that the node was given.
+  // For the NaN trap: `grads` are the addresses of those that the node was given, and
+  // `stay_finite` is what stays_finite has said of them before.
   void (*check_gradients)(const Node&, const SmallVector<const void*, 2>& grads,
-                          const Gradients& results);
+                          const Gradients& results, bool stay_finite);
+  bool (*stays_finite)(const Node&, const Gradients& grads);
 };
 extern EngineOps engine_ops;
 

@@ -6,14 +6,16 @@
 
 #include "autograd/engine.h"
 #include "autograd/geometry.h"
+#include "autograd/meta.h"
 #include "autograd/saved_tensor.h"
 
 namespace rl {
 namespace {
 
-using Givens = std::vector<const Tensor*>;
-
-bool can_have_edge(const Tensor& t) { return !t.defined() || is_differentiable(t.dtype()); }
+// An argument that was not given has an empty edge, a number none.
+bool can_have_edge(const Tensor& t) {
+  return !t.defined() || (is_differentiable(t.dtype()) && !t.impl()->wrapped_number);
+}
 
 Edge edge_of(const Tensor& t) {
   bool has_edge = t.defined() && is_differentiable(t.dtype()) && requires_grad(t);
@@ -100,8 +102,8 @@ class JoinedNode final : public Node {
       const std::vector<Target>& targets = steps_[i].targets;
       for (size_t k = 0; k < targets.size(); ++k) {
         const Target& to = targets[k];
-        bool is_needed = to.step >= 0 ? needed[size_t(to.step)]
-                                      : to.edge >= 0 && wants(size_t(to.edge));
+        bool is_needed =
+            to.step >= 0 ? needed[size_t(to.step)] : to.edge >= 0 && wants(size_t(to.edge));
         needed[i] = needed[i] || is_needed;
         if (!is_needed && k < 32) skips[i] |= uint32_t(1) << k;
       }
@@ -116,7 +118,7 @@ class JoinedNode final : public Node {
 // The nodes between results and inputs, as a search in depth finds them.
 class Steps {
  public:
-  Steps(uint64_t since, const Givens& inputs, const Givens& others) : since_(since) {
+  Steps(uint64_t since, TensorPointers inputs, TensorPointers others) : since_(since) {
     for (const Tensor* t : inputs)
       if (can_have_edge(*t)) edges.push_back(edge_of(*t));
     for (const Edge& edge : edges)
@@ -201,25 +203,42 @@ bool is_saved(const Tensor& t, const std::vector<Ref<Node>>& nodes) {
 
 Node* own_node(const Tensor& t) { return static_cast<Node*>(t.impl()->grad_fn.get()); }
 
-// Does one node do all of it, with the edges that are wanted?
-bool is_one(const TensorList& results, const Givens& inputs) {
-  Node* node = nullptr;
+struct Results {
+  const Tensor* first;
+  size_t count;
+  const Tensor* begin() const { return first; }
+  const Tensor* end() const { return first + count; }
+};
+
+// Does the edge lead to what has made `t`?
+bool leads_to(const Edge& edge, const Tensor& t) {
+  if (!t.defined() || !requires_grad(t)) return !edge;
+  if (Node* node = grad_fn(t)) return edge.node.get() == node && edge.nr == t.impl()->output_nr;
+  return edge && edge.node->is_accumulator() &&
+         static_cast<AccumulateGrad*>(edge.node.get())->variable.is_same(t);
+}
+
+// Does one node do all of it, with the edges that are wanted, and empty ones of numbers at most?
+bool is_one(Results results, TensorPointers inputs) {
+  const Node* node = nullptr;
   for (const Tensor& t : results) {
-    Node* own = t.defined() ? own_node(t) : nullptr;
+    const Node* own = t.defined() ? own_node(t) : nullptr;
     if (own && node && own != node) return false;
     if (own) node = own;
   }
   if (!node) return true;
-  size_t i = 0;
+  const Edge *edge = node->edges.begin(), *end = node->edges.end();
   for (const Tensor* t : inputs) {
     if (!can_have_edge(*t)) continue;
-    if (i == node->edges.size() || !is_same(node->edges[i], edge_of(*t))) return false;
-    ++i;
+    while (edge != end && !leads_to(*edge, *t) && !*edge) ++edge;
+    if (edge == end || !leads_to(*edge, *t)) return false;
+    ++edge;
   }
-  return i == node->edges.size();
+  while (edge != end && !*edge) ++edge;
+  return edge == end;
 }
 
-void name_nodes(const TensorList& results, uint64_t since, const char* name) {
+void name_nodes(Results results, uint64_t since, const char* name) {
   for (const Tensor& t : results) {
     Node* node = t.defined() ? own_node(t) : nullptr;
     if (node && node->sequence > since && !node->is_accumulator()) node->called = name;
@@ -228,8 +247,9 @@ void name_nodes(const TensorList& results, uint64_t since, const char* name) {
 
 }  // namespace
 
-void join_nodes(const TensorList& results, uint64_t since, const char* name, const Givens& inputs,
-                const Givens& others) {
+void join_nodes(const Tensor* first, size_t count, uint64_t since, const char* name,
+                TensorPointers inputs, TensorPointers others) {
+  const Results results{first, count};
   if (is_one(results, inputs)) return name_nodes(results, since, name);
   TensorList joined;
   std::vector<Edge> roots;
@@ -247,7 +267,7 @@ void join_nodes(const TensorList& results, uint64_t since, const char* name, con
     steps.find(roots.back().node);
   }
   for (const Tensor& t : joined) can_join = can_join && !is_saved(t, steps.nodes);
-  if (!can_join) return name_nodes(joined, since, name);
+  if (!can_join) return name_nodes({joined.data(), joined.size()}, since, name);
   if (roots.empty()) return;
   std::vector<JoinedNode::Step> in_order = steps.in_order();
   auto node = make_ref<JoinedNode>(roots[0].node->op, name, std::move(in_order),

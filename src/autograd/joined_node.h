@@ -4,12 +4,19 @@
 
 namespace rl {
 
+// Tensors where others keep them.
+struct TensorPointers {
+  const Tensor* const* first;
+  size_t count;
+  const Tensor* const* begin() const { return first; }
+  const Tensor* const* end() const { return first + count; }
+};
+
 // Has the results come from one node of that name, in place of the nodes made after `since`, which
 // it runs. Its edges are those of `inputs` that can have a gradient, in their order, then those of
 // `others` that the results depend on. Results that are views of an input keep their own nodes, of
 // which the last gets the name. `name` lives as long as the process.
-void join_nodes(const TensorList& results, uint64_t since, const char* name,
-                const std::vector<const Tensor*>& inputs,
-                const std::vector<const Tensor*>& others = {});
+void join_nodes(const Tensor* results, size_t count, uint64_t since, const char* name,
+                TensorPointers inputs, TensorPointers others);
 
 }  // namespace rl

@@ -165,6 +165,7 @@ PyObject* last(PyObject*, PyObject*) {
 
 void add_tensors(TensorList& to, PyObject* from) {
   if (is_tensor(from)) to.push_back(tensor_of(from));
+  if (from == Py_None) to.emplace_back();
   if (!PyTuple_Check(from) && !PyList_Check(from)) return;
   Object all = items_of(from);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all.get()); ++i)
@@ -195,7 +196,9 @@ PyObject* join_results(PyObject*, PyObject* args) {
     add_tensors(made, results);
     add_tensors(given, inputs);
     add_tensors(more, others);
-    join_nodes(made, since, text, pointers(given), pointers(more));
+    const auto wanted = pointers(given), rest = pointers(more);
+    join_nodes(made.data(), made.size(), since, text, {wanted.data(), wanted.size()},
+               {rest.data(), rest.size()});
     Py_RETURN_NONE;
   });
 }

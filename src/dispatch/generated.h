@@ -60,16 +60,19 @@ template <class F> Tensor name_nodes(const char* name, F&& f) {
   name_node(result, since, name);
   return result;
 }
-inline TensorList list_of(const Tensor& t) { return {t}; }
-template <class List> TensorList list_of(const List& list) { return {list.begin(), list.end()}; }
 // The nodes that f records are one, of that name, which has edges for `inputs` (join_nodes).
 template <class F>
 auto join_steps(const char* name, std::initializer_list<const Tensor*> inputs,
                 std::initializer_list<const Tensor*> others, F&& f) {
   const uint64_t since = thread_state().next_sequence;
   auto result = f();
-  if (thread_state().next_sequence != since)
-    join_nodes(list_of(result), since, name, inputs, others);
+  if (thread_state().next_sequence == since) return result;  // nothing was recorded
+  if constexpr (std::is_same_v<decltype(result), Tensor>)
+    join_nodes(&result, 1, since, name, {inputs.begin(), inputs.size()},
+               {others.begin(), others.size()});
+  else
+    join_nodes(result.data(), result.size(), since, name, {inputs.begin(), inputs.size()},
+               {others.begin(), others.size()});
   return result;
 }
 template <class F> void name_node_in_place(const char* name, const Tensor& changed, F&& f) {

@@ -55,8 +55,8 @@ bool has_nan(const Tensor& t) {
 }  // namespace
 
 void install_ops() {
-  engine_ops = {add,   add_in_place, grad::sum_to, cast,
-                clone, zeros,        has_nan,      trap::check_gradients};
+  engine_ops = {add,     add_in_place,          grad::sum_to,      cast, clone, zeros,
+                has_nan, trap::check_gradients, trap::stays_finite};
   view_ops = {as_strided, as_strided_backward, clone, copy};
   copy_elements = [](const View& from, const View& to) { launch::copy(from, to); };
 }

@@ -14,9 +14,11 @@ void stop();
 void check_results(const char* op, GivenList given, const Tensor* results, size_t count,
                    uint64_t sequence);
 // The same for the gradients that a node has computed, of the gradients at those addresses, which
-// may be gone.
+// may be gone. `stay_finite`: they need not be looked at.
 void check_gradients(const Node& node, const SmallVector<const void*, 2>& grads,
-                     const Gradients& results);
+                     const Gradients& results, bool stay_finite);
+// Whether what the node is going to make of the gradients can be told to be finite from these.
+bool stays_finite(const Node& node, const Gradients& grads);
 // Raises if a batch that a program has read, or whatever else `what` names, holds NaN.
 void check_values(const char* what, const Tensor& values);
 

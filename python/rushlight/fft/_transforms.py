@@ -7,6 +7,7 @@ import math
 import rushlight
 from rushlight._autocast import autocasts
 from rushlight._out import into
+from rushlight._shown_name import shown_as
 from rushlight._table import fft as _native
 
 TYPE_CHECKING = False
@@ -251,7 +252,7 @@ def _as_complex(input):
 
 def _resized(name, input, sizes, dims):
     """The input, cut or padded with zeros to the sizes that are given."""
-    shape = input.shape
+    shape, added = input.shape, [0] * input.dim()
     for n, d in zip(sizes, dims):
         points = shape[d]
         if n is None:
@@ -261,10 +262,10 @@ def _resized(name, input, sizes, dims):
         if n < points:
             input = input.narrow(d, 0, n)
         elif n > points:
-            after = d % input.dim() + 1  # dims, which come first in a list of paddings
-            pad = [0, 0] * (input.dim() - after) + [0, n - points]
-            input = rushlight.constant_pad_nd(input, pad)
-    return input
+            added[d] = n - points
+    if not any(added):
+        return input
+    return rushlight.constant_pad_nd(input, [n for after in reversed(added) for n in (0, after)])
 
 
 def _scale(name, norm, inverse, input, dims, n=1):
@@ -280,8 +281,18 @@ def _scale(name, norm, inverse, input, dims, n=1):
 
 def _complex(name, input, sizes, dims, norm, inverse):
     dims = _wrapped(name, input, dims)
-    input = _resized(name, _as_complex(_promoted(name, input)), sizes, dims)
+    input = _promoted(name, input)
+    if name == "fft" and not input.is_complex():
+        input = _resized(name, input, sizes, dims)
+        return _whole_of_real(input, dims, _scale(name, norm, inverse, input, dims))
+    input = _resized(name, _as_complex(input), sizes, dims)
     return _native._c2c(input, dims, inverse, _scale(name, norm, inverse, input, dims))
+
+
+@shown_as("FftR2CBackward0", "input")
+def _whole_of_real(input, dims, scale):
+    """The transform of real numbers, of all frequencies."""
+    return _native._c2c(_as_complex(input), dims, False, scale)
 
 
 def _from_real(name, input, sizes, dims, norm, inverse=False):
@@ -293,12 +304,22 @@ def _from_real(name, input, sizes, dims, norm, inverse=False):
     input = _resized(name, _promoted(name, input), sizes, dims)
     *others, last = dims
     scale = _scale(name, norm, inverse, input, dims)
-    together = not inverse  # torch lays out an inverse transform as one after the other
-    if others and together:
+    if not inverse:
+        return _half_of_real(input, dims, scale)
+    half = _native._r2c(input, last, input.shape[last], False, scale, False)
+    half = half.conj_physical()  # so that the parts of real frequencies are -0
+    # torch lays out an inverse transform as one after the other
+    return _native._c2c(half, others, inverse, 1.0, False) if others else half
+
+
+@shown_as("FftR2CBackward0", "input")
+def _half_of_real(input, dims, scale):
+    """The transform of real numbers, of half the frequencies of the last dim."""
+    *others, last = dims
+    if others:
         input = _others_last(input, dims)
     half = _native._r2c(input, last, input.shape[last], False, scale, False)
-    half = half.conj_physical() if inverse else half  # so that the parts of real frequencies are -0
-    return _native._c2c(half, others, inverse, 1.0, together) if others else half
+    return _native._c2c(half, others, False, 1.0, True) if others else half
 
 
 def _others_last(input, dims):
@@ -318,7 +339,18 @@ def _to_real(name, input, sizes, dims, norm, inverse):
     if n < 1:
         raise RuntimeError(f"{name}: Invalid number of data points ({n}) specified")
     half = _resized(name, _as_complex(_promoted(name, input)), [*sizes[:-1], n // 2 + 1], dims)
+    scale = _scale(name, norm, inverse, half, others, n)
+    if inverse:
+        return _real_of_half(half, dims, n, scale)
     if others:
         half = _native._c2c(half, others, inverse, 1.0)
-    scale = _scale(name, norm, inverse, half, others, n)
     return _native._c2r(half, last, n, inverse, scale, True)
+
+
+@shown_as("FftC2RBackward0", "half")
+def _real_of_half(half, dims, n, scale):
+    """The inverse transform of half the frequencies of the last dim: n real numbers there."""
+    *others, last = dims
+    if others:
+        half = _native._c2c(half, others, True, 1.0)
+    return _native._c2r(half, last, n, True, scale, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import rushlight
 from rushlight._autocast import autocasts
 from rushlight._out import into
+from rushlight._shown_name import shown_as
 from rushlight._table import linalg as _native
 from rushlight.linalg._checks import check_matrix, eps
 from rushlight.return_types import linalg_lstsq
@@ -51,6 +52,7 @@ def pinv(
 
 
 @autocasts("float32")
+@shown_as("LinalgLstsqBackward0", "A", "B")
 def lstsq(
     A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None, out: Tensor | None = None
 ) -> Any:
@@ -91,6 +93,7 @@ def lstsq(
     A, right = A.expand(*batch, *A.shape[-2:]), right.expand(*batch, *right.shape[-2:])
     rcond = eps(A) * max(A.shape[-2:]) if rcond is None else rcond
     solution, rank, values = _native._lstsq(A, right, rcond, driver)
+    values = values.detach()  # which have no gradient in torch
     residuals = solution.real.new_empty(0) if solution.is_complex() else solution.new_empty(0)
     full_rank = driver == "gels" or bool((rank == A.shape[-1]).all())
     if A.shape[-2] > A.shape[-1] and full_rank and driver != "gelsy":

@@ -100,6 +100,10 @@ def _max_unpool(input, indices, kernel_size, stride, padding, output_size, dims)
             f"{name}: indices must be below the output's {positions} positions but are in "
             f"[{int(places.min())}, {int(places.max())}]"
         )
+    if dims == 1:  # planes of one row
+        lengths = [*input.shape[:-1], 1, *size]
+        planes = _table._max_unpool(input.unsqueeze(-2), indices.unsqueeze(-2), lengths, 2)
+        return planes.squeeze(-2)
     output = _table._max_unpool(input, indices, [*input.shape[:-dims], *size], dims)
     keeps_format = dims == 2 and is_channels_last(input)
     return output.contiguous(memory_format=rushlight.channels_last) if keeps_format else output
@@ -124,7 +128,6 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     return output_size
 
 
-@shown_as("SqueezeBackward1")
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,

@@ -217,28 +217,6 @@ def _warning_of_broadcast(loss):
 # -- linear --------------------------------------------------------------------------------------
 
 
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: bool | None = None) -> Any:
-    """y_k = x1^T A_k x2 + b_k."""
-    if input1.shape[:-1] != input2.shape[:-1]:
-        raise RuntimeError(
-            f"bilinear: batch dims {tuple(input1.shape[:-1])} and {tuple(input2.shape[:-1])} differ"
-        )
-    if weight.shape[1:] != (input1.size(-1), input2.size(-1)):
-        raise RuntimeError(
-            f"bilinear: weight of shape {tuple(weight.shape)} does not fit inputs of sizes "
-            f"{input1.size(-1)} and {input2.size(-1)}"
-        )
-    batch = input1.shape[:-1]
-    x1, x2 = input1.reshape(-1, input1.size(-1)), input2.reshape(-1, input2.size(-1))
-    out_features, in1, in2 = weight.shape
-    # (n, in1) by (in1, out * in2), then a product with x2 for each output.
-    partial = x1.mm(weight.permute(1, 0, 2).reshape(in1, out_features * in2))
-    y = partial.view(-1, out_features, in2).bmm(x2.unsqueeze(-1)).squeeze(-1)
-    if bias is not None:
-        y = y + bias
-    return y.reshape(*batch, out_features)
-
-
 @_autocasts("lower_precision")
 def conv_tbc(input: Tensor, weight: Tensor, bias: bool, pad: int = 0) -> Any:
     """Convolution of (T, N, C_in) with weight (K, C_in, C_out)."""

@@ -524,8 +524,8 @@ class profile:
         """Write how many bytes tensors held at what time, by category.
 
         Args:
-            path: ends in .html for a page, in .raw.json or .raw.json.gz for a list of [time, action,
-                bytes, category] (2: got, 4: given back), in anything else for [times, sizes].
+            path: ends in .html for a page, in .raw.json or .raw.json.gz for a list of [time,
+                action, bytes, category] (2: got, 4: given back), otherwise for [times, sizes].
             device: "cpu", or None for the same.
 
         Raises:

@@ -95,9 +95,9 @@ def export_memory_timeline(recording: Any, path: str | os.PathLike[str]) -> None
     """Write the timeline.
 
     Args:
-        path: .html for a page; .raw.json or .raw.json.gz for a list of [time, 2 where memory was got
-            or 4 where it was given back, bytes more or less, index of the category]; anything else
-            for [times, sizes].
+        path: .html for a page; .raw.json or .raw.json.gz for a list of [time, 2 where memory was
+            got or 4 where it was given back, bytes more or less, index of the category]; anything
+            else for [times, sizes].
     """
     path = str(path)
     if path.endswith((".raw.json", ".raw.json.gz")):

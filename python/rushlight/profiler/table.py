@@ -166,7 +166,8 @@ def write_table(
     if row_limit is not None and row_limit >= 0:
         rows = rows[:row_limit]
     columns = _columns(events, unit, name_width, shapes_width, with_memory, with_flops)
-    allowed = {"Name": name_width, _OVERLOAD: name_width, "Input Shapes": shapes_width, _SOURCE: source_width}
+    allowed = {"Name": name_width, _OVERLOAD: name_width, "Input Shapes": shapes_width,
+               _SOURCE: source_width}  # fmt: skip
     widths = [_width(title, width, events, allowed) for title, width, _ in columns]
 
     def line(cells):
