@@ -218,7 +218,7 @@ bool leads_to(const Edge& edge, const Tensor& t) {
          static_cast<AccumulateGrad*>(edge.node.get())->variable.is_same(t);
 }
 
-// Does one node do all of it, with the edges that are wanted, and empty ones of numbers at most?
+// Does one node do all of it, with the edges that are wanted? Numbers may have empty ones.
 bool is_one(Results results, TensorPointers inputs) {
   const Node* node = nullptr;
   for (const Tensor& t : results) {
@@ -227,15 +227,21 @@ bool is_one(Results results, TensorPointers inputs) {
     if (own) node = own;
   }
   if (!node) return true;
-  const Edge *edge = node->edges.begin(), *end = node->edges.end();
+  const bool has_number = std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) {
+    return t->defined() && t->impl()->wrapped_number;
+  });
+  size_t i = 0;
+  auto skip = [&] {
+    while (i < node->edges.size() && !node->edges[i] && (has_number || !node->shows(i))) ++i;
+  };
   for (const Tensor* t : inputs) {
     if (!can_have_edge(*t)) continue;
-    while (edge != end && !leads_to(*edge, *t) && !*edge) ++edge;
-    if (edge == end || !leads_to(*edge, *t)) return false;
-    ++edge;
+    if (i < node->edges.size() && !leads_to(node->edges[i], *t)) skip();
+    if (i == node->edges.size() || !leads_to(node->edges[i], *t)) return false;
+    ++i;
   }
-  while (edge != end && !*edge) ++edge;
-  return edge == end;
+  skip();
+  return i == node->edges.size();
 }
 
 void name_nodes(Results results, uint64_t since, const char* name) {
