@@ -51,7 +51,7 @@ void init_function_type(PyObject* module,
 // ------------------------------------------------------------------------
 void init_backward(PyObject* module);
 void register_backward(Registry& registry);
-void init_source_tracing();  // source.cpp: the user's line, for errors
+void init_source_tracing();             // source.cpp: the user's line, for errors
 void init_optimizer(PyObject* module);  // optimizer.cpp
 
 // ---- elsewhere

@@ -57,8 +57,7 @@ PyObject* next_step(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Object params = checked(PySequence_Tuple(args[1])), states = checked(PyList_New(0));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(params.get()); ++i) {
       Found state = find(args[0], PyTuple_GET_ITEM(params.get(), i));
-      if (!state || !PyDict_Check(state.get()) || PyDict_GET_SIZE(state.get()) == 0)
-        Py_RETURN_NONE;
+      if (!state || !PyDict_Check(state.get()) || PyDict_GET_SIZE(state.get()) == 0) Py_RETURN_NONE;
       checked(PyList_Append(states.get(), state.get()));
     }
     Tensor one = wrap_number(Scalar(1));

@@ -34,7 +34,8 @@ kernels::WindowGeometry geometry_of(const Dims& kernel, const Dims& dilation, co
 }
 
 void check_pair(const char* op, const char* what, const Dims& numbers) {
-  check(numbers.size() == 2, op, ": expected ", what, " to be one or two numbers but got ", numbers);
+  check(numbers.size() == 2, op, ": expected ", what, " to be one or two numbers but got ",
+        numbers);
   check_window(op, what, numbers);
 }
 

@@ -13,9 +13,9 @@
 // so they win over what argument-dependent lookup finds in std for complex numbers, and a call with
 // an integer (which the caller promotes first) does not compile.
 //
-// Fast paths: some functions cost more for a few arguments than for the rest. fast_f(x) is f(x), bit
-// for bit, where f_needs_slow_path(x) is 0, and anything elsewhere: generated loops compute strips
-// with such elements again (gen/formula.py names these functions). The flags are as wide as their T.
+// Fast paths: some functions cost more for a few arguments than for the rest. fast_f(x) is f(x),
+// bit for bit, where f_needs_slow_path(x) is 0, and anything elsewhere: generated loops compute
+// strips with such elements again (gen/formula.py names the functions). The flags are as wide as T.
 #pragma once
 #include <cstdint>
 #include <cstring>

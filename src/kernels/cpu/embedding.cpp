@@ -167,7 +167,8 @@ template <class T> void add_terms(const View& from, const Terms<T>& terms, const
 
 void embedding(const View& weight, const View& index, const View& out) {
   check_table("embedding", weight);
-  gather_at(offsets_of("embedding", weight, &index, Dims{0}, false), weight, Dims{1}, out, index.ndim);
+  gather_at(offsets_of("embedding", weight, &index, Dims{0}, false), weight, Dims{1}, out,
+            index.ndim);
 }
 
 void embedding_backward(const View& grad, const View& index, int64_t padding_idx,

@@ -118,12 +118,14 @@ void put(const View& self, const View& index, const View& src, bool accumulate) 
 }
 
 void index(const View& input, Views indices, const View& out) {
-  Offsets offsets = offsets_of("index", input, indices.first, range_of_dims(0, indices.count), true);
+  Offsets offsets =
+      offsets_of("index", input, indices.first, range_of_dims(0, indices.count), true);
   gather_at(offsets, input, range_of_dims(indices.count, input.ndim), out, indices[0].ndim);
 }
 
 void index_put(const View& self, Views indices, const View& values, bool accumulate) {
-  Offsets offsets = offsets_of("index_put", self, indices.first, range_of_dims(0, indices.count), true);
+  Offsets offsets =
+      offsets_of("index_put", self, indices.first, range_of_dims(0, indices.count), true);
   scatter_at("index_put", offsets, self, range_of_dims(indices.count, self.ndim), values,
              indices[0].ndim, accumulate ? Combine::Sum : Combine::Set);
 }

@@ -33,7 +33,8 @@ struct GatherLoops {
                                  wrapping_product(indexed.strides[rest[i]], size)});
     }
     slice.finish(true);
-    int64_t index_step = std::abs(indices.strides[0][0]), slice_step = std::abs(slice.strides[0][0]);
+    int64_t index_step = std::abs(indices.strides[0][0]),
+            slice_step = std::abs(slice.strides[0][0]);
     if (index_step == slice_step) {  // one value for all: what counts is where it goes
       slice_step = std::abs(slice.strides[1][0]);
       index_step = std::numeric_limits<int64_t>::max();
@@ -157,7 +158,7 @@ bool load_indices(DType dtype, const char* from, int64_t step, int64_t n, int64_
 }
 
 Offsets offsets_of(const char* op, const View& indexed, const View* indices, IntSpan dims,
-               bool negative_indices) {
+                   bool negative_indices) {
   constexpr int64_t strip = 512;
   Offsets offsets(static_cast<size_t>(indices[0].numel));
   if (dims.empty()) std::fill(offsets.begin(), offsets.end(), 0);

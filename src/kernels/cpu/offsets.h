@@ -28,13 +28,14 @@ bool load_indices(DType dtype, const char* from, int64_t step, int64_t n, int64_
 // dims[k] of `indexed`. IndexError names `op`, the index, its dim and the size; negative indices
 // count from the end if allowed.
 Offsets offsets_of(const char* op, const View& indexed, const View* indices, IntSpan dims,
-               bool negative_indices);
+                   bool negative_indices);
 
 // Each offset has a slice, the dims `rest` of the indexed view. The first index_dims dims of the
 // other view go with the offsets, its dim index_dims + i with dim rest[i].
 void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const View& out,
                int64_t index_dims);
-// In the offsets' order: sums and the last of several writes are the same for any number of threads.
+// In the offsets' order: sums and the last of several writes are the same for any number of
+// threads.
 void scatter_at(const char* op_name, const Offsets& offsets, const View& self, IntSpan rest,
                 const View& src, int64_t index_dims, Combine op);
 
