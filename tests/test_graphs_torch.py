@@ -45,6 +45,8 @@ OTHER_GRAPHS = {
         nn.functional.hinge_embedding_loss nn.functional.margin_ranking_loss
         nn.functional.poisson_nll_loss trapezoid trapz
     """,
+    # torch has edges without a node for bounds that need no gradient
+    "absent": "clamp",
     # torch gives a real tensor as it is
     "more": "conj_physical",
 }
