@@ -39,7 +39,7 @@ inline constexpr DTypeInfo dtype_infos[dtype_count] = {
 inline const char* name(DType t) { return dtype_infos[static_cast<int>(t)].name; }
 inline int64_t itemsize(DType t) { return dtype_infos[static_cast<int>(t)].itemsize; }
 inline std::ostream& operator<<(std::ostream& out, DType t) {
-  return out << "rushlight." << name(t);
+  return out << "torch." << name(t);  // as str(dtype)
 }
 
 inline bool is_complex(DType t) { return t >= DType::Complex64; }
