@@ -91,7 +91,7 @@ composite("scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tenso
 
 kernel("attention_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, "
        "kept: Tensor | None, is_causal: bool, scale: float, kept_scale: float) "
-       "-> tuple[output, log_sum]", names=("torch._attention_of",),
+       "-> tuple[output, log_sum]", names=(),
        node="ScaledDotProductFlashAttentionForCpuBackward0",
        doc="The same in blocks, for (N, H, L, E); of the weights, dropout keeps those that are "
            "`kept`, times kept_scale. log_sum (N, H, L) is the logarithm of each query's sum of "
@@ -99,9 +99,16 @@ kernel("attention_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor
        grad={"query, key, value": "attention_gradients(grad, query, key, value, mask, kept, "
                                   "output, log_sum, is_causal, scale, kept_scale)"})
 # Of attention to some of the keys, where output and log_sum are those of attention to all: what the
-# parts of a sequence that lies in several processes need.
+# parts of a sequence that lies in several processes need. They sum the gradients themselves.
+_PART = "x(1, 2, 3, 4), x(1, 2, 5, 4), x(1, 2, 5, 4), None, None"
+kernel("attention_part(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, "
+       "kept: Tensor | None, is_causal: bool, scale: float, kept_scale: float) "
+       "-> tuple[output, log_sum]", names=("torch._attention_of",),
+       samples=(f"{_PART}, False, 0.5, 1.0",), doc="attention_kernel, without gradients.",
+       grad="attention_kernel_gradients computes it from what all parts give")
 kernel("attention_kernel_gradients(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, "
        "mask: Tensor | None, kept: Tensor | None, output: Tensor, log_sum: Tensor, "
        "is_causal: bool, scale: float, kept_scale: float) -> tuple[query, key, value]",
        names=("torch._attention_gradients_of",), doc="The gradients of attention_kernel's inputs.",
+       samples=(f"x(1, 2, 3, 4), {_PART}, x(1, 2, 3, 4), x(1, 2, 3), False, 0.5, 1.0",),
        grad="composed_attention_gradients can be differentiated again")

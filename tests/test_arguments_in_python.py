@@ -37,11 +37,12 @@ WITHOUT_GRADIENT = {"lobpcg"}  # which takes another way for matrices that need 
 NAMESPACES = (
     "", "nn.functional", "linalg", "fft", "signal.windows", "nn.utils", "nn.init",
 )  # fmt: skip
-# They change settings of the process, run for long, or need files, models or functions.
+# They change settings of the process, run for long, or need files, models, functions or quantized
+# tensors, as test_quantized_layers.py does.
 ELSEWHERE = {
     "": "cond compile vmap from_file get_device_module is_autocast_enabled load save "
     "set_printoptions use_deterministic_algorithms fused_moving_avg_obs_fake_quant "
-    "slice_inverse".split(),
+    "slice_inverse quantized_max_pool1d quantized_max_pool2d".split(),
     "nn.utils": "fuse_conv_bn_eval fuse_conv_bn_weights remove_spectral_norm remove_weight_norm "
     "spectral_norm weight_norm".split(),
     "nn.functional": ["multi_head_attention_forward"],  # by nn.MultiheadAttention

@@ -3,7 +3,6 @@
 #include "autograd/node.h"
 #include "bind/convert.h"
 #include "bind/graph.h"
-#include "bind/torch_function.h"
 #include "ops_basic.h"
 
 namespace rl::bind {
@@ -12,7 +11,6 @@ namespace {
 // The parameters that have gradients, and these; None where a step in plain operations is needed.
 PyObject* fusible(PyObject*, PyObject* list) {
   return guarded([&]() -> PyObject* {
-    if (calls_are_watched()) Py_RETURN_NONE;
     Object given = checked(PySequence_Tuple(list));
     Object params = checked(PyList_New(0)), grads = checked(PyList_New(0));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given.get()); ++i) {

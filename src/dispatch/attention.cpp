@@ -101,6 +101,12 @@ std::array<Tensor, 2> attention_kernel(const Tensor& query, const Tensor& key, c
   return {out, log_sum};
 }
 
+std::array<Tensor, 2> attention_part(const Tensor& query, const Tensor& key, const Tensor& value,
+                                     const Tensor& mask, const Tensor& kept, bool is_causal,
+                                     double scale, double kept_scale) {
+  return attention_kernel(query, key, value, mask, kept, is_causal, scale, kept_scale);
+}
+
 std::array<Tensor, 3> attention_kernel_gradients(const Tensor& grad, const Tensor& query,
                                                  const Tensor& key, const Tensor& value,
                                                  const Tensor& mask, const Tensor& kept,

@@ -11,14 +11,14 @@ class aminmax(NamedTuple):
     min: Tensor
     max: Tensor
 
-class attention_kernel(NamedTuple):
-    output: Tensor
-    log_sum: Tensor
-
 class attention_kernel_gradients(NamedTuple):
     query: Tensor
     key: Tensor
     value: Tensor
+
+class attention_part(NamedTuple):
+    output: Tensor
+    log_sum: Tensor
 
 class ctc_loss_kernel(NamedTuple):
     loss: Tensor
