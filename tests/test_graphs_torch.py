@@ -36,7 +36,7 @@ OTHER_GRAPHS = {
         linalg.matrix_power linalg.multi_dot linalg.norm.subgradients_at_zero
         linalg.tensorinv masked.logsumexp masked.mean masked.median masked.sum matmul
         nanquantile nn.functional.nll_loss nn.functional.pairwise_distance
-        nn.functional.triplet_margin_loss quantile squeeze.multiple stft sum_to_size
+        nn.functional.triplet_margin_loss quantile squeeze.multiple stft
         tensordot
     """,
     # arithmetic with a number inside torch's own C++ is another overload

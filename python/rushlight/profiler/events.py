@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class DeviceType(IntEnum):
     """The kinds of devices that events name."""
 
+    __module__ = "rushlight.autograd.profiler"  # where programs find it
+
     def __str__(self) -> str:
         return f"DeviceType.{self.name}"
 
