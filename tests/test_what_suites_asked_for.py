@@ -1,0 +1,83 @@
+"""Small agreements with torch that other people's programs were found to need."""
+
+import pickle
+
+import pytest
+
+import rushlight
+
+
+@pytest.mark.parametrize("name", ["cdist", "from_dlpack", "set_default_dtype"])
+def test_functions_that_torch_writes_in_python_take_attributes(name):
+    function = getattr(rushlight, name)
+    function.marked = True
+    assert function.marked and pickle.loads(pickle.dumps(function)) is function
+    del function.marked
+    assert function.__doc__
+
+
+def test_set_default_dtype_takes_its_argument_by_name():
+    try:
+        rushlight.set_default_dtype(d=rushlight.float64)
+        assert rushlight.ones(1).dtype is rushlight.float64
+    finally:
+        rushlight.set_default_dtype(rushlight.float32)
+    for bad in ({}, {"dtype": rushlight.float64}, {"d": 3}):
+        with pytest.raises(TypeError):
+            rushlight.set_default_dtype(**bad)
+    with pytest.raises(TypeError, match="one argument"):
+        rushlight.set_default_dtype(rushlight.float32, rushlight.float64)
+
+
+@pytest.mark.parametrize("dtype", [rushlight.bool, rushlight.uint8, rushlight.int16])
+def test_sum_to_no_dims_is_a_sum(dtype):
+    x = rushlight.tensor(1, dtype=dtype)
+    total = x.sum_to_size(())
+    assert total.dtype is rushlight.int64 and total.item() == 1
+    assert rushlight.ones(2, 3, dtype=dtype).sum_to_size(1, 3).tolist() == [[2, 2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"), [((2,), (3,)), ((1, 3), (2, 3)), ((), (1,)), ((3,), (1, 3))]
+)
+def test_sum_to_a_size_that_does_not_broadcast_raises(shape, size):
+    with pytest.raises(RuntimeError, match="sum_to_size"):
+        rushlight.ones(shape).sum_to_size(size)
+
+
+def test_tensors_without_elements_are_pickled():
+    x = rushlight.empty_strided((2, 3), (1, 2), dtype=rushlight.float64, device="meta")
+    for tensor in (x, x[1:, 1:], rushlight.empty(0, 3, device="meta").requires_grad_()):
+        again = pickle.loads(pickle.dumps(tensor))
+        assert again.is_meta and again.dtype is tensor.dtype
+        assert again.shape == tensor.shape and again.stride() == tensor.stride()
+        assert again.storage_offset() == tensor.storage_offset()
+        assert again.requires_grad == tensor.requires_grad
+
+
+class Wrapped(rushlight.Tensor):
+    """A tensor that holds another one."""
+
+    @staticmethod
+    def __new__(cls, held):
+        made = rushlight.Tensor._make_wrapper_subclass(cls, held.size(), dtype=held.dtype)
+        made.held = held
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        args = [a.held if isinstance(a, Wrapped) else a for a in args]
+        return func(*args, **(kwargs or {}))
+
+
+def test_tensors_that_wrap_others_are_pickled():
+    x = Wrapped(rushlight.arange(3.0))
+    again = pickle.loads(pickle.dumps(x))
+    assert type(again) is Wrapped and again.held.equal(x.held)
+    assert again.device == x.device and (again + 1).equal(x.held + 1)
+
+
+def test_storages_say_the_size_that_torchs_do():
+    import sys
+
+    assert sys.getsizeof(rushlight.rand(10).untyped_storage()) == 104
