@@ -1,6 +1,4 @@
 // _C.run_backward: the engine, called without the GIL.
-#include <mutex>
-#include <set>
 #include <string>
 
 #include "autograd/engine.h"
@@ -184,20 +182,14 @@ PyObject* join_results(PyObject*, PyObject* args) {
     PyObject *results, *name, *inputs, *others;
     unsigned long long since;
     if (!PyArg_ParseTuple(args, "OKUOO", &results, &since, &name, &inputs, &others)) return nullptr;
-    static auto& names = *new std::set<std::string>;  // nodes point to them
     const char* text = PyUnicode_AsUTF8(name);
     if (!text) return nullptr;
-    static std::mutex mutex;
-    {
-      std::lock_guard lock(mutex);
-      text = names.emplace(text).first->c_str();
-    }
     TensorList made, given, more;
     add_tensors(made, results);
     add_tensors(given, inputs);
     add_tensors(more, others);
     const auto wanted = pointers(given), rest = pointers(more);
-    join_nodes(made.data(), made.size(), since, text, {wanted.data(), wanted.size()},
+    join_nodes(made.data(), made.size(), since, interned(text), {wanted.data(), wanted.size()},
                {rest.data(), rest.size()});
     Py_RETURN_NONE;
   });

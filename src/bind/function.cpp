@@ -2,7 +2,6 @@
 // that the call records; ctx and grad_fn are the same object, as in torch.
 #include <algorithm>
 #include <string>
-#include <unordered_set>
 
 #include "autograd/engine.h"
 #include "autograd/inplace.h"
@@ -38,13 +37,6 @@ struct Context {
 PyTypeObject* context_type = nullptr;
 
 Context* cast(PyObject* o) { return reinterpret_cast<Context*>(o); }
-
-// What the graph calls an op of the user's: "Exp" from class Exp. Nodes keep a pointer for good.
-const char* interned(const std::string& name) {
-  static auto& names = *new std::unordered_set<std::string>;
-  LinkLock lock(&names);
-  return names.insert(name).first->c_str();
-}
 
 // The class that the user wrote, whose methods a context's node calls.
 Found forward_class(PyTypeObject* context_class) {

@@ -1,5 +1,7 @@
 // The autograd graph as Python sees it: nodes, hooks, custom Functions, the call of backward.
 #pragma once
+#include <string>
+
 #include "autograd/node.h"
 #include "autograd/saved_tensor.h"
 #include "bind/object.h"
@@ -13,6 +15,8 @@ class Registry;
 // ----------------------------------------------------------------------------
 PyObject* wrap_node(Node* node);  // None for nullptr; the same object while that lives
 Ref<Node> to_node(PyObject* o);   // of a node object or the context of a Function; PythonError else
+// A name for nodes, which keep a pointer to it for good: "Exp" of the user's class Exp.
+const char* interned(const std::string& name);
 void init_node_type(PyObject* module);
 
 // ---- hooks: hooks.cpp

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "autograd/engine.h"
 #include "autograd/meta.h"
@@ -410,6 +411,12 @@ void release_metadata(void* dict) {
 }
 
 }  // namespace
+
+const char* interned(const std::string& name) {
+  static auto& names = *new std::unordered_set<std::string>;
+  LinkLock lock(&names);
+  return names.insert(name).first->c_str();
+}
 
 PyObject* wrap_node(Node* node) {
   if (!node) Py_RETURN_NONE;

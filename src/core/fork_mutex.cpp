@@ -35,9 +35,8 @@ void take_all() {
 
 void release_all() {
   Registry& r = registry();
-  std::vector<ForkMutex*> taken = r.all;
+  for (ForkMutex* m : r.all) m->unlock();
   r.mutex.unlock();
-  for (ForkMutex* m : taken) m->unlock();
 }
 
 Registry& registry() {
