@@ -245,13 +245,16 @@ bool is_one(Results results, TensorPointers inputs) {
 }
 
 void name_nodes(Results results, uint64_t since, const char* name) {
-  for (const Tensor& t : results) {
-    Node* node = t.defined() ? own_node(t) : nullptr;
-    if (node && node->sequence > since && !node->is_accumulator()) node->called = name;
-  }
+  for (const Tensor& t : results)
+    if (t.defined()) name_node(t, since, name);
 }
 
 }  // namespace
+
+void name_node(const Tensor& t, uint64_t since, const char* name) {
+  Node* node = own_node(t);
+  if (node && node->sequence > since && !node->is_accumulator()) node->called = name;
+}
 
 void join_nodes(const Tensor* first, size_t count, uint64_t since, const char* name,
                 TensorPointers inputs, TensorPointers others) {

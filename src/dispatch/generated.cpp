@@ -99,11 +99,6 @@ TensorList make_views(const Tensor& of, TensorList views) {
 }
 
 // A view has the node of its base's last change, which is not the op's.
-void name_node(const Tensor& t, uint64_t since, const char* name) {
-  auto* node = static_cast<Node*>(t.impl()->grad_fn.get());
-  if (node && node->sequence > since && !node->is_accumulator()) node->called = name;
-}
-
 Tensor without_gradient(Tensor result, const char* op, const char* reason) {
   if (is_differentiable(result.dtype()))
     set_history(result, make_ref<NotDifferentiable>(op, reason));

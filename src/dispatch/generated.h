@@ -52,8 +52,6 @@ template <class List> void set_history_all(const List& outputs, const Ref<Node>&
   uint32_t nr = 0;
   for (const Tensor& t : outputs) set_history(t, node, nr++);
 }
-// The node of `t`, if it was made after `since`, is shown under a name of its own.
-void name_node(const Tensor& t, uint64_t since, const char* name);
 template <class F> Tensor name_nodes(const char* name, F&& f) {
   const uint64_t since = thread_state().next_sequence;
   Tensor result = f();

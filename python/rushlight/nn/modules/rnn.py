@@ -472,7 +472,7 @@ class RNNCellBase(Module):
         shape = (input.size(0), self.hidden_size)
         for state in states:
             if state.shape != shape:
-                if state.dim() not in (1, 2):
+                if batched and state.dim() not in (1, 2):
                     raise ValueError(f"{type(self).__name__}: Expected hidden to be 1D or 2D")
                 raise RuntimeError(
                     f"{type(self).__name__}: expected hidden of shape {shape} but got "
