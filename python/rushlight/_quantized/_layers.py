@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from rushlight import Tensor
 
 
-def _pool(name, input, *arguments):
+def _check(name, input):
     if not isinstance(input, QuantizedTensor):
         raise RuntimeError(f"quantized_{name}: expected a quantized tensor, but got {input.dtype}")
+
+
+def _pool(name, input, *arguments):
+    _check(name, input)
     kernel_size, stride, padding, dilation, ceil_mode = arguments
     pool = getattr(functional, name)
     return pool(input, kernel_size, stride or None, padding, dilation, ceil_mode)
@@ -78,9 +82,6 @@ def quantized_batch_norm(
         >>> torch.quantized_batch_norm(x, one, one, zero, one, 0.0, 0.5, 2).dequantize()
         tensor([[[[2., 2.]]]])
     """
-    if not isinstance(input, QuantizedTensor):
-        raise RuntimeError(
-            f"quantized_batch_norm: expected a quantized tensor, but got {input.dtype}"
-        )
+    _check("batch_norm", input)
     numbers = functional.batch_norm(dequantize(input), mean, var, weight, bias, eps=eps)
     return quantize_per_tensor(numbers, output_scale, output_zero_point, input.dtype)
