@@ -1,14 +1,16 @@
 """All that a GPU can show: `make gpu-check`. Prints a table, and exits with 1 if something failed.
 
-    python tools/gpu_check.py [--figures-only] [--quick] [--torch PYTHON]
+    python tools/gpu_check.py [--checks-only | --figures-only] [--jobs N] [--quick] [--torch PYTHON]
 
 The programs of tests/cuda_programs run on the GPU itself in place of the simulator, and the samples
 of all rows of the op table on it and on the CPU; figures are measured, beside torch where the
 interpreter of --torch has one with CUDA. Without a GPU it says what is missing and exits with 2.
---quick measures little, and is for tests of this program.
+Checks run in as many processes as there are processors, figures alone. --quick measures little, and
+is for tests of this program.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -43,30 +45,61 @@ def kernel_groups():
     return list(kernels.GROUPS)
 
 
-def run(*command, timeout=1800):
-    return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, timeout=timeout
-    )
+def run(program, *arguments):
+    """(the exit status, what it printed) of one of the programs."""
+    command = [sys.executable, str(PROGRAMS / program), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    except subprocess.TimeoutExpired as error:
+        return None, f"no end after {error.timeout} s"
+    return done.returncode, (done.stdout + done.stderr[-2000:]).strip()
 
 
-def checks(quick):
-    """(name, whether it passed, what it said) of all programs."""
-    for group in ["losses"] if quick else kernel_groups():
-        done = run(str(PROGRAMS / "kernels.py"), group)
-        lines = done.stdout.splitlines()
-        right = done.returncode == 0 and len(lines) == 1
-        yield f"kernels: {group}", right, done.stdout.strip() or done.stderr[-2000:]
+def check_group(group):
+    status, said = run("kernels.py", group)
+    return status == 0 and "\n" not in said, said
+
+
+def check_rows(*arguments):
+    status, said = run("rows.py", *arguments)
+    return status == 0, said
+
+
+def check_streams(name):
+    status, said = run("streams.py", name)
+    return said == "right", said
+
+
+def checks(quick, jobs):
+    """(name, function, arguments) of each check: long ones first."""
     import rushlight
 
-    for dtype in ("float32",) if quick else ("float32", "float64", "float16", "bfloat16"):
-        done = run(str(PROGRAMS / "rows.py"), "--dtype", dtype, *(["tril"] if quick else []))
-        yield f"rows: {dtype}", done.returncode == 0, (done.stdout + done.stderr[-2000:]).strip()
+    if quick:
+        yield "rows: float32", check_rows, ("--dtype", "float32", "tril")
+    else:
+        for part in range(jobs):
+            for dtype in ("float32", "float64", "float16", "bfloat16"):
+                name = f"{part}/{jobs}"
+                yield f"rows: {dtype} {name}", check_rows, ("--dtype", dtype, "--part", name)
+    for group in ["losses"] if quick else kernel_groups():
+        yield f"kernels: {group}", check_group, (group,)
     for name in STREAMS[:1] if quick else STREAMS:
-        if name == "two_devices" and rushlight.cuda.device_count() < 2:
-            continue
-        done = run(str(PROGRAMS / "streams.py"), name)
-        right = done.stdout.split() == ["right"]
-        yield f"streams: {name}", right, (done.stdout + done.stderr[-2000:]).strip()
+        if name != "two_devices" or rushlight.cuda.device_count() > 1:
+            yield f"streams: {name}", check_streams, (name,)
+
+
+def run_checks(quick, jobs):
+    """The number of checks that failed."""
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        named = {pool.submit(f, *arguments): name for name, f, arguments in checks(quick, jobs)}
+        for future in concurrent.futures.as_completed(named):
+            right, said = future.result()
+            failed += not right
+            print(f"{'passed' if right else 'FAILED'}  {named[future]}", flush=True)
+            if not right:
+                print(said, flush=True)
+    return failed
 
 
 # ---- figures, by the same program for each library
@@ -194,9 +227,24 @@ def table(ours, theirs):
     return "\n".join(lines)
 
 
+def show_figures(options):
+    """Prints the table, and returns how many libraries could not be measured."""
+    ours, wrong = figures_of("rushlight", sys.executable, options.quick)
+    theirs, missing = (
+        figures_of("torch", options.torch, options.quick) if options.torch else ({}, "")
+    )
+    for text in filter(None, (wrong, missing)):
+        print(f"figures: {text}")
+    print(table(ours, theirs))
+    return bool(wrong)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--figures-only", action="store_true")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--checks-only", action="store_true")
+    only.add_argument("--figures-only", action="store_true")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--torch", default="", help="an interpreter whose torch has CUDA")
     parser.add_argument("--measure", default="", help=argparse.SUPPRESS)
@@ -214,19 +262,9 @@ def main():
         return 2
     for index in range(rushlight.cuda.device_count()):
         print(f"cuda:{index} {rushlight.cuda.get_device_properties(index)}")
-    failed = 0
-    if not options.figures_only:
-        for name, right, said in checks(options.quick):
-            failed += not right
-            print(f"{'passed' if right else 'FAILED'}  {name}{'' if right else chr(10) + said}")
-    ours, wrong = figures_of("rushlight", sys.executable, options.quick)
-    theirs, missing = (
-        figures_of("torch", options.torch, options.quick) if options.torch else ({}, "")
-    )
-    failed += bool(wrong)
-    for text in filter(None, (wrong, missing)):
-        print(f"figures: {text}")
-    print(table(ours, theirs))
+    failed = 0 if options.figures_only else run_checks(options.quick, options.jobs)
+    if not options.checks_only:
+        failed += show_figures(options)
     print(f"{failed} failed" if failed else "all passed")
     return 1 if failed else 0
 

@@ -169,6 +169,11 @@ class _TwinLoader:
     def exec_module(self, module: Module) -> None:
         module.__spec__ = self.spec_of_module  # the import replaced it by that of the twin
 
+    def get_code(self, name: str) -> Any:
+        """What `python -m` runs."""
+        found = importlib.util.find_spec(self.twin)
+        return found.loader.get_code(self.twin)  # type: ignore[union-attr]
+
 
 def _spec_with_sequel(name, path, sequel):
     """The spec of a module after whose import `sequel(module)` runs."""

@@ -231,8 +231,10 @@ struct GraphTask {
   void add(Tensor& sum, Tensor grad, const Node& to) {
     BackwardStreams::Scope on_its_stream(streams_, to);
     if (sums_are_watched()) {
-      sum = watched_sum(sum, grad);
-      return;
+      if (Tensor seen = watched_sum(sum, grad); seen.defined()) {
+        sum = std::move(seen);
+        return;
+      }
     }
     if (!create_graph_ && !is_exclusive(sum) && is_exclusive(grad)) std::swap(sum, grad);
     if (!create_graph_ && is_exclusive(sum)) engine_ops.add_in_place(sum, grad);

@@ -249,10 +249,11 @@ void AccumulateGrad::apply(Gradients& grads, Gradients&) {
 }
 
 void AccumulateGrad::add(Tensor& incoming) {
-  Tensor known = grad_of(variable);
-  if (sums_are_watched()) {
-    set_grad(variable,
-             known.defined() ? watched_sum(known, incoming) : watched_sum(incoming, Tensor()));
+  Tensor known = grad_of(variable), seen;
+  if (sums_are_watched())
+    seen = known.defined() ? watched_sum(known, incoming) : watched_sum(incoming, Tensor());
+  if (seen.defined()) {
+    set_grad(variable, seen);
   } else if (grad_enabled()) {
     set_grad(variable,
              known.defined() ? engine_ops.add(known, incoming) : engine_ops.clone(incoming));

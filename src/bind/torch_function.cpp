@@ -274,6 +274,7 @@ Tensor sum_by_python(const Tensor& a, const Tensor& b) {
   Object second = b.defined() ? Object(checked(wrap(b))) : Object::share(Py_None);
   Object sum =
       checked(PyObject_CallFunctionObjArgs(sum_of_gradients, first.get(), second.get(), nullptr));
+  if (sum.get() == Py_None) return {};
   check(is_tensor(sum.get()), "a sum of gradients must be a tensor, not ", type_name(sum.get()));
   return tensor_of(sum.get());
 }
@@ -286,7 +287,7 @@ PyObject* watch_sums(PyObject*, PyObject* function) {
 
 PyMethodDef functions[] = {{"_watch_sums_of_gradients", watch_sums, METH_O,
                             "Have a function add two gradients, or copy one (the second None), "
-                            "while a function mode is active."},
+                            "while a function mode is active; it may leave that, by None."},
                            {"_disabled_torch_function_impl", call_disabled, METH_VARARGS,
                             "Call func with the subclass protocol switched off; as "
                             "__torch_function__ it opts a class out."},

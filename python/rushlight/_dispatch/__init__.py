@@ -109,12 +109,14 @@ def _load():
 
 
 def _sum_of_gradients(a, b):
-    """The sum of two gradients, or a copy of one (b is None), as an operation that modes see."""
-    op = rushlight.ops.aten.clone.default if b is None else rushlight.ops.aten.add.Tensor
-    args = (a,) if b is None else (a, b)
+    """The sum of two gradients, or a copy of one (b is None), as an operation that modes see; None
+    where none is to see it.
+    """
     # The first gradient of a leaf is copied below the modes, but for those that must know it again.
     if not state.modes or (b is None and not _follow_all()):
-        return compute(op, args, {})
+        return None
+    op = rushlight.ops.aten.clone.default if b is None else rushlight.ops.aten.add.Tensor
+    args = (a,) if b is None else (a, b)
     importlib.import_module("rushlight._dispatch._gradients").check_origin(args)
     with active(state.modes):
         return call(op, args, {})
