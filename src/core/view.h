@@ -29,13 +29,15 @@ struct View {
   }
 };
 
-// Several views of one device.
+// Several views of one device; a loop's inputs may have numbers of the CPU among them.
 struct Views {
   const View* first;
   int64_t count;
   Device device;
   Views(const View* first, int64_t count)
-      : first(first), count(count), device(count ? first->device : Device()) {}
+      : Views(first, count, count ? first->device : Device()) {}
+  Views(const View* first, int64_t count, Device device)
+      : first(first), count(count), device(device) {}
   const View& operator[](int64_t i) const {
     require_index(static_cast<size_t>(i), static_cast<size_t>(count));
     return first[i];

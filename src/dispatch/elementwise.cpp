@@ -81,14 +81,11 @@ View broadcast(const View& from, const View& sizes, Dims& strides) {
   return {from.data, sizes.sizes, strides.data(), sizes.ndim, sizes.numel, from.dtype, from.device};
 }
 
-// An input as the device of the result reads it: a number may come from the CPU.
-Tensor on_device(const Loop& loop, int k, const Tensor& input, Device device) {
-  if (is_same_device(input.device(), device)) return input;
-  if (input.dim() == 0 && input.device().is_cpu()) {  // by value: nothing is copied from memory
-    Tensor number = rl::empty(Dims(), {input.dtype(), device});
-    launch::fill(number, item(input));
-    return number;
-  }
+// Inputs lie where the result does. A number may come from the CPU: kernels of other devices take it
+// by value.
+void check_input_device(const Loop& loop, int k, const Tensor& input, Device device) {
+  if (is_same_device(input.device(), device)) return;
+  if (input.dim() == 0 && input.device().is_cpu()) return;
   std::istringstream names(loop.operands);
   std::string name;
   for (int i = 0; i <= k; ++i) names >> name;
@@ -213,7 +210,8 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   if (given.defined()) copy_on_write(given);
   Tensor kept[kernels::max_loop_inputs];
   for (int k = 0; k < count; ++k) {
-    kept[k] = on_device(loop, k, *inputs[k], out.device());
+    check_input_device(loop, k, *inputs[k], out.device());
+    kept[k] = *inputs[k];
     // A comparison is of numbers of the common dtype: half(0.1) == 0.1 although 0.1 is not a half.
     if (type == LoopType::Bool && is_reduced(common) && kept[k].dtype() != common)
       kept[k] = convert(kept[k], common);
@@ -231,7 +229,7 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   std::optional<PhysicalView> read[kernels::max_loop_inputs];
   for (int k = 0; k < count; ++k)
     new (&views[k]) View(broadcast(read[k].emplace(kept[k]).view(), written.view(), strides[k]));
-  launch::run_loop(loop, compute, result, written, {views, count}, numbers);
+  launch::run_loop(loop, compute, result, written, {views, count, out.device()}, numbers);
   return out;
 }
 

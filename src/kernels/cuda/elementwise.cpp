@@ -18,12 +18,13 @@ using kernels::Loop;
 using kernels::LoopResult;
 using kernels::max_loop_inputs;
 
-// The kernels of one loop.
+constexpr const char* header = "kernels/cuda/device/elementwise.cuh";
+
+// The kernels of one loop, by what they compute in and how their operands are stored.
 struct Compiled {
   const Loop* loop = nullptr;
   std::string definitions;
-  // By device, compute dtype, whether 16-bit floats are stored, and the way of walking.
-  std::atomic<CUfunction> functions[max_devices][dtype_count][3][2] = {};
+  KernelSlots<32> kernels;
 };
 
 // Some ops run a loop of the table under another name: its strips tell which it is.
@@ -58,15 +59,6 @@ Compiled* compiled_of(const Loop& loop) {
 }
 
 const char* compute_type(DType t) { return t == DType::Bool ? "bool" : device_type(t); }
-
-std::string expression(DType compute, LoopResult result, DType stored, int inputs, bool whole) {
-  std::string t = compute_type(compute);
-  DType result_dtype = kernels::loop_result_dtype(result, compute);
-  std::string r = compute_type(result_dtype);
-  if (!whole) return instance("elementwise_strided", std::string("Formula"), t, r, inputs);
-  DType out = result == LoopResult::Bool ? DType::Bool : is_reduced(stored) ? stored : result_dtype;
-  return instance("elementwise_contiguous", std::string("Formula"), t, stored, r, out, inputs);
-}
 
 // Dims in the order of the result's strides, neighbours that all operands step through alike
 // joined.
@@ -103,9 +95,9 @@ void plan(StridedOperands<N>& strided, const View* const* views, Dims& sizes, Di
 }
 
 // Calls f(strided) for all elements; in several parts where there are more dims than a strided has.
-template <int N, class F> void for_each_part(const View* const* views, F&& f) {
+template <int N, class F>
+void for_each_part(const View* const* views, StridedOperands<N>& strided, F&& f) {
   if (views[0]->numel == 0) return;
-  StridedOperands<N> strided{};
   Dims sizes, strides[N];
   plan(strided, views, sizes, strides);
   int64_t extra = std::max<int64_t>(0, sizes.size() - max_loop_dims), parts = 1;
@@ -125,8 +117,58 @@ template <int N, class F> void for_each_part(const View* const* views, F&& f) {
       for (int k = 0; k < N; ++k)
         strided.data[k] = (d == extra - 1 ? begins[k] : static_cast<char*>(strided.data[k])) +
                           rest % sizes[d] * strides[k][d] * itemsize(views[k]->dtype);
-    f(strided);
+    f();
   }
+}
+
+// The number of neighbours in a row that a thread takes at a time: packs of 16 bytes of the smallest
+// elements and at most 32 of the largest, where all rows begin at a multiple of their pack. 1 where
+// they do not; 0 where an operand steps otherwise through the last dim. Says how each steps.
+template <int N> int pack_of(RowOperands<N>& w) {
+  int last = w.ndim - 1;
+  int64_t smallest = 16, largest = 1;
+  for (int k = 0; k < N; ++k) {
+    int64_t step = last < 0 ? 1 : w.strides[k][last], size = itemsize(DType(w.dtypes[k]));
+    if (w.steps[k] == StepNumber) continue;
+    if (step != 1 && (step != 0 || k == 0)) return 0;
+    w.steps[k] = step == 1 ? StepRow : StepRepeat;
+    if (step == 0) continue;
+    smallest = std::min(smallest, size);
+    largest = std::max(largest, size);
+  }
+  int64_t count = std::max<int64_t>(std::min(16 / smallest, 32 / largest), 1);
+  if (last > 0 && w.sizes[last] % count) return 1;
+  for (int k = 0; k < N; ++k) {
+    if (w.steps[k] != StepRow) continue;
+    auto bytes = static_cast<uintptr_t>(count * itemsize(DType(w.dtypes[k])));
+    if (reinterpret_cast<uintptr_t>(w.data[k]) % bytes) return 1;
+    for (int d = 0; d < last; ++d)
+      if (w.strides[k][d] % count) return 1;
+  }
+  return static_cast<int>(count);
+}
+
+// The kernel of `formula` for operands that are stored as they are, and for that pack.
+template <int N>
+std::string expression(const char* formula, DType compute, DType result, int count,
+                       const RowOperands<N>& w) {
+  std::string t = compute_type(compute), r = compute_type(result);
+  if (!count) return instance("elementwise_strided", std::string(formula), t, r, N - 1);
+  std::string stored;
+  for (int k = 1; k < N; ++k) {
+    if (k > 1) stored += ", ";
+    stored += w.steps[k] == StepNumber ? t : device_type(DType(w.dtypes[k]));
+  }
+  return instance("elementwise_rows", std::string(formula), t, r, DType(w.dtypes[0]), count,
+                  stored);
+}
+template <int N> uint64_t variant_of(DType compute, int count, const RowOperands<N>& w) {
+  uint64_t variant = static_cast<uint64_t>(compute) << 5 | static_cast<uint64_t>(count);
+  if (!count) return variant;
+  for (int k = 0; k < N; ++k)
+    variant = variant << 4 |
+              static_cast<uint64_t>(w.steps[k] == StepNumber ? int(compute) : w.dtypes[k]);
+  return variant;
 }
 
 template <int N>
@@ -134,30 +176,24 @@ void run(const Context& context, const Loop& loop, DType compute, LoopResult res
          const View& out, Views inputs, const Numbers& numbers) {
   int device = context.device.index;
   const View* views[N + 1] = {&out};
-  for (int k = 0; k < N; ++k) views[k + 1] = &inputs[k];
-  // Whole: all inputs lie alike and are stored as one type, which is the compute type or a 16-bit
-  // float that is computed in float.
-  DType stored = inputs[0].dtype;
-  bool uniform = compute_dtype(stored) == compute;
-  for (int k = 1; k < N; ++k) uniform = uniform && inputs[k].dtype == stored;
-  DType expected = result == LoopResult::Bool ? DType::Bool
-                   : is_reduced(stored)       ? stored
-                                              : kernels::loop_result_dtype(result, compute);
-  uniform = uniform && out.dtype == expected;
+  RowOperands<N + 1> w{};
+  for (int k = 0; k < N; ++k) {
+    views[k + 1] = &inputs[k];
+    if (!inputs[k].device.is_cpu()) continue;  // else a number
+    w.steps[k + 1] = StepNumber;
+    encode(load_scalar(inputs[k].data, inputs[k].dtype), compute, w.numbers[k + 1]);
+  }
   Compiled* compiled = compiled_of(loop);
-  int storage = stored == DType::Float16 ? 1 : stored == DType::BFloat16 ? 2 : 0;
-  for_each_part<N + 1>(views, [&](const StridedOperands<N + 1>& strided) {
-    bool whole = uniform && strided.ndim <= 1;
-    for (int k = 0; whole && strided.ndim == 1 && k <= N; ++k) whole = strided.strides[k][0] == 1;
-    auto& slot = compiled->functions[device][static_cast<int>(compute)][whole ? storage : 0][whole];
-    CUfunction function = slot.load(std::memory_order_acquire);
-    if (__builtin_expect(!function, 0)) {
-      function = load_kernel(device, "kernels/cuda/device/elementwise.cuh", compiled->definitions,
-                             expression(compute, result, stored, N, whole), loop.name);
-      slot.store(function, std::memory_order_release);
-    }
-    int64_t items = whole ? (strided.numel + 3) / 4 : strided.numel;
-    launch_elements(function, device, loop.name, items, strided, numbers);
+  for_each_part<N + 1>(views, w, [&] {
+    int count = pack_of(w);
+    CUfunction function = compiled->kernels.get(variant_of(compute, count, w), device, [&] {
+      return load_kernel(
+          device, header, compiled->definitions,
+          expression("Formula", compute, kernels::loop_result_dtype(result, compute), count, w),
+          loop.name);
+    });
+    int64_t items = count > 1 ? (w.numel + count - 1) / count : w.numel;
+    launch_elements(function, device, loop.name, items, w, numbers);
   });
 }
 
@@ -183,9 +219,7 @@ void run_loop(const Context& context, const Loop& loop, DType compute, LoopResul
 
 namespace {
 
-KernelTemplate conversions("kernels/cuda/device/elementwise.cuh");
-KernelTemplate moves("kernels/cuda/device/elementwise.cuh");
-KernelTemplate fills("kernels/cuda/device/elementwise.cuh");
+KernelTemplate conversions(header), moves(header), rows(header), transposes(header), fills(header);
 
 const char* type_of_size(DType t) {
   switch (itemsize(t)) {
@@ -197,36 +231,84 @@ const char* type_of_size(DType t) {
   }
 }
 
-void convert(const Context& context, const View& from, const View& to, bool conjugate) {
-  int device = context.device.index;
-  use(device);
-  const View* views[2] = {&to, &from};
-  bool same = from.dtype == to.dtype && !(conjugate && is_complex(from.dtype));
-  for_each_part<2>(views, [&](const StridedOperands<2>& strided) {
-    if (same) {
-      bool whole = strided.ndim == 0 ||
-                   (strided.ndim == 1 && strided.strides[0][0] == 1 && strided.strides[1][0] == 1);
-      if (whole) {
-        if (strided.data[0] == strided.data[1]) return;
-        timeline::Piece piece("Memcpy DtoD", device, current_stream(device));
-        RL_CUDA(cuMemcpyDtoDAsync_v2, reinterpret_cast<CUdeviceptr>(strided.data[0]),
-                reinterpret_cast<CUdeviceptr>(strided.data[1]),
-                static_cast<size_t>(strided.numel * itemsize(to.dtype)), current_stream(device));
-        return;
-      }
-      CUfunction f = moves.get(static_cast<uint64_t>(itemsize(to.dtype)), device, "copy", [&] {
-        return instance("move_elements", std::string(type_of_size(to.dtype)));
-      });
-      launch_elements(f, device, "copy", strided.numel, strided);
-      return;
-    }
-    uint64_t variant =
-        static_cast<uint64_t>(to.dtype) * dtype_count + static_cast<uint64_t>(from.dtype);
-    CUfunction f = conversions.get(variant, device, "copy", [&] {
-      return instance("convert_elements", to.dtype, from.dtype);
-    });
-    launch_elements(f, device, "copy", strided.numel, strided, static_cast<int>(conjugate));
+std::string stored_type(DType t, bool same) {
+  return same ? type_of_size(t) : std::string(device_type(t));
+}
+
+// Where the source's columns are rows of the result: the dim that has stride 1 there, or -1.
+int column_of(const StridedOperands<2>& w) {
+  constexpr int64_t least = 16;  // elements that make a tile worth its barriers
+  int last = w.ndim - 1;
+  if (last < 1 || w.strides[0][last] != 1 || w.strides[1][last] == 1 || w.sizes[last] < least)
+    return -1;
+  for (int d = 0; d < last; ++d)
+    if (w.strides[1][d] == 1 && w.sizes[d] >= least) return d;
+  return -1;
+}
+
+void transpose(const View& from, const View& to, int device, bool same, int column,
+               const StridedOperands<2>& w) {
+  uint64_t variant =
+      same ? uint64_t(itemsize(to.dtype)) : (uint64_t(to.dtype) + 1) << 8 | uint64_t(from.dtype);
+  CUfunction f = transposes.get(variant, device, "copy", [&] {
+    return instance("transpose_elements", stored_type(to.dtype, same),
+                    stored_type(from.dtype, same));
   });
+  int64_t x = w.sizes[w.ndim - 1], y = w.sizes[column];
+  int64_t tiles = (x + 31) / 32 * ((y + 31) / 32) * (w.numel / x / y);
+  launch_kernel(f, device, "copy", blocks_for(tiles * block_threads, device), Grid{32, 8}, 0, w,
+                column, tiles);
+}
+
+void copy_rows(const View& from, const View& to, int device, bool same, int count,
+               const RowOperands<2>& w) {
+  DType compute = compute_dtype(from.dtype);
+  uint64_t variant = same ? uint64_t(itemsize(to.dtype))
+                          : (uint64_t(to.dtype) + 1) << 8 | uint64_t(from.dtype);
+  CUfunction f = rows.get(variant << 5 | static_cast<uint64_t>(count), device, "copy", [&] {
+    if (!same) return expression("rl::cuda::Unchanged", compute, compute, count, w);
+    std::string t = type_of_size(to.dtype);
+    return instance("elementwise_rows", std::string("rl::cuda::Unchanged"), t, t, t, count, t);
+  });
+  launch_elements(f, device, "copy", (w.numel + count - 1) / count, w, Numbers{});
+}
+
+void copy_part(const Context& context, const View& from, const View& to, bool conjugate,
+               RowOperands<2>& w) {
+  int device = context.device.index;
+  bool conjugates = conjugate && is_complex(from.dtype), same = from.dtype == to.dtype;
+  int count = conjugates ? 0 : pack_of(w);
+  if (same && count && w.ndim <= 1 && w.steps[1] == StepRow) {
+    if (w.data[0] == w.data[1]) return;
+    timeline::Piece piece("Memcpy DtoD", device, current_stream(device));
+    RL_CUDA(cuMemcpyDtoDAsync_v2, reinterpret_cast<CUdeviceptr>(w.data[0]),
+            reinterpret_cast<CUdeviceptr>(w.data[1]),
+            static_cast<size_t>(w.numel * itemsize(to.dtype)), current_stream(device));
+    return;
+  }
+  if (count) return copy_rows(from, to, device, same, count, w);
+  if (int column = conjugates ? -1 : column_of(w); column >= 0)
+    return transpose(from, to, device, same, column, w);
+  const StridedOperands<2>& strided = w;
+  if (same && !conjugates) {
+    CUfunction f = moves.get(static_cast<uint64_t>(itemsize(to.dtype)), device, "copy", [&] {
+      return instance("move_elements", std::string(type_of_size(to.dtype)));
+    });
+    return launch_elements(f, device, "copy", w.numel, strided);
+  }
+  uint64_t variant =
+      static_cast<uint64_t>(to.dtype) * dtype_count + static_cast<uint64_t>(from.dtype);
+  CUfunction f = conversions.get(variant, device, "copy", [&] {
+    return instance("convert_elements", to.dtype, from.dtype);
+  });
+  launch_elements(f, device, "copy", w.numel, strided, static_cast<int>(conjugate));
+}
+
+void convert(const Context& context, const View& from, const View& to, bool conjugate) {
+  use(context.device.index);
+  const View* views[2] = {&to, &from};
+  RowOperands<2> w{};
+  for_each_part<2>(views, w, [&] { copy_part(context, from, to, conjugate, w); });
 }
 
 }  // namespace
@@ -248,7 +330,8 @@ void fill(const Context& context, const View& to, const Scalar& value) {
   bool zero = true;
   for (int64_t i = 0; i < itemsize(to.dtype); ++i) zero = zero && !element.bytes[i];
   const View* views[1] = {&to};
-  for_each_part<1>(views, [&](const StridedOperands<1>& strided) {
+  StridedOperands<1> strided{};
+  for_each_part<1>(views, strided, [&] {
     if (zero && (strided.ndim == 0 || (strided.ndim == 1 && strided.strides[0][0] == 1)))
       return set_zero(context, strided.data[0],
                       static_cast<size_t>(strided.numel * itemsize(to.dtype)));

@@ -243,18 +243,7 @@ KernelCounts kernel_counts() {
   return result;
 }
 
-void KernelTemplate::keep(uint64_t key, unsigned place, CUfunction function) {
-  std::lock_guard<std::mutex> lock(mutex);
-  for (unsigned i = 0; i < slots; ++i) {
-    Slot& slot = slots_[(place + i) % slots];
-    uint64_t found = slot.key.load(std::memory_order_relaxed);
-    if (found == key) return;
-    if (found) continue;
-    slot.function.store(function, std::memory_order_relaxed);
-    slot.key.store(key, std::memory_order_release);
-    return;
-  }  // full: what does not fit is looked up by its text each time
-}
+std::mutex& kernel_mutex() { return mutex; }
 
 const char* device_type(DType t) {
   static const char* const names[dtype_count] = {

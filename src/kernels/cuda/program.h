@@ -1,6 +1,7 @@
 // Kernels: compiled when they are first needed, found again without a string, a hash or a lock.
 #pragma once
 #include <atomic>
+#include <mutex>
 #include <string>
 
 #include "core/dtype.h"
@@ -23,16 +24,14 @@ struct KernelCounts {
   int64_t compiled, from_disk, launches;
 };
 KernelCounts kernel_counts();
+std::mutex& kernel_mutex();
 extern std::atomic<int64_t> launch_count;
 
-// The instances of one kernel template, by a number that the caller makes of dtypes and variants.
-class KernelTemplate {
+// Kernels by a number that the caller makes of dtypes and variants: so many are found without a lock.
+template <unsigned slots> class KernelSlots {
  public:
-  constexpr explicit KernelTemplate(const char* header) : header_(header) {}
-
-  // `expression` is called when the instance is met for the first time on the device.
-  template <class Expression>
-  CUfunction get(uint64_t variant, int device, const char* shown, Expression&& expression) {
+  // `load` is called when a variant is met for the first time on the device.
+  template <class Load> CUfunction get(uint64_t variant, int device, Load&& load) {
     uint64_t key = (variant << 5 | static_cast<uint64_t>(device)) + 1;
     unsigned place = static_cast<unsigned>(key * 0x9e3779b97f4a7c15ull >> 56);
     for (unsigned i = 0; i < slots; ++i) {
@@ -41,21 +40,47 @@ class KernelTemplate {
       if (found == key) return slot.function.load(std::memory_order_relaxed);
       if (!found) break;
     }
-    CUfunction function = load_kernel(device, header_, "", expression(), shown);
+    CUfunction function = load();
     keep(key, place, function);
     return function;
   }
 
  private:
-  static constexpr unsigned slots = 256;
   struct Slot {
     std::atomic<uint64_t> key{0};
     std::atomic<CUfunction> function{nullptr};
   };
-  void keep(uint64_t key, unsigned place, CUfunction function);
+  void keep(uint64_t key, unsigned place, CUfunction function) {
+    std::lock_guard<std::mutex> lock(kernel_mutex());
+    for (unsigned i = 0; i < slots; ++i) {
+      Slot& slot = slots_[(place + i) % slots];
+      uint64_t found = slot.key.load(std::memory_order_relaxed);
+      if (found == key) return;
+      if (found) continue;
+      slot.function.store(function, std::memory_order_relaxed);
+      slot.key.store(key, std::memory_order_release);
+      return;
+    }  // full: what does not fit is looked up by its text each time
+  }
 
-  const char* header_;
   Slot slots_[slots];
+};
+
+// The instances of one kernel template.
+class KernelTemplate {
+ public:
+  constexpr explicit KernelTemplate(const char* header) : header_(header) {}
+
+  // `expression` is called when the instance is met for the first time on the device.
+  template <class Expression>
+  CUfunction get(uint64_t variant, int device, const char* shown, Expression&& expression) {
+    return slots_.get(variant, device,
+                      [&] { return load_kernel(device, header_, "", expression(), shown); });
+  }
+
+ private:
+  const char* header_;
+  KernelSlots<256> slots_;
 };
 
 // An element type's name in device code.

@@ -40,6 +40,14 @@ template <int N> struct StridedOperands {
   int dtypes[N];
 };
 
+// The same in rows of the last dim. An operand steps through a row, repeats one element of it, or is
+// a number of the host's, an element of the compute type.
+enum RowStep : int { StepRow, StepRepeat, StepNumber };
+template <int N> struct RowOperands : StridedOperands<N> {
+  int steps[N];
+  alignas(16) unsigned char numbers[N][16];
+};
+
 // The numbers that a formula reads, as elements of its compute type.
 struct Numbers {
   alignas(16) unsigned char bytes[8][16];
