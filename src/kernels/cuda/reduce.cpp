@@ -14,7 +14,7 @@ namespace {
 constexpr const char* header = "kernels/cuda/device/reduce.cuh";
 constexpr size_t state_bytes = 64;  // at least every state's
 
-KernelTemplate in_thread(header), in_block(header), part(header), parts_joined(header);
+KernelTemplate in_thread(header), in_rows(header), in_columns(header), parts_joined(header);
 
 enum StateId : uint64_t {
   SumId,
@@ -73,12 +73,90 @@ Operands operands_of(const Context& context, const char* op, const View& input, 
           result(second, second_strides), smallest_of(kept_strides) < smallest_of(reduced_strides)};
 }
 
-// Into how many parts the elements of one result go: by the sizes alone, so that the same input
-// always gives the same sum.
-int parts_of(int64_t rows, int64_t length) {
-  if (rows >= 64 || length < 32768) return 1;
-  return static_cast<int>(std::min<int64_t>(length / 8192, 512 / rows));
+// Into how many parts the elements of one result go: by the sizes alone.
+int parts_of_row(int64_t rows, int64_t length) {
+  if (rows >= 256 || length < 32768) return 1;
+  return static_cast<int>(std::clamp<int64_t>(1024 / rows, 1, length / 8192));
 }
+int parts_of_columns(int64_t groups, int64_t length) {
+  return static_cast<int>(std::clamp<int64_t>(1024 / groups, 1, std::max<int64_t>(length / 64, 1)));
+}
+
+bool keeps_packs(const Strided& v, int count, int but) {
+  for (int d = 0; d < v.ndim; ++d)
+    if (d != but && v.strides[d] % count) return false;
+  return true;
+}
+// How many neighbours along the last dim of `along` a thread takes at a time: 16 bytes, where packs
+// of them begin at multiples of 16 bytes everywhere. `rest`: a last one that is not whole is read by
+// elements.
+int pack_of(const Strided& along, const Strided& across, const void* data, DType dtype, bool rest) {
+  int count = static_cast<int>(std::max<int64_t>(16 / itemsize(dtype), 1)), last = along.ndim - 1;
+  bool whole = last >= 0 && along.strides[last] == 1 &&
+               (along.sizes[last] % count == 0 || (rest && last == 0)) &&
+               keeps_packs(along, count, last) && keeps_packs(across, count, -1) &&
+               reinterpret_cast<uintptr_t>(data) % 16 == 0;
+  return whole ? count : 1;
+}
+
+// A reduction of an input whose operands are known.
+struct Reduction {
+  const char* op;
+  StateId id;
+  DType dtype;
+  int device;
+  Operands on;
+  ReduceArgs args;
+
+  uint64_t variant() const { return id * dtype_count + static_cast<uint64_t>(dtype); }
+  std::string state() const {
+    return std::string("rl::cuda::") + state_names[id] + "<" + device_type(dtype) + ">";
+  }
+  CUfunction kernel(KernelTemplate& kernels, const char* name, int count) const {
+    return kernels.get(variant() << 5 | static_cast<uint64_t>(count), device, op,
+                       [&] { return instance(name, state(), dtype, count); });
+  }
+  void join(int parts, void* states) const {
+    CUfunction f =
+        parts_joined.get(variant(), device, op, [&] { return instance("reduce_parts", state()); });
+    launch_elements(f, device, op, on.kept.numel * 32, on.kept.numel, parts, states, on.out,
+                    on.second, args);
+  }
+  // With the states of `parts` parts of each result, where there are several.
+  template <class Launch> void in_parts(int parts, Launch&& launch) const {
+    if (parts == 1) return launch(nullptr);
+    Scratch states(static_cast<size_t>(on.kept.numel * parts) * state_bytes, device);
+    launch(states.get());
+    join(parts, states.get());
+  }
+
+  void each_in_thread() const {
+    CUfunction f = in_thread.get(variant(), device, op,
+                                 [&] { return instance("reduce_in_thread", state(), dtype); });
+    launch_elements(f, device, op, on.kept.numel, on.kept, on.reduced, on.out, on.second, args);
+  }
+  void columns() const {
+    int count = pack_of(on.kept, on.reduced, on.kept.data, dtype, false);
+    int64_t groups = (on.kept.numel / count + 31) / 32;
+    int parts = parts_of_columns(groups, on.reduced.numel);
+    CUfunction f = kernel(in_columns, "reduce_columns", count);
+    in_parts(parts, [&](void* states) {
+      launch_kernel(f, device, op, blocks_of_rows(groups * parts), Grid{32, 8}, 0, on.kept,
+                    on.reduced, on.out, on.second, args, parts, states);
+    });
+  }
+  void rows() const {
+    int count = pack_of(on.reduced, on.kept, on.kept.data, dtype, true);
+    int64_t length = on.reduced.numel, packs = (length + count - 1) / count;
+    int parts = parts_of_row(on.kept.numel, length);
+    auto threads = static_cast<unsigned>(std::min<int64_t>(block_threads, (packs + 31) / 32 * 32));
+    CUfunction f = kernel(in_rows, "reduce_rows", count);
+    in_parts(parts, [&](void* states) {
+      launch_kernel(f, device, op, blocks_of_rows(on.kept.numel * parts), Grid{threads}, 0, on.kept,
+                    on.reduced, on.out, on.second, args, parts, states);
+    });
+  }
+};
 
 // `shape` has size 1 where a dim is reduced; out and second (may be null) have its strides' form.
 void reduce(const Context& context, const char* op, StateId id, const View& input,
@@ -86,37 +164,16 @@ void reduce(const Context& context, const char* op, StateId id, const View& inpu
   int device = context.device.index;
   use(device);
   if (shape.numel == 0) return;
-  Operands on = operands_of(context, op, input, shape, out, second);
   if (out) args.dtype = static_cast<int>(out->dtype);
   if (second) {
     args.second = second->data;
     args.second_dtype = static_cast<int>(second->dtype);
   }
-  uint64_t variant = id * dtype_count + static_cast<uint64_t>(input.dtype);
-  std::string state =
-      std::string("rl::cuda::") + state_names[id] + "<" + device_type(input.dtype) + ">";
-  auto expression = [&](const char* kernel) {
-    return [&, kernel] { return instance(kernel, state, input.dtype); };
-  };
-  int64_t rows = on.kept.numel, length = on.reduced.numel;
-  if (length <= 32 || (on.columns && rows >= 4096)) {
-    CUfunction f = in_thread.get(variant, device, op, expression("reduce_in_thread"));
-    return launch_elements(f, device, op, rows, on.kept, on.reduced, on.out, on.second, args);
-  }
-  unsigned threads =
-      static_cast<unsigned>(std::min<int64_t>(block_threads, (length + 31) / 32 * 32));
-  if (int parts = parts_of(rows, length); parts > 1) {
-    Scratch states(static_cast<size_t>(rows * parts) * state_bytes, device);
-    void* memory = states.get();
-    CUfunction f = part.get(variant, device, op, expression("reduce_part"));
-    launch_kernel(f, device, op, blocks_of_rows(rows * parts), Grid{threads}, 0, on.kept,
-                  on.reduced, args, parts, memory);
-    f = parts_joined.get(variant, device, op, [&] { return instance("reduce_parts", state); });
-    return launch_elements(f, device, op, rows, rows, parts, memory, on.out, on.second, args);
-  }
-  CUfunction f = in_block.get(variant, device, op, expression("reduce_in_block"));
-  launch_kernel(f, device, op, blocks_of_rows(rows), Grid{threads}, 0, on.kept, on.reduced, on.out,
-                on.second, args);
+  Reduction r{op, id, input.dtype, device, operands_of(context, op, input, shape, out, second),
+              args};
+  if (r.on.reduced.numel <= 32) r.each_in_thread();
+  else if (r.on.columns) r.columns();
+  else r.rows();
 }
 
 void check_elements(const View& input, const View& out, const char* op) {

@@ -9,10 +9,6 @@ struct __align__(16) Element16 {
   uint64_t parts[2];
 };
 
-template <class T, int count> struct __align__(sizeof(T) * count) Pack {
-  T values[count];
-};
-
 // The elements [offset, offset + count) of operand k, of stored type S, as the k-th inputs of a
 // formula that computes in T.
 template <class T, class S, int count, int N>

@@ -66,8 +66,14 @@ __device__ inline int64_t load_index(const Strided& v, int64_t offset) {
                                    : load_as<int64_t>(v.data, v.dtype, offset);
 }
 
+// Neighbours that are read or written at once.
+template <class T, int count> struct __align__(sizeof(T) * count) Pack {
+  T values[count];
+};
+
 // Where the i-th element in row-major order lies.
 __device__ inline int64_t offset_of(const Strided& v, int64_t i) {
+  if (v.ndim == 1) return i * v.strides[0];
   int64_t offset = 0;
   if (v.numel <= 0x7fffffff) {
     unsigned rest = static_cast<unsigned>(i);

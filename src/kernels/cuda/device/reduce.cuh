@@ -159,6 +159,18 @@ template <class In> struct VarState {
       squares += from * (x - mean);
     }
   }
+  // Neighbours at once: one division for all of them.
+  template <int count_of> __device__ void add_pack(const Pack<In, count_of>& pack) {
+    if constexpr (!is_complex_v<A>) {
+      VarState b;
+      A x[count_of], sum = A(0);
+      for (int j = 0; j < count_of; ++j) sum += x[j] = convert<A>(pack.values[j]);
+      b.count = R(count_of);
+      b.mean = sum / b.count;
+      for (int j = 0; j < count_of; ++j) b.squares += (x[j] - b.mean) * (x[j] - b.mean);
+      *this = join(*this, b);
+    }
+  }
   static __device__ VarState join(VarState a, VarState b) {
     if (b.count == R(0)) return a;
     if (a.count == R(0)) return b;
@@ -222,6 +234,10 @@ template <class In, bool largest>
 inline constexpr bool requires_second<ExtremeState<In, largest>> = true;
 template <class In> inline constexpr bool requires_second<VarState<In>> = true;
 
+template <class State> inline constexpr bool takes_packs = false;
+template <class In>
+inline constexpr bool takes_packs<VarState<In>> = !is_complex_v<accumulate_t<In>>;
+
 template <class State> struct Joined {
   static __device__ State join(State a, State b) { return State::join(a, b); }
 };
@@ -245,40 +261,99 @@ __global__ void reduce_in_thread(Strided kept, Strided reduced, Strided out, Str
     write_state(s, out, second, a, row);
   }
 }
-template <class State, class In>
-__global__ void reduce_in_block(Strided kept, Strided reduced, Strided out, Strided second,
-                                ReduceArgs a) {
-  for (int64_t row = blockIdx.x; row < kept.numel; row += gridDim.x) {
-    const In* from = static_cast<const In*>(kept.data) + offset_of(kept, row);
-    State s;
-    for (int64_t i = threadIdx.x; i < reduced.numel; i += blockDim.x)
-      s.add(from[offset_of(reduced, i)], i, a);
-    s = block_reduce(s, Joined<State>());
-    if (threadIdx.x == 0) write_state(s, out, second, a, row);
-  }
+// A thread takes packs of `count` neighbours; `reduced` and `kept` keep packs whole.
+template <class State, class In, int count>
+__device__ void add_pack(State& s, const Pack<In, count>& pack, int64_t i, const ReduceArgs& a) {
+  if constexpr (takes_packs<State> && count > 1) s.add_pack(pack);
+  else
+    for (int j = 0; j < count; ++j) s.add(pack.values[j], i + j, a);
 }
-// Few rows of many elements: `parts` blocks a row, whose states the second kernel joins.
-template <class State, class In>
-__global__ void reduce_part(Strided kept, Strided reduced, ReduceArgs a, int parts, void* states) {
+
+// One block a row, or `parts` blocks, whose states the last kernel joins. Several packs are read
+// before any is added: the memory has many of them under way.
+template <class State, class In, int count>
+__global__ void reduce_rows(Strided kept, Strided reduced, Strided out, Strided second,
+                            ReduceArgs a, int parts, void* states) {
+  constexpr int ahead = 4;
+  using P = Pack<In, count>;
   for (int64_t job = blockIdx.x; job < kept.numel * parts; job += gridDim.x) {
-    int64_t row = job / parts, part = job % parts;
+    int64_t row = job / parts, part = job % parts, packs = (reduced.numel + count - 1) / count;
     const In* from = static_cast<const In*>(kept.data) + offset_of(kept, row);
-    int64_t begin = reduced.numel * part / parts, end = reduced.numel * (part + 1) / parts;
+    int64_t p = packs * part / parts + threadIdx.x, end = packs * (part + 1) / parts;
+    if (end * count > reduced.numel) --end;  // the last one is not whole
     State s;
-    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
-      s.add(from[offset_of(reduced, i)], i, a);
+    for (; p + (ahead - 1) * blockDim.x < end; p += ahead * blockDim.x) {
+      P pack[ahead];
+      for (int k = 0; k < ahead; ++k)
+        pack[k] = *reinterpret_cast<const P*>(from + offset_of(reduced, (p + k * blockDim.x) * count));
+      for (int k = 0; k < ahead; ++k) add_pack(s, pack[k], (p + k * blockDim.x) * count, a);
+    }
+    for (; p < end; p += blockDim.x)
+      add_pack(s, *reinterpret_cast<const P*>(from + offset_of(reduced, p * count)), p * count, a);
+    int64_t rest = reduced.numel / count * count + threadIdx.x;
+    if (part == parts - 1 && rest < reduced.numel) s.add(from[offset_of(reduced, rest)], rest, a);
     s = block_reduce(s, Joined<State>());
-    if (threadIdx.x == 0) static_cast<State*>(states)[job] = s;
+    if (threadIdx.x) continue;
+    if (parts > 1) static_cast<State*>(states)[job] = s;
+    else write_state(s, out, second, a, row);
   }
 }
+
+// Rows that are neighbours in memory: 32 threads beside each other take a pack of them each, and 8
+// such teams every eighth element of the rows.
+template <class State, class In, int count>
+__global__ void reduce_columns(Strided kept, Strided reduced, Strided out, Strided second,
+                               ReduceArgs a, int parts, void* states) {
+  constexpr int lanes = 32, teams = 8, ahead = 4;
+  using P = Pack<In, count>;
+  __shared__ __align__(16) unsigned char memory[lanes * teams * count * sizeof(State)];
+  State* shared = reinterpret_cast<State*>(memory);
+  int64_t packs = kept.numel / count, groups = (packs + lanes - 1) / lanes;
+  for (int64_t job = blockIdx.x; job < groups * parts; job += gridDim.x) {
+    int64_t pack = job % groups * lanes + threadIdx.x, part = job / groups;
+    State s[count];
+    if (pack < packs) {
+      const In* from = static_cast<const In*>(kept.data) + offset_of(kept, pack * count);
+      int64_t i = reduced.numel * part / parts + threadIdx.y;
+      int64_t end = reduced.numel * (part + 1) / parts;
+      for (; i + (ahead - 1) * teams < end; i += ahead * teams) {
+        P values[ahead];
+        for (int k = 0; k < ahead; ++k)
+          values[k] = *reinterpret_cast<const P*>(from + offset_of(reduced, i + k * teams));
+        for (int k = 0; k < ahead; ++k)
+          for (int j = 0; j < count; ++j) s[j].add(values[k].values[j], i + k * teams, a);
+      }
+      for (; i < end; i += teams) {
+        P values = *reinterpret_cast<const P*>(from + offset_of(reduced, i));
+        for (int j = 0; j < count; ++j) s[j].add(values.values[j], i, a);
+      }
+    }
+    for (int j = 0; j < count; ++j)
+      shared[(threadIdx.y * count + j) * lanes + threadIdx.x] = s[j];
+    __syncthreads();
+    for (int j = threadIdx.y; j < count && pack < packs; j += teams) {
+      State sum = shared[j * lanes + threadIdx.x];
+      for (int team = 1; team < teams; ++team)
+        sum = State::join(sum, shared[(team * count + j) * lanes + threadIdx.x]);
+      int64_t row = pack * count + j;
+      if (parts > 1) static_cast<State*>(states)[row * parts + part] = sum;
+      else write_state(sum, out, second, a, row);
+    }
+    __syncthreads();
+  }
+}
+
+// A warp a row.
 template <class State>
 __global__ void reduce_parts(int64_t rows, int parts, void* states, Strided out, Strided second,
                              ReduceArgs a) {
-  for (int64_t row = thread_id(); row < rows; row += thread_count()) {
-    State s = static_cast<State*>(states)[row * parts];
-    for (int part = 1; part < parts; ++part)
+  int lane = threadIdx.x & 31;
+  for (int64_t row = thread_id() >> 5; row < rows; row += thread_count() >> 5) {
+    State s;
+    for (int part = lane; part < parts; part += 32)
       s = State::join(s, static_cast<State*>(states)[row * parts + part]);
-    write_state(s, out, second, a, row);
+    for (int step = 16; step > 0; step /= 2) s = State::join(s, shuffle_down(s, step));
+    if (lane == 0) write_state(s, out, second, a, row);
   }
 }
 
