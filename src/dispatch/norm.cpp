@@ -62,21 +62,11 @@ std::array<Tensor, 3> batch_norm_kernel(const Tensor& input, const Tensor& weigh
   } else {
     affine = launch::batch_norm_eval(args, *m.get(), *v.get());
   }
-  // A device whose statistics stay there.
-  if (affine.scale.empty() && channels[0] && !input.is_meta()) {
-    NoGradGuard guard;
-    Dims along(input.dim(), 1);
-    along[1] = channels[0];
-    auto shaped = [&](const Tensor& t) { return ops::reshape(t, along); };
-    Tensor scale = weight.defined() ? invstd * weight : invstd;
-    Tensor out = (input - shaped(mean)) * shaped(scale);
-    if (bias.defined()) out = out + shaped(bias);
-    return {ops::to_dtype(out, input.dtype()), mean, invstd};
-  }
-  Tensor out = make_lazy_affine(input, affine.scale, affine.shift);
+  Tensor out;
+  if (!affine.scale.empty()) out = make_lazy_affine(input, affine.scale, affine.shift);
   if (!out.defined()) {
     out = empty_suggested(input.sizes(), input, input.dtype());
-    launch::batch_norm_apply(physical(input), affine, physical(out));
+    launch::batch_norm_apply(physical(input), affine, args, mean, invstd, physical(out));
   }
   return {out, mean, invstd};
 }

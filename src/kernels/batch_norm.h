@@ -19,11 +19,13 @@ struct BatchNormArgs {
   double eps = 1e-5;
 };
 
-// The result, x * scale[c] + shift[c].
+// The result, x * scale[c] + shift[c]; empty where a device keeps to itself what that comes from.
 struct ChannelAffine {
   std::vector<double> scale, shift;
 };
-void batch_norm_apply(const View& input, const ChannelAffine& affine, const View& out);
+// Of what `affine` says, or else of mean, invstd and the parameters.
+void batch_norm_apply(const View& input, const ChannelAffine& affine, const BatchNormArgs& args,
+                      const View& mean, const View& invstd, const View& out);
 
 // Training: writes save_mean and save_invstd (1 / sqrt(biased var + eps)); unless nullptr, the
 // running statistics move by `momentum` towards the mean and the unbiased variance.

@@ -156,7 +156,8 @@ void batch_norm_stats(const View& input, const View& mean, const View& var) {
   write(var, m.var);
 }
 
-void batch_norm_apply(const View& input, const ChannelAffine& affine, const View& out) {
+void batch_norm_apply(const View& input, const ChannelAffine& affine, const BatchNormArgs&,
+                      const View&, const View&, const View& out) {
   if (input.numel == 0) return;
   Operands in({&input, &out}, true);
   channel_affine(in.layout, in.data[0], affine.scale.data(), affine.shift.data(), in.data[1]);

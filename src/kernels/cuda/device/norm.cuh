@@ -93,75 +93,162 @@ __global__ void row_parameter_gradients(const T* grad, const T* input, const voi
   }
 }
 
-// ---- batch norm: `input` without its channels, which are `step` apart
+// ---- rows that lie in registers while they are worked on: `packs` packs of `count` neighbours a
+// thread, by warps (blocks of 32 by rows) or by whole blocks
 
-template <class C> __device__ C element(const Vector& v, int64_t i) {
-  return load_as<C>(v.data, v.dtype, i * v.step);
+// The sum over the threads of a row.
+template <class C> __device__ C row_sum(C value) {
+  if (blockDim.x > 32) return block_sum(value);
+  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
+  return value;
 }
-template <class T>
-__global__ void channel_statistics(Strided input, int64_t step, int64_t channels, double momentum,
-                                   double eps, Vector running_mean, Vector running_var,
-                                   Vector save_mean, Vector save_invstd) {
+template <class T, int count> struct RowPacks {
+  using P = Pack<T, count>;
+  static __device__ P load(const T* row, int64_t pack) {
+    return reinterpret_cast<const P*>(row)[pack];
+  }
+};
+
+template <class T, class W, int count, int packs>
+__global__ void normalise_packed_rows(const T* input, T* out, void* mean, void* rstd, Rows r) {
   using C = compute_t<T>;
-  C n = static_cast<C>(input.numel);
-  for (int64_t c = blockIdx.x; c < channels; c += gridDim.x) {
-    const T* x = static_cast<const T*>(input.data) + c * step;
-    C mean = C(0), squares = C(0);
-    for (int64_t i = threadIdx.x; i < input.numel; i += blockDim.x)
-      mean += static_cast<C>(x[offset_of(input, i)]);
-    mean = block_sum(mean) / n;
-    for (int64_t i = threadIdx.x; i < input.numel; i += blockDim.x) {
-      C from = static_cast<C>(x[offset_of(input, i)]) - mean;
-      squares += from * from;
+  C n = static_cast<C>(r.length);
+  int64_t all = r.length / count, row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= r.rows) return;
+  Pack<T, count> own[packs];
+  C average = C(0), squares = C(0);
+  for (int k = 0; k < packs; ++k) {
+    int64_t p = threadIdx.x + k * int64_t(blockDim.x);
+    if (p >= all) continue;
+    own[k] = RowPacks<T, count>::load(input + row * r.length, p);
+    if (r.centered)
+      for (int j = 0; j < count; ++j) average += static_cast<C>(own[k].values[j]);
+  }
+  if (r.centered) average = row_sum(average) / n;
+  for (int k = 0; k < packs; ++k)
+    if (threadIdx.x + k * int64_t(blockDim.x) < all)
+      for (int j = 0; j < count; ++j) {
+        C from = static_cast<C>(own[k].values[j]) - average;
+        squares += from * from;
+      }
+  squares = row_sum(squares);
+  C scale = C(1) / math::sqrt(squares / n + static_cast<C>(r.eps));
+  if (threadIdx.x == 0) {
+    if (mean) static_cast<C*>(mean)[row] = average;
+    static_cast<C*>(rstd)[row] = scale;
+  }
+  const W *weight = static_cast<const W*>(r.weight), *bias = static_cast<const W*>(r.bias);
+  for (int k = 0; k < packs; ++k) {
+    int64_t p = threadIdx.x + k * int64_t(blockDim.x);
+    if (p >= all) continue;
+    Pack<W, count> w, b;
+    if (weight) w = RowPacks<W, count>::load(weight, p);
+    if (bias) b = RowPacks<W, count>::load(bias, p);
+    Pack<T, count> result;
+    for (int j = 0; j < count; ++j) {
+      C y = (static_cast<C>(own[k].values[j]) - average) * scale;
+      if (weight) y *= static_cast<C>(w.values[j]);
+      if (bias) y += static_cast<C>(b.values[j]);
+      result.values[j] = static_cast<T>(y);
     }
-    squares = block_sum(squares);
-    if (threadIdx.x) continue;
-    store_as(save_mean.data, save_mean.dtype, c * save_mean.step, mean);
-    store_as(save_invstd.data, save_invstd.dtype, c * save_invstd.step,
-             C(1) / math::sqrt(squares / n + static_cast<C>(eps)));
-    C share = static_cast<C>(momentum);
-    if (running_mean.data)
-      store_as(running_mean.data, running_mean.dtype, c * running_mean.step,
-               element<C>(running_mean, c) * (C(1) - share) + mean * share);
-    if (running_var.data)
-      store_as(running_var.data, running_var.dtype, c * running_var.step,
-               element<C>(running_var, c) * (C(1) - share) + squares / (n - C(1)) * share);
+    reinterpret_cast<Pack<T, count>*>(out + row * r.length)[p] = result;
   }
 }
 
-template <class T>
-__global__ void batch_norm_gradient(Strided grad, int64_t grad_step, Strided input,
-                                    int64_t input_step, Strided result, int64_t result_step,
-                                    int64_t channels, int train, Vector weight, Vector mean,
-                                    Vector invstd, Vector of_weight, Vector of_bias) {
+template <class T, class W, int count, int packs>
+__global__ void normalise_packed_rows_gradient(const T* grad, const T* input, const void* mean,
+                                               const void* rstd, T* result, Rows r) {
   using C = compute_t<T>;
-  C n = static_cast<C>(input.numel);
-  for (int64_t c = blockIdx.x; c < channels; c += gridDim.x) {
-    const T* g = static_cast<const T*>(grad.data) + c * grad_step;
-    const T* x = static_cast<const T*>(input.data) + c * input_step;
-    C average = element<C>(mean, c), scale = element<C>(invstd, c), sum = C(0), product = C(0);
-    for (int64_t i = threadIdx.x; i < input.numel; i += blockDim.x) {
-      C v = static_cast<C>(g[offset_of(grad, i)]);
+  C n = static_cast<C>(r.length);
+  int64_t all = r.length / count, row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= r.rows) return;
+  C average = mean ? static_cast<const C*>(mean)[row] : C(0);
+  C scale = static_cast<const C*>(rstd)[row], sum = C(0), product = C(0);
+  const W* weight = static_cast<const W*>(r.weight);
+  Pack<T, count> own[packs], slopes[packs];
+  for (int k = 0; k < packs; ++k) {
+    int64_t p = threadIdx.x + k * int64_t(blockDim.x);
+    if (p >= all) continue;
+    own[k] = RowPacks<T, count>::load(input + row * r.length, p);
+    slopes[k] = RowPacks<T, count>::load(grad + row * r.length, p);
+    Pack<W, count> w;
+    if (weight) w = RowPacks<W, count>::load(weight, p);
+    for (int j = 0; j < count; ++j) {
+      C v = static_cast<C>(slopes[k].values[j]);
+      if (weight) v *= static_cast<C>(w.values[j]);
       sum += v;
-      product += v * (static_cast<C>(x[offset_of(input, i)]) - average) * scale;
+      product += v * (static_cast<C>(own[k].values[j]) - average) * scale;
     }
-    sum = block_sum(sum);
-    product = block_sum(product);
-    if (threadIdx.x == 0) {
-      if (of_weight.data) store_as(of_weight.data, of_weight.dtype, c * of_weight.step, product);
-      if (of_bias.data) store_as(of_bias.data, of_bias.dtype, c * of_bias.step, sum);
+  }
+  sum = r.centered ? row_sum(sum) / n : C(0);
+  product = row_sum(product) / n;
+  for (int k = 0; k < packs; ++k) {
+    int64_t p = threadIdx.x + k * int64_t(blockDim.x);
+    if (p >= all) continue;
+    Pack<W, count> w;
+    if (weight) w = RowPacks<W, count>::load(weight, p);
+    Pack<T, count> slope;
+    for (int j = 0; j < count; ++j) {
+      C v = static_cast<C>(slopes[k].values[j]);
+      if (weight) v *= static_cast<C>(w.values[j]);
+      C normal = (static_cast<C>(own[k].values[j]) - average) * scale;
+      slope.values[j] = static_cast<T>((v - sum - normal * product) * scale);
     }
-    if (!result.data) continue;
-    C factor = scale * (weight.data ? element<C>(weight, c) : C(1));
-    T* r = static_cast<T*>(result.data) + c * result_step;
-    for (int64_t i = threadIdx.x; i < input.numel; i += blockDim.x) {
-      C v = static_cast<C>(g[offset_of(grad, i)]);
-      if (train) {
-        C normal = (static_cast<C>(x[offset_of(input, i)]) - average) * scale;
-        v -= sum / n + normal * (product / n);
+    reinterpret_cast<Pack<T, count>*>(result + row * r.length)[p] = slope;
+  }
+}
+
+// Sums over parts of the rows, in blocks of 32 packs by 8 rows: of grad * normalised in
+// sums[part][0], of grad in sums[part][1].
+template <class T, int count>
+__global__ void packed_parameter_gradients(const T* grad, const T* input, const void* mean,
+                                           const void* rstd, void* sums, int64_t parts, Rows r) {
+  using C = compute_t<T>;
+  constexpr int lanes = 32, teams = 8;
+  __shared__ C shared[teams][2][count][lanes];
+  int64_t all = r.length / count, groups = (all + lanes - 1) / lanes;
+  for (int64_t job = blockIdx.x; job < groups * parts; job += gridDim.x) {
+    int64_t pack = job % groups * lanes + threadIdx.x, part = job / groups;
+    int64_t end = r.rows * (part + 1) / parts;
+    C weight[count] = {}, bias[count] = {};
+    if (pack < all)
+      for (int64_t row = r.rows * part / parts + threadIdx.y; row < end; row += teams) {
+        auto g = RowPacks<T, count>::load(grad + row * r.length, pack);
+        auto x = RowPacks<T, count>::load(input + row * r.length, pack);
+        C average = mean ? static_cast<const C*>(mean)[row] : C(0);
+        C scale = static_cast<const C*>(rstd)[row];
+        for (int j = 0; j < count; ++j) {
+          C v = static_cast<C>(g.values[j]);
+          weight[j] += v * (static_cast<C>(x.values[j]) - average) * scale;
+          bias[j] += v;
+        }
       }
-      r[offset_of(result, i)] = static_cast<T>(v * factor);
+    for (int j = 0; j < count; ++j) {
+      shared[threadIdx.y][0][j][threadIdx.x] = weight[j];
+      shared[threadIdx.y][1][j][threadIdx.x] = bias[j];
     }
+    __syncthreads();
+    for (int j = threadIdx.y; j < 2 * count && pack < all; j += teams) {
+      C sum = C(0);
+      for (int team = 0; team < teams; ++team) sum += shared[team][j / count][j % count][threadIdx.x];
+      static_cast<C*>(sums)[(part * 2 + j / count) * r.length + pack * count + j % count] = sum;
+    }
+    __syncthreads();
+  }
+}
+template <class T>
+__global__ void join_parameter_gradients(const void* sums, int64_t parts, int64_t length,
+                                         void* of_weight, int weight_dtype, void* of_bias,
+                                         int bias_dtype) {
+  using C = compute_t<T>;
+  for (int64_t i = thread_id(); i < length; i += thread_count()) {
+    C weight = C(0), bias = C(0);
+    for (int64_t part = 0; part < parts; ++part) {
+      weight += static_cast<const C*>(sums)[2 * part * length + i];
+      bias += static_cast<const C*>(sums)[(2 * part + 1) * length + i];
+    }
+    if (of_weight) store_as(of_weight, weight_dtype, i, weight);
+    if (of_bias) store_as(of_bias, bias_dtype, i, bias);
   }
 }
 

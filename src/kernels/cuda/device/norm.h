@@ -12,10 +12,4 @@ struct Rows {
   int centered;  // rms_norm subtracts no mean
 };
 
-struct Vector {
-  void* data = nullptr;
-  int dtype = 0;
-  int64_t step = 0;
-};
-
 }  // namespace rl::cuda
