@@ -46,28 +46,28 @@ def kernel_groups():
 
 
 def run(program, *arguments):
-    """(the exit status, what it printed) of one of the programs."""
+    """(the exit status, the output, what it said of errors) of one of the programs."""
     command = [sys.executable, str(PROGRAMS / program), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     except subprocess.TimeoutExpired as error:
-        return None, f"no end after {error.timeout} s"
-    return done.returncode, (done.stdout + done.stderr[-2000:]).strip()
+        return None, f"no end after {error.timeout} s", ""
+    return done.returncode, done.stdout.strip(), done.stderr[-2000:]
 
 
 def check_group(group):
-    status, said = run("kernels.py", group)
-    return status == 0 and "\n" not in said, said
+    status, said, errors = run("kernels.py", group)
+    return status == 0 and "\n" not in said, said + errors
 
 
 def check_rows(*arguments):
-    status, said = run("rows.py", *arguments)
-    return status == 0, said
+    status, said, errors = run("rows.py", *arguments)
+    return status == 0, said + errors
 
 
 def check_streams(name):
-    status, said = run("streams.py", name)
-    return said == "right", said
+    _, said, errors = run("streams.py", name)
+    return said == "right", said + errors
 
 
 def checks(quick, jobs):

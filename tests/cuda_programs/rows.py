@@ -57,8 +57,8 @@ class Run:
         for r in self.results:
             if not r.requires_grad or r.numel() == 0:
                 continue
-            weights = torch.linspace(-1, 1, r.numel() + 1)[1:].view(r.shape).to(device)
-            part = (r.abs() if r.is_complex() else r).float().mul(weights).sum()
+            weights = torch.linspace(-1, 1, r.numel() + 1)[1:].view(r.shape).to(r.device)
+            part = (r.abs() if r.is_complex() else r).float().mul(weights).sum().to(device)
             total = part if total is None else total + part
         if total is None:
             return []

@@ -131,7 +131,8 @@ def memory():
     reserved = cuda.memory_reserved()
     x = torch.empty(1 << 20, device="cuda")
     reused = cuda.memory_reserved() == reserved
-    cuda.set_per_process_memory_fraction(0.01)
+    total = cuda.get_device_properties(0).total_memory
+    cuda.set_per_process_memory_fraction((64 << 20) / total)
     try:
         torch.empty(1 << 26, device="cuda")
         text = ""
@@ -174,7 +175,7 @@ def exchange():
         y = torch.from_dlpack(x)
         capsule = x.__dlpack__(stream=1)
     z = torch.from_dlpack(capsule) * 2  # the default stream waits for what side was given
-    w = torch.from_dlpack(torch.ones(2, device="cuda:1"))
+    w = torch.from_dlpack(torch.ones(2, device=f"cuda:{cuda.device_count() - 1}"))
     right = z.cpu().tolist() == [2.0] * 8 and y.data_ptr() == x.data_ptr() and y.is_cuda
     right &= x.__dlpack_device__() == (2, 0) and w.device == torch.device("cuda", 1)
     right &= described["data"] == (x.data_ptr(), False) and described["typestr"] == "<f4"

@@ -63,6 +63,26 @@ Strided strided(const View& view, const char* op);
 // The same with all its dims, for kernels that count them.
 Strided strided_as_is(const View& view, const char* op);
 
+// How rows of `length` elements lie in registers while a kernel works on them: a warp each, or a block
+// each, so many packs of `count` neighbours (16 bytes) a thread. None where a row does not fit, or
+// packs would not begin at multiples of 16 bytes.
+struct RowPlan {
+  int count = 0, packs = 0;
+  unsigned threads = 32;
+
+  RowPlan(int64_t length, DType dtype, bool aligned) : count(static_cast<int>(16 / itemsize(dtype))) {
+    if (!aligned || !count || length % count) return;
+    int64_t all = length / count;
+    threads = all <= 32 * 4 ? 32 : block_threads;
+    int64_t each = (all + threads - 1) / threads;
+    packs = each <= 1 ? 1 : each <= 2 ? 2 : each <= 4 ? 4 : each <= 8 ? 8 : 0;
+  }
+  explicit operator bool() const { return packs > 0; }
+  Grid block() const { return {threads, threads == 32 ? 8u : 1u}; }
+  Grid grid(int64_t rows) const { return blocks_of_rows(threads == 32 ? (rows + 7) / 8 : rows); }
+};
+inline bool is_aligned(const void* at) { return reinterpret_cast<uintptr_t>(at) % 32 == 0; }
+
 // Bytes of the device for the length of a call.
 class Scratch {
  public:

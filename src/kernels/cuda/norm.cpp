@@ -1,7 +1,6 @@
 #include "kernels/norm.h"
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "kernels/cuda/device/norm.h"
 #include "kernels/cuda/launch.h"
@@ -44,46 +43,33 @@ Rows groups_of(const View& input, const View& mean, const View* weight, const Vi
   return r;
 }
 
-// How rows are kept in registers: a warp each, or a block each, `packs` of 16 bytes a thread.
-struct PackedRows {
-  DType parameter = DType::Float32;  // what weight and bias are stored as
-  int count = 0, packs = 0;
-  unsigned threads = 32;
-  explicit operator bool() const { return packs > 0; }
-  Grid block() const { return {threads, threads == 32 ? 8u : 1u}; }
+// What weight and bias are stored as, where rows of it can lie in registers.
+struct PackedRows : RowPlan {
+  DType parameter;
+
+  PackedRows(const Rows& r, DType dtype, bool aligned)
+      : RowPlan(r.length, dtype, aligned && r.groups == 1 && r.places == 1),
+        parameter(r.weight ? static_cast<DType>(r.weight_dtype) : dtype) {
+    bool known = parameter == dtype || parameter == DType::Float32;
+    bool alike = (!r.bias || (r.bias_dtype == static_cast<int>(parameter))) &&
+                 is_aligned(r.weight) && is_aligned(r.bias);
+    if (!known || !alike) packs = 0;
+  }
   uint64_t variant(DType t) const {
     return (uint64_t(t) << 8 | uint64_t(parameter)) << 8 | uint64_t(packs);
   }
 };
-PackedRows packed(const Rows& r, DType dtype, std::initializer_list<const void*> pointers) {
-  PackedRows p;
-  if (r.groups != 1 || r.places != 1 || (r.bias && r.bias_dtype != r.weight_dtype)) return p;
-  p.parameter = r.weight ? static_cast<DType>(r.weight_dtype) : dtype;
-  p.count = static_cast<int>(16 / itemsize(dtype));
-  if (p.parameter != dtype && p.parameter != DType::Float32) return p;
-  for (const void* at : pointers)
-    if (reinterpret_cast<uintptr_t>(at) % 32) return p;
-  if (r.length % p.count) return p;
-  int64_t all = r.length / p.count;
-  p.threads = all <= 32 * 4 ? 32 : block_threads;
-  int64_t each = (all + p.threads - 1) / p.threads;
-  p.packs = each <= 1 ? 1 : each <= 2 ? 2 : each <= 4 ? 4 : each <= 8 ? 8 : 0;
-  return p;
-}
-int64_t blocks_for_rows(int64_t rows, const PackedRows& p) {
-  return p.threads == 32 ? (rows + 7) / 8 : rows;
-}
 
 void run_forward(const Context& context, const char* op, const View& input, const View& out,
                  void* mean, const View& rstd, const Rows& r) {
   int device = context.device.index;
   use(device);
   if (!r.rows) return;
-  if (auto p = packed(r, input.dtype, {input.data, out.data, r.weight, r.bias})) {
+  if (PackedRows p(r, input.dtype, is_aligned(input.data) && is_aligned(out.data)); p) {
     CUfunction f = forward_packs.get(p.variant(input.dtype), device, op, [&] {
       return instance("normalise_packed_rows", input.dtype, p.parameter, p.count, p.packs);
     });
-    return launch_kernel(f, device, op, blocks_of_rows(blocks_for_rows(r.rows, p)), p.block(), 0,
+    return launch_kernel(f, device, op, p.grid(r.rows), p.block(), 0,
                          input.data, out.data, mean, rstd.data, r);
   }
   CUfunction f = forward.get(static_cast<uint64_t>(input.dtype), device, op,
@@ -93,11 +79,12 @@ void run_forward(const Context& context, const char* op, const View& input, cons
 }
 void run_input_gradient(const char* op, const View& grad, const View& input, void* mean,
                         const View& rstd, const View& result, const Rows& r, int device) {
-  if (auto p = packed(r, input.dtype, {grad.data, input.data, result.data, r.weight})) {
+  bool aligned = is_aligned(grad.data) && is_aligned(input.data) && is_aligned(result.data);
+  if (PackedRows p(r, input.dtype, aligned); p) {
     CUfunction f = backward_packs.get(p.variant(input.dtype), device, op, [&] {
       return instance("normalise_packed_rows_gradient", input.dtype, p.parameter, p.count, p.packs);
     });
-    return launch_kernel(f, device, op, blocks_of_rows(blocks_for_rows(r.rows, p)), p.block(), 0,
+    return launch_kernel(f, device, op, p.grid(r.rows), p.block(), 0,
                          grad.data, input.data, mean, rstd.data, result.data, r);
   }
   CUfunction f = backward.get(static_cast<uint64_t>(input.dtype), device, op,
@@ -112,7 +99,7 @@ void run_parameter_gradients(const char* op, const View& grad, const View& input
                              const Rows& r, int device) {
   void *w = data_of(grad_weight), *b = data_of(grad_bias);
   int w_dtype = dtype_of_view(grad_weight), b_dtype = dtype_of_view(grad_bias);
-  if (auto p = packed(r, input.dtype, {grad.data, input.data})) {
+  if (PackedRows p(r, input.dtype, is_aligned(grad.data) && is_aligned(input.data)); p) {
     int64_t groups = (r.length / p.count + 31) / 32;
     int64_t parts = std::clamp<int64_t>(512 / groups, 1, std::max<int64_t>(r.rows / 32, 1));
     Scratch sums(static_cast<size_t>(parts * r.length * 2 * itemsize(compute_dtype(input.dtype))),

@@ -32,8 +32,17 @@ unsigned threads_for(int64_t count) {
   return static_cast<unsigned>(std::clamp<int64_t>((count + 31) / 32 * 32, 32, block_threads));
 }
 
-KernelTemplate forward(header), backward(header), entropy(header), summed(header),
+KernelTemplate forward(header), forward_packs(header), backward(header), backward_packs(header),
+    entropy(header), summed(header),
     entropy_gradient(header), likelihood(header), likelihood_gradient(header);
+
+// Lines whose elements are neighbours and that begin at multiples of 16 bytes.
+bool keeps_packs(const Strided& lines, const Line& line, DType dtype) {
+  int64_t count = 16 / itemsize(dtype);
+  for (int d = 0; d < lines.ndim; ++d)
+    if (lines.strides[d] % count) return false;
+  return line.step == 1 && is_aligned(lines.data);
+}
 
 void run_forward(const Context& context, const View& input, int64_t dim, const View& out,
                  bool logarithm, const char* op) {
@@ -42,6 +51,14 @@ void run_forward(const Context& context, const View& input, int64_t dim, const V
   if (!input.numel) return;
   Line from, to;
   Strided x = lines_of(input, dim, from, op), y = lines_of(out, dim, to, op);
+  bool aligned = keeps_packs(x, from, input.dtype) && keeps_packs(y, to, input.dtype);
+  if (RowPlan p(from.count, input.dtype, aligned); p) {
+    uint64_t variant = (static_cast<uint64_t>(input.dtype) * 2 + logarithm) << 8;
+    CUfunction f = forward_packs.get(variant | uint64_t(p.packs), device, op, [&] {
+      return instance("softmax_packed", input.dtype, logarithm, p.count, p.packs);
+    });
+    return launch_kernel(f, device, op, p.grid(x.numel), p.block(), 0, x, y, from.count);
+  }
   CUfunction f = forward.get(static_cast<uint64_t>(input.dtype) * 2 + logarithm, device, op,
                              [&] { return instance("softmax_forward", input.dtype, logarithm); });
   launch_kernel(f, device, op, blocks_of_rows(x.numel), Grid{threads_for(from.count)}, 0, x, y,
@@ -55,6 +72,15 @@ void run_backward(const Context& context, const View& grad, const View& output, 
   Line g, o, r;
   Strided gs = lines_of(grad, dim, g, op), os = lines_of(output, dim, o, op),
           rs = lines_of(grad_input, dim, r, op);
+  bool aligned = keeps_packs(gs, g, grad.dtype) && keeps_packs(os, o, grad.dtype) &&
+                 keeps_packs(rs, r, grad.dtype);
+  if (RowPlan p(g.count, grad.dtype, aligned); p) {
+    uint64_t variant = (static_cast<uint64_t>(grad.dtype) * 2 + logarithm) << 8;
+    CUfunction f = backward_packs.get(variant | uint64_t(p.packs), device, op, [&] {
+      return instance("softmax_packed_gradient", grad.dtype, logarithm, p.count, p.packs);
+    });
+    return launch_kernel(f, device, op, p.grid(gs.numel), p.block(), 0, gs, os, rs, g.count);
+  }
   CUfunction f = backward.get(static_cast<uint64_t>(grad.dtype) * 2 + logarithm, device, op,
                               [&] { return instance("softmax_backward", grad.dtype, logarithm); });
   launch_kernel(f, device, op, blocks_of_rows(gs.numel), Grid{threads_for(g.count)}, 0, gs, os, rs,

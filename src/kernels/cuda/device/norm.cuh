@@ -96,12 +96,6 @@ __global__ void row_parameter_gradients(const T* grad, const T* input, const voi
 // ---- rows that lie in registers while they are worked on: `packs` packs of `count` neighbours a
 // thread, by warps (blocks of 32 by rows) or by whole blocks
 
-// The sum over the threads of a row.
-template <class C> __device__ C row_sum(C value) {
-  if (blockDim.x > 32) return block_sum(value);
-  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
-  return value;
-}
 template <class T, int count> struct RowPacks {
   using P = Pack<T, count>;
   static __device__ P load(const T* row, int64_t pack) {
@@ -124,14 +118,14 @@ __global__ void normalise_packed_rows(const T* input, T* out, void* mean, void* 
     if (r.centered)
       for (int j = 0; j < count; ++j) average += static_cast<C>(own[k].values[j]);
   }
-  if (r.centered) average = row_sum(average) / n;
+  if (r.centered) average = row_reduce(average, Sum<C>()) / n;
   for (int k = 0; k < packs; ++k)
     if (threadIdx.x + k * int64_t(blockDim.x) < all)
       for (int j = 0; j < count; ++j) {
         C from = static_cast<C>(own[k].values[j]) - average;
         squares += from * from;
       }
-  squares = row_sum(squares);
+  squares = row_reduce(squares, Sum<C>());
   C scale = C(1) / math::sqrt(squares / n + static_cast<C>(r.eps));
   if (threadIdx.x == 0) {
     if (mean) static_cast<C*>(mean)[row] = average;
@@ -180,8 +174,8 @@ __global__ void normalise_packed_rows_gradient(const T* grad, const T* input, co
       product += v * (static_cast<C>(own[k].values[j]) - average) * scale;
     }
   }
-  sum = r.centered ? row_sum(sum) / n : C(0);
-  product = row_sum(product) / n;
+  sum = r.centered ? row_reduce(sum, Sum<C>()) / n : C(0);
+  product = row_reduce(product, Sum<C>()) / n;
   for (int k = 0; k < packs; ++k) {
     int64_t p = threadIdx.x + k * int64_t(blockDim.x);
     if (p >= all) continue;

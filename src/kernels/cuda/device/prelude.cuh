@@ -173,6 +173,14 @@ template <class T, class Op> __device__ T block_reduce(T value, Op) {
 }
 template <class T> __device__ T block_sum(T value) { return block_reduce(value, Sum<T>()); }
 
+// The same over the threads of a row: of a warp, where the block has several rows of 32 threads.
+template <class T, class Op> __device__ T row_reduce(T value, Op op) {
+  if (blockDim.x > 32) return block_reduce(value, op);
+  for (int step = 16; step > 0; step /= 2)
+    value = Op::join(value, __shfl_xor_sync(0xffffffffu, value, step));
+  return value;
+}
+
 // ---- atomic addition to elements of any type
 
 template <class T> __device__ void add_at(T* at, T value) {

@@ -52,6 +52,82 @@ __global__ void softmax_backward(Strided grad, Strided output, Strided result, L
   }
 }
 
+// ---- lines that lie in registers while they are worked on, `packs` packs of `count` neighbours a
+// thread, by warps (blocks of 32 by lines) or by whole blocks
+
+template <class T, bool logarithm, int count, int packs>
+__global__ void softmax_packed(Strided input, Strided out, int64_t length) {
+  using C = compute_t<T>;
+  using P = Pack<T, count>;
+  int64_t all = length / count, row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= input.numel) return;
+  auto* x = reinterpret_cast<const P*>(static_cast<const T*>(input.data) + offset_of(input, row));
+  auto* y = reinterpret_cast<P*>(static_cast<T*>(out.data) + offset_of(out, row));
+  C own[packs][count], largest = -math::infinity<C>, sum = C(0);
+  for (int k = 0; k < packs; ++k) {
+    int64_t p = threadIdx.x + k * int64_t(blockDim.x);
+    if (p >= all) continue;
+    P pack = x[p];
+    for (int j = 0; j < count; ++j) {
+      own[k][j] = static_cast<C>(pack.values[j]);
+      largest = math::maximum(largest, own[k][j]);
+    }
+  }
+  largest = row_reduce(largest, Largest<C>());
+  for (int k = 0; k < packs; ++k)
+    if (threadIdx.x + k * int64_t(blockDim.x) < all)
+      for (int j = 0; j < count; ++j) {
+        C e = math::exp(own[k][j] - largest);
+        own[k][j] = logarithm ? own[k][j] - largest : e;
+        sum += e;
+      }
+  sum = row_reduce(sum, Sum<C>());
+  C shift = math::log(sum);
+  for (int k = 0; k < packs; ++k) {
+    int64_t p = threadIdx.x + k * int64_t(blockDim.x);
+    if (p >= all) continue;
+    P pack;
+    for (int j = 0; j < count; ++j)
+      pack.values[j] = static_cast<T>(logarithm ? own[k][j] - shift : own[k][j] / sum);
+    y[p] = pack;
+  }
+}
+
+template <class T, bool logarithm, int count, int packs>
+__global__ void softmax_packed_gradient(Strided grad, Strided output, Strided result,
+                                        int64_t length) {
+  using C = compute_t<T>;
+  using P = Pack<T, count>;
+  int64_t all = length / count, row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= grad.numel) return;
+  auto* g = reinterpret_cast<const P*>(static_cast<const T*>(grad.data) + offset_of(grad, row));
+  auto* y = reinterpret_cast<const P*>(static_cast<const T*>(output.data) + offset_of(output, row));
+  auto* r = reinterpret_cast<P*>(static_cast<T*>(result.data) + offset_of(result, row));
+  P slopes[packs], own[packs];
+  C sum = C(0);
+  for (int k = 0; k < packs; ++k) {
+    int64_t p = threadIdx.x + k * int64_t(blockDim.x);
+    if (p >= all) continue;
+    slopes[k] = g[p];
+    own[k] = y[p];
+    for (int j = 0; j < count; ++j) {
+      C slope = static_cast<C>(slopes[k].values[j]);
+      sum += logarithm ? slope : slope * static_cast<C>(own[k].values[j]);
+    }
+  }
+  sum = row_reduce(sum, Sum<C>());
+  for (int k = 0; k < packs; ++k) {
+    int64_t p = threadIdx.x + k * int64_t(blockDim.x);
+    if (p >= all) continue;
+    P pack;
+    for (int j = 0; j < count; ++j) {
+      C slope = static_cast<C>(slopes[k].values[j]), o = static_cast<C>(own[k].values[j]);
+      pack.values[j] = static_cast<T>(logarithm ? slope - math::exp(o) * sum : o * (slope - sum));
+    }
+    r[p] = pack;
+  }
+}
+
 // ---- cross entropy; scores (N, C, S): class c of sample n, place s at n, c, s by strides
 
 // Writes the loss and the weight of each target: their sums, if asked for, come after.
