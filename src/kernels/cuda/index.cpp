@@ -23,11 +23,11 @@ constexpr const char* header = "kernels/cuda/device/index.cuh";
 
 KernelTemplate gathers(header), scatters(header), begins(header), means(header), takes(header),
     puts(header), indexings(header), counts_of(header), sums_of(header), selections(header),
-    flagged(header), places(header), triangles(header), embeds(header), index_counts(header),
+    flagged(header), places(header), triangles(header), row_selections(header), index_counts(header),
     embed_gradients(header);
 
-const char* type_of_size(DType t) {
-  switch (itemsize(t)) {
+const char* type_of_bytes(int64_t bytes) {
+  switch (bytes) {
     case 1: return "uint8_t";
     case 2: return "uint16_t";
     case 4: return "uint32_t";
@@ -35,6 +35,7 @@ const char* type_of_size(DType t) {
     default: return "rl::cuda::Element16";
   }
 }
+const char* type_of_size(DType t) { return type_of_bytes(itemsize(t)); }
 uint64_t size_of(DType t) { return static_cast<uint64_t>(itemsize(t)); }
 
 // A 0-d view has one dim of one element.
@@ -61,6 +62,26 @@ void gather_some(const Context& context, const Strided& input, const Strided& in
     return instance("gather_elements", std::string(type_of_size(dtype)));
   });
   launch_elements(f, device, op, index.numel, input, index, out, args);
+}
+
+// Rows of contiguous tables, in elements of up to 16 bytes; says whether the views are such.
+bool select_rows(const Context& context, const View& input, int64_t dim, const View& index,
+                 const View& out, const PlaceArgs& args, const char* op) {
+  if (!input.contiguous() || !out.contiguous() || !input.ndim) return false;
+  int64_t outer = 1, bytes = itemsize(input.dtype);
+  for (int64_t d = 0; d < dim; ++d) outer *= input.sizes[d];
+  for (int64_t d = dim + 1; d < input.ndim; ++d) bytes *= input.sizes[d];
+  uint64_t aligned = reinterpret_cast<uintptr_t>(input.data) |
+                     reinterpret_cast<uintptr_t>(out.data) | static_cast<uint64_t>(bytes) | 16;
+  int64_t element = static_cast<int64_t>(aligned & (~aligned + 1));  // the largest that divides all
+  int device = context.device.index;
+  use(device);
+  CUfunction f = row_selections.get(static_cast<uint64_t>(element), device, op, [&] {
+    return instance("select_rows", std::string(type_of_bytes(element)));
+  });
+  launch_elements(f, device, op, out.numel * itemsize(out.dtype) / element, input.data, out.data,
+                  strided_as_is(index, op), outer, bytes / element, args);
+  return true;
 }
 
 Scalar identity(Combine op, DType t) {
@@ -145,11 +166,11 @@ void scatter(const Context& context, const View& self, int64_t dim, const View& 
 }
 void index_select(const Context& context, const View& input, int64_t dim, const View& index,
                   const View& out) {
+  PlaceArgs args = place_args(context, dim, input.ndim ? input.sizes[dim] : 1, false,
+                              IndexOutOfRange, "index_select");
+  if (!out.numel || select_rows(context, input, dim, index, out, args, "index_select")) return;
   gather_some(context, at_least_one(input, "index_select"), spread(index, dim, out, "index_select"),
-              at_least_one(out, "index_select"), out.dtype,
-              place_args(context, dim, input.ndim ? input.sizes[dim] : 1, false, IndexOutOfRange,
-                         "index_select"),
-              "index_select");
+              at_least_one(out, "index_select"), out.dtype, args, "index_select");
 }
 void index_combine(const Context& context, const char* op_name, const View& self, int64_t dim,
                    const View& index, const View& src, Combine op, bool include_self,
@@ -340,15 +361,13 @@ void triu(const Context& context, const View& input, int64_t diagonal, const Vie
 
 void embedding(const Context& context, const View& weight, const View& index_view,
                const View& out) {
-  int device = context.device.index;
-  use(device);
   if (!out.numel) return;
-  CUfunction f = embeds.get(size_of(weight.dtype), device, "embedding", [&] {
-    return instance("embed", std::string(type_of_size(weight.dtype)));
-  });
-  launch_elements(f, device, "embedding", out.numel, strided_as_is(weight, "embedding"),
-                  strided_as_is(index_view, "embedding"), strided_as_is(out, "embedding"),
-                  place_args(context, 0, weight.sizes[0], false, EmbeddingOutOfRange, "embedding"));
+  PlaceArgs args =
+      place_args(context, 0, weight.sizes[0], false, EmbeddingOutOfRange, "embedding");
+  Contiguous table(context, weight);
+  ContiguousResult result(context, out);
+  select_rows(context, table, 0, index_view, result, args, "embedding");
+  result.finish();
 }
 void embedding_backward(const Context& context, const View& grad, const View& index_view,
                         int64_t padding_idx, bool scale_by_frequency, const View& grad_weight) {

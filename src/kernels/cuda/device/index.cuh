@@ -58,9 +58,12 @@ __device__ inline void paired_offsets(const Strided& like, const Strided& other,
                                       const Strided& third, int dim, int64_t i, int64_t& own,
                                       int64_t& beside, int64_t& last) {
   own = beside = last = 0;
+  bool narrow = like.numel <= 0x7fffffff;
   for (int d = like.ndim - 1; d >= 0; --d) {
-    int64_t at = i % like.sizes[d];
-    i /= like.sizes[d];
+    int64_t size = like.sizes[d];
+    int64_t next = narrow ? static_cast<unsigned>(i) / static_cast<unsigned>(size) : i / size;
+    int64_t at = i - next * size;
+    i = next;
     own += at * like.strides[d];
     last += at * third.strides[d];
     if (d != dim) beside += at * other.strides[d];
@@ -249,15 +252,17 @@ __global__ void keep_triangle(Strided input, Strided out, int64_t diagonal, int 
 
 // ---- tables
 
+// Whole rows of `width` elements: row `index` of each of `outer` tables of a.size rows.
 template <class T>
-__global__ void embed(Strided weight, Strided index, Strided out, PlaceArgs a) {
-  int64_t width = weight.sizes[1];
-  for (int64_t i = thread_id(); i < index.numel * width; i += thread_count()) {
-    int64_t row = i / width, column = i % width;
-    int64_t place = checked_index(load_index(index, offset_of(index, row)), a);
-    if (place < 0) continue;
-    static_cast<T*>(out.data)[offset_of(out, i)] = static_cast<const T*>(
-        weight.data)[place * weight.strides[0] + column * weight.strides[1]];
+__global__ void select_rows(const T* input, T* out, Strided index, int64_t outer, int64_t width,
+                            PlaceArgs a) {
+  int64_t rows = outer * index.numel, all = rows * width;
+  bool narrow = all <= 0x7fffffff;
+  for (int64_t i = thread_id(); i < all; i += thread_count()) {
+    int64_t row = narrow ? static_cast<unsigned>(i) / static_cast<unsigned>(width) : i / width;
+    int64_t table = outer == 1 ? 0 : row / index.numel, n = row - table * index.numel;
+    int64_t place = checked_index(load_index(index, offset_of(index, n)), a);
+    if (place >= 0) out[i] = input[(table * a.size + place) * width + (i - row * width)];
   }
 }
 template <int unused> __global__ void count_indices(Strided index, int64_t* counts, PlaceArgs a) {
