@@ -60,7 +60,10 @@ struct Layout {
     int64_t run = channels.inner == 1 ? channels.channels : channels.inner;
     if (aligned && run % whole == 0) count = whole;
   }
-  uint64_t variant(DType t) const { return uint64_t(t) << 5 | uint64_t(count); }
+  bool last() const { return channels.inner == 1; }
+  uint64_t variant(DType t) const {
+    return (uint64_t(t) << 1 | uint64_t(last())) << 5 | uint64_t(count);
+  }
   int64_t packs() const { return (channels.numel + count - 1) / count; }
 };
 
@@ -118,7 +121,7 @@ void batch_norm_apply(const Context& context, const View& given, const ChannelAf
   launch_elements(f, device, op, channels, channels, vector_of(&mean), vector_of(&invstd),
                   vector_of(args.weight), vector_of(args.bias), memory);
   f = apply.get(layout.variant(given.dtype), device, op, [&] {
-    return instance("apply_channel_factors", given.dtype, layout.count);
+    return instance("apply_channel_factors", given.dtype, layout.last(), layout.count);
   });
   launch_elements(f, device, op, layout.packs(), given.data, result.data, layout.channels, memory);
 }
@@ -144,7 +147,7 @@ void batch_norm_backward(const Context& context, const View& grad_out,
   }
   // In parts by the sizes alone, of at least a few thousand elements.
   int64_t places = input.numel / channels;
-  bool last = layout.channels.inner == 1;
+  bool last = layout.last();
   int64_t groups = last ? (channels / layout.count + 31) / 32 : channels;
   auto parts = static_cast<int>(
       std::clamp<int64_t>(1024 / groups, 1, std::max<int64_t>(places / (last ? 64 : 4096), 1)));
@@ -164,7 +167,7 @@ void batch_norm_backward(const Context& context, const View& grad_out,
                   vector_of(grad_weight), vector_of(grad_bias), memory);
   if (!grad_input || !input.numel) return;
   f = gradient_apply.get(layout.variant(input.dtype), device, op, [&] {
-    return instance("apply_channel_gradients", input.dtype, layout.count);
+    return instance("apply_channel_gradients", input.dtype, last, layout.count);
   });
   launch_elements(f, device, op, layout.packs(), grad_out.data, input.data, grad_input->data,
                   layout.channels, memory);

@@ -159,12 +159,13 @@ std::string expression(const char* formula, DType compute, DType result, int cou
     if (k > 1) stored += ", ";
     stored += w.steps[k] == StepNumber ? t : device_type(DType(w.dtypes[k]));
   }
-  return instance("elementwise_rows", std::string(formula), t, r, DType(w.dtypes[0]), count,
-                  stored);
+  return instance("elementwise_rows", std::string(formula), t, r, DType(w.dtypes[0]), w.ndim <= 1,
+                  count, stored);
 }
 template <int N> uint64_t variant_of(DType compute, int count, const RowOperands<N>& w) {
   uint64_t variant = static_cast<uint64_t>(compute) << 5 | static_cast<uint64_t>(count);
   if (!count) return variant;
+  variant = variant << 1 | (w.ndim <= 1);
   for (int k = 0; k < N; ++k)
     variant = variant << 4 |
               static_cast<uint64_t>(w.steps[k] == StepNumber ? int(compute) : w.dtypes[k]);
@@ -265,10 +266,12 @@ void copy_rows(const View& from, const View& to, int device, bool same, int coun
   DType compute = compute_dtype(from.dtype);
   uint64_t variant = same ? uint64_t(itemsize(to.dtype))
                           : (uint64_t(to.dtype) + 1) << 8 | uint64_t(from.dtype);
-  CUfunction f = rows.get(variant << 5 | static_cast<uint64_t>(count), device, "copy", [&] {
+  variant = (variant << 1 | (w.ndim <= 1)) << 5 | static_cast<uint64_t>(count);
+  CUfunction f = rows.get(variant, device, "copy", [&] {
     if (!same) return expression("rl::cuda::Unchanged", compute, compute, count, w);
     std::string t = type_of_size(to.dtype);
-    return instance("elementwise_rows", std::string("rl::cuda::Unchanged"), t, t, t, count, t);
+    return instance("elementwise_rows", std::string("rl::cuda::Unchanged"), t, t, t, w.ndim <= 1,
+                    count, t);
   });
   launch_elements(f, device, "copy", (w.numel + count - 1) / count, w, Numbers{});
 }

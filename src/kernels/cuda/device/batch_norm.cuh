@@ -55,19 +55,20 @@ __device__ inline int64_t channel_of_pack(const Channels& s, int64_t i) {
   return i / s.inner % s.channels;
 }
 
-template <class T, int count>
+template <class T, bool last, int count>
 __global__ void apply_channel_factors(const T* x, T* out, Channels s, const void* factors) {
   using C = compute_t<T>;
   using P = Pack<T, count>;
   const C* mean = static_cast<const C*>(factors);
   const C *scale = mean + s.channels, *shift = scale + s.channels;
-  int step = s.inner == 1;
   for (int64_t i = thread_id() * count; i < s.numel; i += thread_count() * count) {
     P values = *reinterpret_cast<const P*>(x + i), result;
     int64_t c = channel_of_pack(s, i);
-    for (int j = 0; j < count; ++j, c += step)
-      result.values[j] =
-          static_cast<T>((static_cast<C>(values.values[j]) - mean[c]) * scale[c] + shift[c]);
+    C m = mean[c], a = scale[c], b = shift[c];
+    for (int j = 0; j < count; ++j) {
+      if constexpr (last) m = mean[c + j], a = scale[c + j], b = shift[c + j];
+      result.values[j] = static_cast<T>((static_cast<C>(values.values[j]) - m) * a + b);
+    }
     *reinterpret_cast<P*>(out + i) = result;
   }
 }
@@ -174,20 +175,22 @@ __global__ void finish_channel_gradients(int64_t channels, int64_t n, int parts,
   }
 }
 
-template <class T, int count>
+template <class T, bool last, int count>
 __global__ void apply_channel_gradients(const T* grad, const T* x, T* out, Channels s,
                                         const void* factors) {
   using C = compute_t<T>;
   using P = Pack<T, count>;
   const C* mean = static_cast<const C*>(factors);
   const C *slope = mean + s.channels, *shift = slope + s.channels, *tilt = shift + s.channels;
-  int step = s.inner == 1;
   for (int64_t i = thread_id() * count; i < s.numel; i += thread_count() * count) {
     P g = *reinterpret_cast<const P*>(grad + i), v = *reinterpret_cast<const P*>(x + i), result;
     int64_t c = channel_of_pack(s, i);
-    for (int j = 0; j < count; ++j, c += step)
-      result.values[j] = static_cast<T>(static_cast<C>(g.values[j]) * slope[c] + shift[c] +
-                                        (static_cast<C>(v.values[j]) - mean[c]) * tilt[c]);
+    C m = mean[c], a = slope[c], b = shift[c], t = tilt[c];
+    for (int j = 0; j < count; ++j) {
+      if constexpr (last) m = mean[c + j], a = slope[c + j], b = shift[c + j], t = tilt[c + j];
+      result.values[j] = static_cast<T>(static_cast<C>(g.values[j]) * a + b +
+                                        (static_cast<C>(v.values[j]) - m) * t);
+    }
     *reinterpret_cast<P*>(out + i) = result;
   }
 }

@@ -23,16 +23,16 @@ __device__ void load_pack(const RowOperands<N + 1>& w, int k, int64_t offset, T 
                                      : convert<T>(static_cast<const S*>(w.data[k])[offset]);
   for (int j = 0; j < count; ++j) x[j][k - 1] = value;
 }
-template <int N>
+template <bool flat, int N>
 __device__ void row_offsets(const RowOperands<N>& w, int64_t i, int64_t (&offsets)[N]) {
-  if (w.ndim > 1) return strided_offsets(w, i, offsets);
+  if constexpr (!flat) return strided_offsets(w, i, offsets);
   for (int k = 0; k < N; ++k) offsets[k] = w.steps[k] == StepRow ? i : 0;
 }
-template <class Formula, class T, class R, class Out, int count, class... S>
+template <class Formula, class T, class R, class Out, bool flat, int count, class... S>
 __device__ void elementwise_pack(const RowOperands<sizeof...(S) + 1>& w, int64_t i, const T* n) {
   constexpr int N = sizeof...(S);
   int64_t offsets[N + 1];
-  row_offsets(w, i, offsets);
+  row_offsets<flat>(w, i, offsets);
   T x[count][N];
   int k = 0;
   ((++k, load_pack<T, S, count, N>(w, k, offsets[k], x)), ...);
@@ -42,18 +42,20 @@ __device__ void elementwise_pack(const RowOperands<sizeof...(S) + 1>& w, int64_t
   *reinterpret_cast<Pack<Out, count>*>(static_cast<Out*>(w.data[0]) + offsets[0]) = result;
 }
 
-// out[i] = Formula(inputs[i] ...), `count` neighbours in a row at a time. T is what it computes in,
-// S what inputs are stored as, R the formula's result, Out what that is stored as.
-template <class Formula, class T, class R, class Out, int count, class... S>
+// out[i] = Formula(inputs[i] ...), `count` neighbours in a row at a time; flat: there is one row. T is
+// what it computes in, S what inputs are stored as, R the formula's result, Out what that is stored
+// as.
+template <class Formula, class T, class R, class Out, bool flat, int count, class... S>
 __global__ void elementwise_rows(RowOperands<sizeof...(S) + 1> w, Numbers given) {
   T n[8];
   for (int k = 0; k < Formula::numbers; ++k)
     n[k] = *reinterpret_cast<const T*>(given.bytes[k]);
   int64_t packs = w.numel / count;
   for (int64_t p = thread_id(); p < packs; p += thread_count())
-    elementwise_pack<Formula, T, R, Out, count, S...>(w, p * count, n);
-  for (int64_t i = packs * count + thread_id(); i < w.numel; i += thread_count())
-    elementwise_pack<Formula, T, R, Out, 1, S...>(w, i, n);
+    elementwise_pack<Formula, T, R, Out, flat, count, S...>(w, p * count, n);
+  if constexpr (flat && count > 1)
+    for (int64_t i = packs * count + thread_id(); i < w.numel; i += thread_count())
+      elementwise_pack<Formula, T, R, Out, flat, 1, S...>(w, i, n);
 }
 
 template <class Formula, class T, class R, int N>
