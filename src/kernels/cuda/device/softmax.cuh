@@ -130,35 +130,52 @@ __global__ void softmax_packed_gradient(Strided grad, Strided output, Strided re
 
 // ---- cross entropy; scores (N, C, S): class c of sample n, place s at n, c, s by strides
 
-// Writes the loss and the weight of each target: their sums, if asked for, come after.
+// exp(x - largest); of two -inf 0, as nothing is in the sum yet.
+template <class C> __device__ C relative_exp(C x, C largest) {
+  return x == -math::infinity<C> ? C(0) : math::exp(x - largest);
+}
+
+// Writes the loss and the weight of each target: their sums, if asked for, come after. A thread reads
+// several scores before it looks at any, and the line once: its sum follows the largest so far.
 template <class T>
 __global__ void cross_entropy_lines(LossArgs a, void* losses, void* weights, void* largest_of,
                                     void* sums_of) {
   using C = compute_t<T>;
+  constexpr int ahead = 4;
   int64_t classes = a.input.sizes[1], places = a.input.sizes[2], step = a.input.strides[1];
   int64_t lines = a.input.sizes[0] * places;
   for (int64_t line = blockIdx.x; line < lines; line += gridDim.x) {
     int64_t n = line / places, s = line % places;
     const T* x = static_cast<const T*>(a.input.data) + n * a.input.strides[0] +
                  s * a.input.strides[2];
-    C largest = -math::infinity<C>;
-    for (int64_t c = threadIdx.x; c < classes; c += blockDim.x)
-      largest = math::maximum(largest, static_cast<C>(x[c * step]));
-    largest = block_reduce(largest, Largest<C>());
-    C sum = C(0), smooth = C(0);
-    for (int64_t c = threadIdx.x; c < classes; c += blockDim.x) {
-      C v = static_cast<C>(x[c * step]) - largest;
-      sum += math::exp(v);
-      C w = a.weight ? static_cast<C>(static_cast<const T*>(a.weight)[c]) : C(1);
-      if (a.smoothing > 0) smooth += w * v;
+    C largest = -math::infinity<C>, sum = C(0), weighted = C(0), total_w = C(0);
+    for (int64_t c = threadIdx.x; c < classes; c += ahead * blockDim.x) {
+      C v[ahead], most = largest;
+      for (int k = 0; k < ahead; ++k) {
+        int64_t at = c + k * int64_t(blockDim.x);
+        v[k] = at < classes ? static_cast<C>(x[at * step]) : -math::infinity<C>;
+      }
+      for (int k = 0; k < ahead; ++k) most = math::maximum(most, v[k]);
+      if (most > largest || math::isnan(most)) {
+        sum *= math::exp(largest - most);
+        largest = most;
+      }
+      for (int k = 0; k < ahead; ++k) sum += relative_exp(v[k], largest);
+      for (int k = 0; a.smoothing > 0 && k < ahead; ++k) {
+        int64_t at = c + k * int64_t(blockDim.x);
+        if (at >= classes) break;
+        C w = a.weight ? static_cast<C>(static_cast<const T*>(a.weight)[at]) : C(1);
+        weighted += w * v[k];
+        total_w += w;
+      }
     }
-    sum = block_sum(sum);
-    if (a.smoothing > 0) smooth = block_sum(smooth);
-    C total_w = C(0);
+    C own = largest;
+    largest = block_reduce(largest, Largest<C>());
+    sum = block_sum(sum * relative_exp(own, largest));
+    C smooth = C(0);
     if (a.smoothing > 0) {
-      for (int64_t c = threadIdx.x; c < classes; c += blockDim.x)
-        total_w += a.weight ? static_cast<C>(static_cast<const T*>(a.weight)[c]) : C(1);
       total_w = block_sum(total_w);
+      smooth = block_sum(weighted) - total_w * largest;
     }
     if (threadIdx.x != 0) continue;
     static_cast<C*>(largest_of)[line] = largest;
