@@ -14,6 +14,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__ static thread_local
@@ -74,6 +75,14 @@ template <class T> T shuffle(unsigned mask, T value, unsigned source) {
   return result;
 }
 inline unsigned lane() { return current_block->current->lane; }
+// What each lane of the warp brings.
+template <class T> void gather(const T& value, T (&all)[32]) {
+  static_assert(sizeof(T) <= 16, "a value that lanes exchange has at most 16 bytes");
+  Thread* self = current_block->current;
+  Meeting& meeting = meet(0xffffffffu, &value, sizeof(T));
+  for (int l = 0; l < 32; ++l)
+    __builtin_memcpy(&all[l], meeting.value[self->generation & 1][l], sizeof(T));
+}
 
 // A kernel's arguments by size, and how to call it with them: from its type alone.
 struct KernelDescription {

@@ -12,8 +12,11 @@ using kernels::AttentionViews;
 
 constexpr const char* header = "kernels/cuda/device/attention.cuh";
 
+constexpr const char* flash_header = "kernels/cuda/device/flash_attention.cuh";
+
 KernelTemplate forward(header), dots(header), key_gradients(header), query_gradients(header),
-    draws(header);
+    draws(header), flash_forward(flash_header), flash_key_gradients(flash_header),
+    flash_query_gradients(flash_header);
 
 HeadMatrices matrices(const View& v) {
   return {v.data, v.strides[0], v.strides[1], v.strides[2], v.strides[3]};
@@ -67,12 +70,50 @@ void run(const Context& context, KernelTemplate& kernel, const char* name, const
   launch_kernel(f, device, name, blocks_of_rows(tasks), Grid{256}, 0, args);
 }
 
+// ---- on tensor cores
+
+constexpr int flash_rows = 64, flash_threads = 128;
+
+// Rows that packs of 16 bytes are read of, or written to in words.
+bool lies_in_rows(const View& v, int64_t pack) {
+  bool right = v.strides[3] == 1 && v.sizes[3] % 8 == 0 && v.sizes[3] <= 128 &&
+               reinterpret_cast<uintptr_t>(v.data) % static_cast<uintptr_t>(2 * pack) == 0;
+  for (int d = 0; d < 3; ++d) right = right && (v.sizes[d] == 1 || v.strides[d] % pack == 0);
+  return right;
+}
+bool takes_flash(const AttentionViews& a, const View& out) {
+  return is_reduced(out.dtype) && lies_in_rows(a.query, 8) && lies_in_rows(a.key, 8) &&
+         lies_in_rows(a.value, 8) && lies_in_rows(out, 2);
+}
+
+// `rows` are the tiles' of the result; `tiles` of that many rows and `columns` of scores lie in shared
+// memory, two of either, or one of the result's where `single`.
+void run_flash(const Context& context, KernelTemplate& kernel, const char* name, int64_t rows,
+               int64_t heads, DType dtype, const AttentionArgs& args, int columns, bool single) {
+  int device = context.device.index;
+  int64_t tasks = (rows + flash_rows - 1) / flash_rows * heads * args.samples;
+  if (!tasks) return;
+  int width = std::max(args.width, args.value_width) <= 64 ? 64 : 128;
+  bool masked = args.mask.data, random = args.state || args.kept.data;
+  uint64_t variant = static_cast<uint64_t>(dtype) << 4 | uint64_t(width == 64) << 3 |
+                     uint64_t(columns == 64) << 2 | uint64_t(masked) << 1 | uint64_t(random);
+  CUfunction f = kernel.get(variant, device, name, [&] {
+    return instance(name, dtype, width, columns, masked, random);
+  });
+  int tile_rows = (single ? 1 : 2) * flash_rows + 2 * columns;
+  auto shared = static_cast<unsigned>(tile_rows * (width + 8) * 2 + 2 * columns * 4);
+  launch_kernel(f, device, name, blocks_of_rows(tasks), Grid{flash_threads}, shared, args);
+}
+
 }  // namespace
 
 void attention(const Context& context, const AttentionViews& a, const View& out,
                const View& log_sum) {
   use(context.device.index);
   AttentionArgs args = arguments(a, out, log_sum);
+  if (takes_flash(a, out))
+    return run_flash(context, flash_forward, "flash_forward", args.queries, args.heads, out.dtype,
+                     args, 64, true);
   run(context, forward, "attention_forward", tiles_for(out.dtype, args.value_width, false),
       args.queries, args.heads, out.dtype, args);
 }
@@ -92,6 +133,14 @@ void attention_backward(const Context& context, const AttentionViews& a, const V
   CUfunction f = dots.get(static_cast<uint64_t>(out.dtype), device, "attention_dots",
                           [&] { return instance("attention_dots", out.dtype); });
   launch_elements(f, device, "attention_dots", log_sum.numel * 32, args);
+  if (takes_flash(a, out) && lies_in_rows(grad, 8) && lies_in_rows(grad_query, 2) &&
+      lies_in_rows(grad_key, 2) && lies_in_rows(grad_value, 2)) {
+    int columns = std::max(args.width, args.value_width) <= 64 ? 64 : 32;  // what registers hold
+    run_flash(context, flash_key_gradients, "flash_key_gradients", args.keys, args.shared_heads,
+              out.dtype, args, columns, false);
+    return run_flash(context, flash_query_gradients, "flash_query_gradients", args.queries,
+                     args.heads, out.dtype, args, 64, false);
+  }
   Tiles tiles = tiles_for(out.dtype, std::max(args.width, args.value_width), true);
   run(context, key_gradients, "attention_key_gradients", tiles, args.keys, args.shared_heads,
       out.dtype, args);

@@ -23,6 +23,7 @@ struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };
 constexpr unsigned block_threads = 256;
+constexpr unsigned most_shared_memory = 48 << 10;  // of a kernel that does not ask for more
 
 // Blocks for `count` threads' worth of work in loops that stride by the grid.
 inline Grid blocks_for(int64_t count, int device, unsigned threads = block_threads) {
@@ -44,6 +45,10 @@ void launch_kernel(CUfunction function, int device, const char* shown, Grid grid
   launch_count.fetch_add(1, std::memory_order_relaxed);
   CUstream stream = current_stream(device);
   timeline::Piece piece(shown, device, stream);
+  if (__builtin_expect(shared > most_shared_memory, 0))
+    check_call(driver().cuFuncSetAttribute(
+                   function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, int(shared)),
+               shown);
   check_call(driver().cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                      shared, stream, parameters, nullptr),
              shown);
