@@ -100,6 +100,12 @@ Tensor join(TensorList parts, const RecurrentSteps& steps, const Tensor& like, i
 
 // The states before all steps, (R, H).
 Tensor states_before(const Tensor& first, const Tensor& all, const RecurrentSteps& steps) {
+  int64_t last = steps.count() - 1, batch = steps.rows(0);
+  if (last >= 0 && steps.rows(last) == batch) {  // in equal steps, those of all but the last to run
+    bool reverse = steps.begin(0) > 0;
+    Tensor others = ops::narrow(all, 0, reverse ? batch : 0, last * batch);
+    return ops::cat(reverse ? TensorList{others, first} : TensorList{first, others}, 0);
+  }
   TensorList parts;
   for (int64_t i = 0; i < steps.count(); ++i) parts.push_back(states_before(first, all, steps, i));
   return join(parts, steps, first, first.size(1));

@@ -1,4 +1,5 @@
-// Recurrent layers: a product and a kernel for each step.
+// Recurrent layers: a kernel for all steps where its blocks can keep the weight; else a product and a
+// kernel for each step.
 #include "kernels/recurrent.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ static_assert(static_cast<int>(RecurrentCell::Tanh) == CellTanh &&
 
 constexpr const char* header = "kernels/cuda/device/recurrent.cuh";
 
-KernelTemplate forwards(header), backwards(header);
+KernelTemplate forwards(header), backwards(header), all_forward(header), all_backward(header);
 
 const void* at(const void* p, int64_t bytes) {
   return p ? static_cast<const char*>(p) + bytes : nullptr;
@@ -95,6 +96,65 @@ template <class F> void for_runs(const RecurrentSteps& steps, int64_t i, F f) {
   if (carried < rows) f(carried, rows, -1);
 }
 
+// How blocks of one sample keep the weight: `depth` elements a thread, `held` of them in registers.
+struct Kept {
+  int depth = 0, held = 0;
+  unsigned threads = 0, most = 0;
+  explicit operator bool() const { return depth > 0; }
+
+  Kept(const RecurrentLayer& layer, int64_t gates) {
+    const RecurrentSteps& steps = layer.steps;
+    constexpr int64_t most_samples = 1024;  // from where on products of all samples are quicker
+    if (layer.size > (layer.dtype == DType::Float32 ? 128 : 64) || layer.batch > most_samples ||
+        !steps.count() || steps.rows(steps.count() - 1) != layer.batch)
+      return;
+    depth = layer.size <= 32 ? 32 : layer.size <= 64 ? 64 : 128;
+    held = std::min(depth, 64);
+    threads = static_cast<unsigned>((gates * layer.size + 31) / 32 * 32);
+    most = static_cast<unsigned>(4 * depth);
+  }
+  uint64_t variant(const RecurrentLayer& layer) const {
+    return (static_cast<uint64_t>(layer.dtype) * 4 + static_cast<uint64_t>(layer.cell)) << 8 |
+           static_cast<uint64_t>(depth);
+  }
+  unsigned shared(int64_t numbers, DType dtype) const {
+    return static_cast<unsigned>((numbers + threads + int64_t(depth - held) * threads) *
+                                 itemsize(dtype));
+  }
+  std::string expression(const char* name, const RecurrentLayer& layer) const {
+    return instance(name, layer.dtype, static_cast<int>(layer.cell), depth, held, most);
+  }
+};
+int64_t stride_of(const RecurrentSteps& steps) {
+  return steps.count() > 1 ? steps.begin(1) - steps.begin(0) : 0;
+}
+
+void all_steps_forward(const RecurrentLayer& layer, const RecurrentForward& arrays, const Kept& kept,
+                       int device) {
+  StepsForward args{layer.batch,         layer.size,    layer.steps.count(), layer.steps.begin(0),
+                    stride_of(layer.steps), layer.weight, arrays.x,          arrays.bias,
+                    layer.hidden,        layer.cells,   arrays.output,       arrays.cells,
+                    arrays.gates};
+  CUfunction f = all_forward.get(kept.variant(layer), device, "recurrent",
+                                 [&] { return kept.expression("steps_forward", layer); });
+  launch_kernel(f, device, "recurrent", blocks_of_rows(layer.batch), Grid{kept.threads},
+                kept.shared(kept.depth, layer.dtype), args);
+}
+
+void all_steps_backward(const RecurrentLayer& layer, const RecurrentBackward& arrays,
+                        const Kept& kept, int64_t gates, int device) {
+  StepsBackward args{layer.batch, layer.steps.count(), layer.steps.begin(0), stride_of(layer.steps),
+                     layer.size,  layer.weight,        layer.cells,          {}};
+  args.cell = {layer.batch,        layer.size,        arrays.output,      arrays.cells,
+               arrays.gates,       arrays.before,     nullptr,            arrays.grad_output,
+               arrays.grad_cells,  arrays.grad_gates, arrays.grad_x,      arrays.grad_sums,
+               arrays.grad_hidden, arrays.grad_cell};
+  CUfunction f = all_backward.get(kept.variant(layer), device, "recurrent_backward",
+                                  [&] { return kept.expression("steps_backward", layer); });
+  launch_kernel(f, device, "recurrent_backward", blocks_of_rows(layer.batch), Grid{kept.threads},
+                kept.shared(gates * kept.depth, layer.dtype), args);
+}
+
 }  // namespace
 
 void recurrent_forward(const Context& context, const RecurrentLayer& layer,
@@ -102,6 +162,7 @@ void recurrent_forward(const Context& context, const RecurrentLayer& layer,
   Layer l(context, layer);
   const RecurrentSteps& steps = layer.steps;
   if (!layer.batch || !layer.size) return;
+  if (Kept kept(layer, l.gates); kept) return all_steps_forward(layer, arrays, kept, l.device);
   Scratch sums(static_cast<size_t>(layer.batch * l.gates * l.row), l.device);
   CUfunction f = l.kernel(forwards, "cell_forward");
   for (int64_t i = 0; i < steps.count(); ++i)
@@ -130,6 +191,8 @@ void recurrent_backward(const Context& context, const RecurrentLayer& layer,
   Layer l(context, layer);
   const RecurrentSteps& steps = layer.steps;
   if (!layer.batch || !layer.size) return;
+  if (Kept kept(layer, l.gates); kept)
+    return all_steps_backward(layer, arrays, kept, l.gates, l.device);
   size_t bytes = static_cast<size_t>(layer.batch * l.row);
   set_zero(context, arrays.grad_hidden, bytes);
   if (arrays.grad_cell) set_zero(context, arrays.grad_cell, bytes);

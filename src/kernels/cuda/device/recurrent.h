@@ -19,4 +19,16 @@ struct CellBackward {
   void *grad_x, *grad_sums, *grad_hidden, *grad_cell;
 };
 
+// All steps of as many samples each: step i has the rows from first + i * stride on.
+struct StepsForward {
+  int64_t batch, size, steps, first, stride;
+  const void *weight, *x, *bias, *hidden, *cells;
+  void *output, *new_cells, *gates;
+};
+struct StepsBackward {
+  int64_t batch, steps, first, stride, size;
+  const void *weight, *first_cells;
+  CellBackward cell;  // of whole arrays
+};
+
 }  // namespace rl::cuda
