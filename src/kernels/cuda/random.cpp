@@ -31,18 +31,18 @@ void draw(const Context& context, const char* op, const View& out, Distribution 
                2 * out.numel, real,         out.device};
     return draw(context, op, parts, distribution, a, b, generator, low, range, p);
   }
-  Grid grid = blocks_for(out.numel, device);
-  int64_t threads = int64_t(grid.x) * block_threads;
-  // Draws of a thread: at most four words for each of its elements.
-  uint64_t each = static_cast<uint64_t>((out.numel + threads - 1) / threads) * 4;
-  PhiloxSeed seed = philox_for(device, generator, each);
-  DrawArgs args{distribution, a, b, low, range, seed, faults(device, op)};
+  constexpr int64_t count = 4;  // neighbours that have random words of their own together
   DType compute =
       out.dtype == DType::Float64 || out.dtype == DType::Int64 ? DType::Float64 : DType::Float32;
-  CUfunction f = draws.get(static_cast<uint64_t>(out.dtype), device, op,
-                           [&] { return instance("draw", compute, out.dtype); });
-  Strided to = strided_as_is(out, op), chances = p ? strided_as_is(*p, op) : Strided{};
-  launch_kernel(f, device, op, grid, Grid{block_threads}, 0, to, chances, args);
+  bool wide = compute == DType::Float64 || distribution == DrawInteger;
+  PhiloxSeed seed = philox_for(device, generator, wide ? 2 * count : count);
+  DrawArgs args{a, b, low, range, seed, faults(device, op)};
+  uint64_t variant = static_cast<uint64_t>(out.dtype) << 4 | static_cast<uint64_t>(distribution);
+  CUfunction f = draws.get(variant, device, op, [&] {
+    return instance("draw", compute, out.dtype, static_cast<int>(distribution));
+  });
+  launch_elements(f, device, op, (out.numel + count - 1) / count, strided(out, op),
+                  p ? strided_as_is(*p, op) : Strided{}, args);
 }
 
 }  // namespace

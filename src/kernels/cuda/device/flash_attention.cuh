@@ -127,6 +127,14 @@ template <bool masked, bool random> class Scores {
   std::conditional_t<random, Dropped<float>, KeepsAll> dropped_;
 };
 
+// The i-th of a lane's columns / 4 scores in a row, in an order in which neighbours share random words:
+// columns that are 16 apart.
+template <int columns> struct PlaceInRow {
+  int block, second;  // of 8 columns, and which of the lane's two in it
+  __device__ explicit constexpr PlaceInRow(int i)
+      : block(i % (columns / 16) * 2 + i / (columns / 16) % 2), second(i / (columns / 8)) {}
+};
+
 __device__ inline float join_lanes_of_row(float value, bool maximum) {
   for (int step = 1; step < 4; step *= 2) {
     float other = __shfl_xor_sync(0xffffffffu, value, step);
@@ -159,13 +167,13 @@ __device__ void soften(const AttentionArgs& a, S& of, int64_t head, int64_t row,
     float base = most == -math::infinity<float> ? 0 : most, sum = 0;
     float correction = power_of_two((largest[r] - base) * log2_of_e);
 #pragma unroll
-    for (int n = 0; n < columns / 8; ++n)
-#pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        float weight = power_of_two((scores[n][2 * r + c] - base) * log2_of_e);
-        sum += weight;
-        scores[n][2 * r + c] = weight * of.kept(head, query, key + n * 8 + c);
-      }
+    for (int i = 0; i < columns / 4; ++i) {
+      PlaceInRow<columns> at(i);
+      float& score = scores[at.block][2 * r + at.second];
+      float weight = power_of_two((score - base) * log2_of_e);
+      sum += weight;
+      score = weight * of.kept(head, query, key + at.block * 8 + at.second);
+    }
     total[r] = total[r] * correction + join_lanes_of_row(sum, false);
     largest[r] = most;
 #pragma unroll
@@ -268,12 +276,13 @@ __global__ void __launch_bounds__(flash_threads) flash_query_gradients(const __g
 #pragma unroll
     for (int r = 0; r < 2; ++r)
 #pragma unroll
-      for (int n = 0; n < columns / 8; ++n)
-#pragma unroll
-        for (int c = 0; c < 2; ++c)
-          scores_of.differentiate(whole, task.head, row + lane / 4 + r * 8,
-                                  begin + n * 8 + lane % 4 * 2 + c, log_sum[r], dot[r],
-                                  products[n][2 * r + c], slopes[n][2 * r + c]);
+      for (int i = 0; i < columns / 4; ++i) {
+        PlaceInRow<columns> at(i);
+        int c = 2 * r + at.second;
+        scores_of.differentiate(whole, task.head, row + lane / 4 + r * 8,
+                                begin + at.block * 8 + lane % 4 * 2 + at.second, log_sum[r], dot[r],
+                                products[at.block][c], slopes[at.block][c]);
+      }
     add_weighted_rows<columns, width>(sums, slopes, keys);
   }
   write_rows<width, T>(a.grad_query, task.sample, task.head, row, a.queries, a.width, sums);

@@ -46,61 +46,103 @@ class Philox {
   int left_;
 };
 
-// T computes: float, or double for double. Element i of the output, in row-major order, belongs to
-// thread i of the grid and its strides.
-template <class T, class S> __global__ void draw(Strided out, Strided p, DrawArgs a) {
-  Philox engine(a.seed, static_cast<uint64_t>(thread_id()));
-  for (int64_t i = thread_id(); i < out.numel; i += thread_count()) {
-    T u;
-    if constexpr (sizeof(T) == 8) u = engine.uniform_double();
-    else u = engine.uniform();
-    T value = T(0);
-    int64_t whole = 0;
-    bool is_whole = false;
-    switch (a.distribution) {
-      case DrawUniform: {
-        T one = u == T(1) ? T(0) : u;  // [0, 1)
-        value = static_cast<T>(a.a) + one * static_cast<T>(a.b - a.a);
-        // Rounding to S must not reach the end.
-        if (static_cast<T>(static_cast<S>(value)) >= static_cast<T>(a.b) && a.b > a.a)
-          value = static_cast<T>(a.a);
-        break;
-      }
-      case DrawNormal:
-      case DrawLogNormal: {
-        T v;
-        if constexpr (sizeof(T) == 8) v = engine.uniform_double();
-        else v = engine.uniform();
-        T normal = math::sqrt(T(-2) * math::log(u)) * math::cos(T(6.283185307179586) * v);
-        value = static_cast<T>(a.a) + static_cast<T>(a.b) * normal;
-        if (a.distribution == DrawLogNormal) value = math::exp(value);
-        break;
-      }
-      case DrawBernoulli: value = T(u <= static_cast<T>(a.a)); break;
-      case DrawBernoulliEach: {
-        double chance = load_as<double>(p.data, p.dtype, offset_of(p, i));
-        if (!(chance >= 0 && chance <= 1)) report(a.fault, InvalidProbability, i, 0, 0);
-        value = T(static_cast<double>(u) <= chance);
-        break;
-      }
-      case DrawExponential: value = -math::log(u) / static_cast<T>(a.a); break;
-      case DrawCauchy:
-        value = static_cast<T>(a.a) +
-                static_cast<T>(a.b) * math::tan(T(3.141592653589793) * (u - T(0.5)));
-        break;
-      case DrawGeometric:
-        value = math::ceil(math::log(u) / math::log1p(static_cast<T>(-a.a)));
-        if (value < T(1)) value = T(1);
-        break;
-      default: {
-        uint64_t bits = a.range > 0xffffffffull || a.range == 0 ? engine.next64() : engine.next();
-        whole = static_cast<int64_t>(static_cast<uint64_t>(a.low) +
-                                     (a.range ? bits % a.range : bits));
-        is_whole = true;
-      }
+// Words of one counter and the next: those of pack `place`, whatever the grid.
+template <int count> struct PhiloxWords {
+  unsigned words[count];
+
+  __device__ PhiloxWords(const PhiloxSeed& from, uint64_t place) {
+    uint64_t seed = from.replayed ? from.replayed[0] : from.seed;
+    uint64_t offset = (from.offset + (from.replayed ? from.replayed[1] : 0)) / 4;
+#pragma unroll
+    for (int k = 0; k < count; k += 4, ++offset) {
+      unsigned drawn[4] = {static_cast<unsigned>(offset), static_cast<unsigned>(offset >> 32),
+                           static_cast<unsigned>(place), static_cast<unsigned>(place >> 32)};
+      math::philox(drawn, static_cast<unsigned>(seed), static_cast<unsigned>(seed >> 32));
+      for (int j = 0; j < 4; ++j) words[k + j] = drawn[j];
     }
-    int64_t at = offset_of(out, i);
-    static_cast<S*>(out.data)[at] = is_whole ? convert<S>(whole) : convert<S>(value);
+  }
+  __device__ uint64_t wide(int i) const {
+    return words[2 * i] | static_cast<uint64_t>(words[2 * i + 1]) << 32;
+  }
+  // In (0, 1].
+  template <class T> __device__ T uniform(int i) const {
+    if constexpr (sizeof(T) == 8) return static_cast<double>(wide(i) >> 11) * 0x1p-53 + 0x1p-54;
+    else return static_cast<float>(words[i]) * 0x1p-32f + 0x1p-33f;
+  }
+};
+
+// An element of a distribution, of a uniform number in (0, 1].
+template <class T, class S, int kind> __device__ T distribute(T u, const DrawArgs& given) {
+  T a = static_cast<T>(given.a), b = static_cast<T>(given.b);
+  if constexpr (kind == DrawUniform) {
+    T value = a + (u == T(1) ? T(0) : u) * static_cast<T>(given.b - given.a);
+    // Rounding to S must not reach the end.
+    return static_cast<T>(static_cast<S>(value)) >= b && given.b > given.a ? a : value;
+  } else if constexpr (kind == DrawBernoulli) {
+    return T(u <= a);
+  } else if constexpr (kind == DrawExponential) {
+    return -math::log(u) / a;
+  } else if constexpr (kind == DrawCauchy) {
+    return a + b * math::tan(T(3.141592653589793) * (u - T(0.5)));
+  } else {
+    static_assert(kind == DrawGeometric);
+    T value = math::ceil(math::log(u) / math::log1p(-a));
+    return value < T(1) ? T(1) : value;
+  }
+}
+// Two normal numbers, or their exponentials, of two uniform ones.
+template <class T, int kind> __device__ void distribute_pair(T& u, T& v, const DrawArgs& given) {
+  T a = static_cast<T>(given.a), b = static_cast<T>(given.b);
+  T radius = math::sqrt(T(-2) * math::log(u)), angle = T(6.283185307179586) * v;
+  u = a + b * (radius * math::cos(angle));
+  v = a + b * (radius * math::sin(angle));
+  if constexpr (kind == DrawLogNormal) {
+    u = math::exp(u);
+    v = math::exp(v);
+  }
+}
+
+// T computes: float, or double for double and int64. A thread takes packs of four neighbours, in
+// row-major order, each with random words of its own.
+template <class T, class S, int kind> __global__ void draw(Strided out, Strided p, DrawArgs a) {
+  constexpr int count = 4;
+  bool whole = out.ndim <= 1 && (out.ndim == 0 || out.strides[0] == 1) &&
+               reinterpret_cast<uintptr_t>(out.data) % (count * sizeof(S)) == 0;
+  for (int64_t pack = thread_id(); pack * count < out.numel; pack += thread_count()) {
+    PhiloxWords<kind == DrawInteger || sizeof(T) == 8 ? 2 * count : count> random(
+        a.seed, static_cast<uint64_t>(pack));
+    Pack<S, count> result;
+    if constexpr (kind == DrawInteger) {
+      bool wide = a.range > 0xffffffffull || a.range == 0;
+      for (int j = 0; j < count; ++j) {
+        uint64_t bits = wide ? random.wide(j) : random.words[j];
+        result.values[j] = convert<S>(static_cast<int64_t>(
+            static_cast<uint64_t>(a.low) + (a.range ? bits % a.range : bits)));
+      }
+    } else {
+      T values[count];
+      for (int j = 0; j < count; ++j) values[j] = random.template uniform<T>(j);
+      if constexpr (kind == DrawNormal || kind == DrawLogNormal) {
+        for (int j = 0; j < count; j += 2) distribute_pair<T, kind>(values[j], values[j + 1], a);
+      } else if constexpr (kind == DrawBernoulliEach) {
+        for (int j = 0; j < count && pack * count + j < out.numel; ++j) {
+          int64_t i = pack * count + j;
+          double chance = load_as<double>(p.data, p.dtype, offset_of(p, i));
+          if (!(chance >= 0 && chance <= 1)) report(a.fault, InvalidProbability, i, 0, 0);
+          values[j] = T(static_cast<double>(values[j]) <= chance);
+        }
+      } else {
+        for (int j = 0; j < count; ++j) values[j] = distribute<T, S, kind>(values[j], a);
+      }
+      for (int j = 0; j < count; ++j) result.values[j] = convert<S>(values[j]);
+    }
+    S* to = static_cast<S*>(out.data);
+    if (whole && (pack + 1) * count <= out.numel) {
+      reinterpret_cast<Pack<S, count>*>(to)[pack] = result;
+      continue;
+    }
+    for (int j = 0; j < count && pack * count + j < out.numel; ++j)
+      to[offset_of(out, pack * count + j)] = result.values[j];
   }
 }
 

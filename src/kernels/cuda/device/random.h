@@ -18,7 +18,6 @@ enum Distribution : int {
   DrawBernoulliEach
 };
 struct DrawArgs {
-  int distribution;
   double a, b;
   int64_t low;
   uint64_t range;
