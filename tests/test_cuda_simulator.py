@@ -4,6 +4,7 @@
 the cache yet: `make test-cuda-sim` runs that too.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -57,7 +58,8 @@ def test_kernels():
 
 
 GROUPS = (
-    "formulas more_reductions more_losses more_products more_images norms indexing order "
+    "formulas more_reductions more_losses more_products convolutions cudnn_switches more_images "
+    "norms indexing order "
     "resampling distances tables transforms recurrent_layers attention attention_dropout "
     "placement matrices "
     "distinct host_elements optimizers random_numbers training"
@@ -112,6 +114,13 @@ def test_models_train_as_on_the_cpu(name):
 def test_gpu_check():
     done = simulate("../../tools/gpu_check.py", "--quick")
     assert done.returncode == 0 and done.stdout.endswith("all passed\n"), done.stdout + done.stderr
+
+
+@pytest.mark.cuda_sim
+def test_figures_of_kernels():
+    done = simulate("../../bench/gpu_kernels.py", "--small", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(v > 0 for v in json.loads(lines(done)[-1]).values())
 
 
 # ---- streams, memory, errors

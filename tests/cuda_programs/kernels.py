@@ -3,6 +3,7 @@
 Prints a line for each that differs, and how many agreed.
 """
 
+import functools
 import os
 import sys
 
@@ -167,6 +168,78 @@ def images():
         tolerance=1e-3,
     )
     both("max_pool", lambda x: F.max_pool2d(x, 2), x)
+
+
+def convolutions():
+    """Dims, strides, layouts and dtypes, by cuDNN where it is there, and without it."""
+    sizes = {1: (11,), 2: (7, 6), 3: (5, 4, 6)}
+    formulas = {
+        "plain": dict(padding=1), "stride": dict(stride=2), "dilated": dict(dilation=2, padding=2),
+        "groups": dict(groups=2), "uneven": dict(stride=(2, 1), padding=(0, 2)),
+    }  # fmt: skip
+    for dims, size in sizes.items():
+        x = torch.randn(3, 4, *size)
+        for transposed in (False, True):
+            function = getattr(F, f"conv{'_transpose' * transposed}{dims}d")
+            for name, given in formulas.items():
+                if name == "uneven" and dims != 2:
+                    continue
+                groups = given.get("groups", 1)
+                w = torch.randn(4, 6 // groups, *(3,) * dims) if transposed else torch.randn(
+                    6, 4 // groups, *(3,) * dims
+                )  # fmt: skip
+                both(
+                    f"{function.__name__} {name}",
+                    functools.partial(function, **given),
+                    x, w, torch.randn(6), tolerance=1e-3,
+                )  # fmt: skip
+    x, w, b = torch.randn(2, 4, 5, 6), torch.randn(6, 4, 3, 3), torch.randn(6)
+    last = torch.channels_last
+    layouts = {
+        "channels last": lambda x, w, b: F.conv2d(x.to(memory_format=last), w, b),
+        "of a weight": lambda x, w, b: F.conv2d(x, w.to(memory_format=last), b),
+        "of both": lambda x, w, b: F.conv2d(
+            x.to(memory_format=last), w.to(memory_format=last), b, padding=1
+        ),
+        "strided": lambda x, w, b: F.conv2d(x.transpose(2, 3)[:, :, ::2], w, b, padding=1),
+        "unaligned": lambda x, w, b: F.conv2d(x.flatten()[1:201].view(2, 4, 5, 5), w, b),
+        "no bias": lambda x, w, b: F.conv2d(x, w),
+        "no images": lambda x, w, b: F.conv2d(x[:0], w, b),
+        "1x1": lambda x, w, b: F.conv2d(x, w[:, :, :1, :1], b),
+    }
+    for name, function in layouts.items():
+        both(name, function, x, w, b, tolerance=1e-3)
+    got = F.conv2d(x.cuda().to(memory_format=last), w.cuda(), b.cuda())
+    is_last = torch.tensor(got.is_contiguous(memory_format=last))
+    compare("the layout", torch.tensor(True), is_last, 0)
+    for dtype, tolerance in ((torch.float64, 1e-9), (torch.float16, 3e-2), (torch.bfloat16, 2e-1)):
+        for name in ("channels last", "no bias"):
+            narrow = [t.to(dtype) for t in (x, w, b)]
+            both(f"{name} {dtype}", layouts[name], *narrow, tolerance=tolerance)
+
+
+def cudnn_switches():
+    """What each switch lets through: the numbers are those of the engine that was taken."""
+    x, w = torch.randn(2, 3, 9, 9), torch.randn(4, 3, 3, 3)
+    expected = F.conv2d(x, w)
+    ours, weight = x.cuda(), w.cuda()
+    cudnn = torch.backends.cudnn
+
+    def distance(**switches):
+        with cudnn.flags(**switches):
+            return (F.conv2d(ours, weight).cpu() - expected).abs().max().item()
+
+    compare("exact", torch.tensor(True), torch.tensor(distance(allow_tf32=False) < 1e-5), 0)
+    compare("without", torch.tensor(True), torch.tensor(distance(enabled=False) < 1e-5), 0)
+    if cudnn.is_available():
+        rounded = 1e-5 < distance(allow_tf32=True) < 1e-1
+        compare("TF32", torch.tensor(True), torch.tensor(rounded), 0)
+        timed = distance(allow_tf32=True, benchmark=True, benchmark_limit=2) < 1e-1
+        compare("timed", torch.tensor(True), torch.tensor(timed), 0)
+    with cudnn.flags(deterministic=True, allow_tf32=False):
+        first, second = (F.conv2d(ours, weight) for _ in range(2))
+        compare("deterministic", first.cpu(), second, 0)
+        compare("its values", expected, first, 1e-4)
 
 
 def more_images():
@@ -801,7 +874,8 @@ def quickstart():
 
 GROUPS = {f.__name__: f for f in (
     elementwise, formulas, reductions, more_reductions, losses, more_losses, products,
-    more_products, images, more_images, norms, indexing, order, resampling, distances, tables,
+    more_products, images, convolutions, cudnn_switches, more_images, norms, indexing, order,
+    resampling, distances, tables,
     transforms, recurrent_layers, attention,
     attention_dropout, cublas_products,
     placement, matrices, distinct, host_elements, optimizers, random_numbers,
@@ -809,6 +883,7 @@ GROUPS = {f.__name__: f for f in (
 )}  # fmt: skip
 
 if __name__ == "__main__":
+    torch.backends.cudnn.allow_tf32 = False
     for group in sys.argv[1:]:
         torch.manual_seed(0)
         GROUPS[group]()

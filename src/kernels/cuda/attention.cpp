@@ -86,8 +86,8 @@ bool takes_flash(const AttentionViews& a, const View& out) {
          lies_in_rows(a.value, 8) && lies_in_rows(out, 2);
 }
 
-// `rows` are the tiles' of the result; `tiles` of that many rows and `columns` of scores lie in shared
-// memory, two of either, or one of the result's where `single`.
+// `rows` are the tiles' of the result; `tiles` of that many rows and `columns` of scores lie in
+// shared memory, two of either, or one of the result's where `single`.
 void run_flash(const Context& context, KernelTemplate& kernel, const char* name, int64_t rows,
                int64_t heads, DType dtype, const AttentionArgs& args, int columns, bool single) {
   int device = context.device.index;
@@ -97,9 +97,8 @@ void run_flash(const Context& context, KernelTemplate& kernel, const char* name,
   bool masked = args.mask.data, random = args.state || args.kept.data;
   uint64_t variant = static_cast<uint64_t>(dtype) << 4 | uint64_t(width == 64) << 3 |
                      uint64_t(columns == 64) << 2 | uint64_t(masked) << 1 | uint64_t(random);
-  CUfunction f = kernel.get(variant, device, name, [&] {
-    return instance(name, dtype, width, columns, masked, random);
-  });
+  CUfunction f = kernel.get(variant, device, name,
+                            [&] { return instance(name, dtype, width, columns, masked, random); });
   int tile_rows = (single ? 1 : 2) * flash_rows + 2 * columns;
   auto shared = static_cast<unsigned>(tile_rows * (width + 8) * 2 + 2 * columns * 4);
   launch_kernel(f, device, name, blocks_of_rows(tasks), Grid{flash_threads}, shared, args);
