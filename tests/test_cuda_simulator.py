@@ -62,7 +62,7 @@ GROUPS = (
     "norms indexing order "
     "resampling distances tables transforms recurrent_layers attention attention_dropout "
     "placement matrices "
-    "distinct host_elements optimizers random_numbers training"
+    "distinct host_elements optimizers random_numbers dropout training"
 ).split()
 
 

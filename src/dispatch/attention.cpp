@@ -5,6 +5,7 @@
 
 #include "autograd/geometry.h"
 #include "dispatch/generated.h"
+#include "dispatch/guards.h"
 #include "impl_attention.h"
 #include "impl_create.h"
 #include "launch_attention.h"
@@ -23,8 +24,7 @@
 namespace rl {
 namespace {
 
-// A GPU draws what dropout keeps where it is needed: `kept` is then two random numbers.
-bool draws_in_kernel(const Tensor& t) { return t.device().type == DeviceType::CUDA; }
+// Where draws_in_kernel(), `kept` is two random numbers.
 constexpr int64_t widest_head_on_gpu = 256;
 
 void check_shape(const char* what, const Tensor& t, const Dims& sizes, DType dtype) {

@@ -220,7 +220,7 @@ def convolutions():
 
 def cudnn_switches():
     """What each switch lets through: the numbers are those of the engine that was taken."""
-    x, w = torch.randn(2, 3, 9, 9), torch.randn(4, 3, 3, 3)
+    x, w = torch.randn(2, 64, 16, 16), torch.randn(64, 64, 3, 3)
     expected = F.conv2d(x, w)
     ours, weight = x.cuda(), w.cuda()
     cudnn = torch.backends.cudnn
@@ -229,17 +229,17 @@ def cudnn_switches():
         with cudnn.flags(**switches):
             return (F.conv2d(ours, weight).cpu() - expected).abs().max().item()
 
-    compare("exact", torch.tensor(True), torch.tensor(distance(allow_tf32=False) < 1e-5), 0)
-    compare("without", torch.tensor(True), torch.tensor(distance(enabled=False) < 1e-5), 0)
+    compare("exact", torch.tensor(True), torch.tensor(distance(allow_tf32=False) < 1e-3), 0)
+    compare("without", torch.tensor(True), torch.tensor(distance(enabled=False) < 1e-3), 0)
     if cudnn.is_available():
-        rounded = 1e-5 < distance(allow_tf32=True) < 1e-1
+        rounded = 1e-3 < distance(allow_tf32=True) < 1
         compare("TF32", torch.tensor(True), torch.tensor(rounded), 0)
-        timed = distance(allow_tf32=True, benchmark=True, benchmark_limit=2) < 1e-1
+        timed = distance(allow_tf32=True, benchmark=True, benchmark_limit=2) < 1
         compare("timed", torch.tensor(True), torch.tensor(timed), 0)
     with cudnn.flags(deterministic=True, allow_tf32=False):
         first, second = (F.conv2d(ours, weight) for _ in range(2))
         compare("deterministic", first.cpu(), second, 0)
-        compare("its values", expected, first, 1e-4)
+        compare("its values", expected, first, 1e-3)
 
 
 def more_images():
@@ -777,6 +777,39 @@ def random_numbers():
             print(f"random: {name}")
 
 
+def dropout():
+    """One pass draws, notes and scales: its elements are those that a Bernoulli draw keeps."""
+    layouts = {
+        "dense": lambda x: x, "transposed": lambda x: x.mT, "cut": lambda x: x[:, 1:],
+        "unaligned": lambda x: x.flatten()[1:],
+    }  # fmt: skip
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        for name, layout in layouts.items():
+            x = layout(torch.rand(6, 5, 7).cuda().to(dtype) + 1).detach().requires_grad_()
+            y = F.dropout(x, 0.3)
+            kept = (y != 0).cpu()
+            tolerance = 1e-6 if dtype.itemsize > 2 else 1e-2
+            expected = (x.detach().cpu().double() * kept / 0.7).to(dtype)
+            compare(f"{name} {dtype}", expected, y, tolerance)
+            weights = torch.rand(y.shape).to(dtype)
+            (grad,) = torch.autograd.grad(y, x, weights.cuda())
+            expected = (weights.double() * kept / 0.7).to(dtype)
+            compare(f"{name} {dtype} grad", expected, grad, tolerance)
+        ones = torch.ones(4099, dtype=dtype, device="cuda")
+        torch.cuda.manual_seed(5)
+        kept = F.dropout(ones, 0.3) != 0
+        torch.cuda.manual_seed(5)
+        compare(f"words {dtype}", ones.bernoulli_(0.7).bool().cpu(), kept, 0)
+    x = torch.rand(5, dtype=torch.float64, device="cuda", requires_grad=True)
+
+    def square(x):
+        torch.cuda.manual_seed(1)
+        return F.dropout(x, 0.4) ** 2
+
+    right = torch.autograd.gradcheck(square, (x,)) and torch.autograd.gradgradcheck(square, (x,))
+    compare("gradients", torch.tensor(True), torch.tensor(right), 0)
+
+
 def training():
     """A small network of the quickstart's kinds of layers has the CPU's losses; AMP trains."""
     global agreed
@@ -878,7 +911,7 @@ GROUPS = {f.__name__: f for f in (
     resampling, distances, tables,
     transforms, recurrent_layers, attention,
     attention_dropout, cublas_products,
-    placement, matrices, distinct, host_elements, optimizers, random_numbers,
+    placement, matrices, distinct, host_elements, optimizers, random_numbers, dropout,
     training, mixed_precision, saving, quickstart,
 )}  # fmt: skip
 
