@@ -60,7 +60,9 @@ GROUPS = (
     "formulas more_reductions more_losses more_products more_images norms indexing order "
     "resampling distances tables transforms recurrent_layers attention attention_dropout "
     "placement matrices "
-    "distinct host_elements optimizers random_numbers training"
+    "distinct host_elements optimizers random_numbers training "
+    "rows_of_elements moved_elements packed_reductions packed_norms packed_batch_norm "
+    "packed_softmax entropies selected_rows flash_attention recurrent_steps random_packs"
 ).split()
 
 

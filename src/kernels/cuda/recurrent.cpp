@@ -1,5 +1,5 @@
-// Recurrent layers: a kernel for all steps where its blocks can keep the weight; else a product and a
-// kernel for each step.
+// Recurrent layers: a kernel for all steps where its blocks can keep the weight; else a product and
+// a kernel for each step.
 #include "kernels/recurrent.h"
 
 #include <algorithm>
@@ -106,7 +106,8 @@ struct Kept {
     const RecurrentSteps& steps = layer.steps;
     constexpr int64_t most_samples = 1024;  // from where on products of all samples are quicker
     if (layer.size > (layer.dtype == DType::Float32 ? 128 : 64) || layer.batch > most_samples ||
-        !steps.count() || steps.rows(steps.count() - 1) != layer.batch)
+        !steps.count() || steps.rows(0) != layer.batch ||
+        steps.rows(steps.count() - 1) != layer.batch)  // the last of samples of unlike lengths
       return;
     depth = layer.size <= 32 ? 32 : layer.size <= 64 ? 64 : 128;
     held = std::min(depth, 64);
@@ -129,11 +130,20 @@ int64_t stride_of(const RecurrentSteps& steps) {
   return steps.count() > 1 ? steps.begin(1) - steps.begin(0) : 0;
 }
 
-void all_steps_forward(const RecurrentLayer& layer, const RecurrentForward& arrays, const Kept& kept,
-                       int device) {
-  StepsForward args{layer.batch,         layer.size,    layer.steps.count(), layer.steps.begin(0),
-                    stride_of(layer.steps), layer.weight, arrays.x,          arrays.bias,
-                    layer.hidden,        layer.cells,   arrays.output,       arrays.cells,
+void all_steps_forward(const RecurrentLayer& layer, const RecurrentForward& arrays,
+                       const Kept& kept, int device) {
+  StepsForward args{layer.batch,
+                    layer.size,
+                    layer.steps.count(),
+                    layer.steps.begin(0),
+                    stride_of(layer.steps),
+                    layer.weight,
+                    arrays.x,
+                    arrays.bias,
+                    layer.hidden,
+                    layer.cells,
+                    arrays.output,
+                    arrays.cells,
                     arrays.gates};
   CUfunction f = all_forward.get(kept.variant(layer), device, "recurrent",
                                  [&] { return kept.expression("steps_forward", layer); });
@@ -145,9 +155,9 @@ void all_steps_backward(const RecurrentLayer& layer, const RecurrentBackward& ar
                         const Kept& kept, int64_t gates, int device) {
   StepsBackward args{layer.batch, layer.steps.count(), layer.steps.begin(0), stride_of(layer.steps),
                      layer.size,  layer.weight,        layer.cells,          {}};
-  args.cell = {layer.batch,        layer.size,        arrays.output,      arrays.cells,
-               arrays.gates,       arrays.before,     nullptr,            arrays.grad_output,
-               arrays.grad_cells,  arrays.grad_gates, arrays.grad_x,      arrays.grad_sums,
+  args.cell = {layer.batch,        layer.size,        arrays.output, arrays.cells,
+               arrays.gates,       arrays.before,     nullptr,       arrays.grad_output,
+               arrays.grad_cells,  arrays.grad_gates, arrays.grad_x, arrays.grad_sums,
                arrays.grad_hidden, arrays.grad_cell};
   CUfunction f = all_backward.get(kept.variant(layer), device, "recurrent_backward",
                                   [&] { return kept.expression("steps_backward", layer); });
