@@ -62,7 +62,8 @@ GROUPS = (
     "placement matrices "
     "distinct host_elements optimizers random_numbers training "
     "rows_of_elements moved_elements packed_reductions packed_norms packed_batch_norm "
-    "packed_softmax entropies selected_rows flash_attention recurrent_steps random_packs"
+    "packed_softmax entropies selected_rows flash_attention recurrent_steps random_packs "
+    "lazy_views grouped_products"
 ).split()
 
 

@@ -3,8 +3,11 @@
 Prints a line for each that differs, and how many agreed.
 """
 
+import copy
 import os
 import sys
+
+import numpy
 
 import rushlight as torch
 import rushlight.nn.functional as F
@@ -638,6 +641,17 @@ def host_elements():
     both("condition", lambda x: x[True] * 2, x)
     both("list", lambda x: torch.tensor(x.tolist(), device=x.device), x)
     both("bytes", lambda x: torch.tensor(list(x.untyped_storage())[:8], device=x.device), x)
+    both("numpy", lambda x: torch.from_numpy(x.numpy(force=True)).to(x.device), x)
+    for read in (torch.Tensor.numpy, numpy.asarray):
+        try:
+            print(f"numpy of a GPU: {read(x.cuda())}")
+        except TypeError as error:
+            compare(
+                "numpy of a GPU",
+                torch.tensor(True),
+                torch.tensor("Use Tensor.cpu()" in str(error)),
+                0,
+            )
 
 
 def optimizers():
@@ -1281,6 +1295,119 @@ def random_packs():
     compare("dropout", kept / 0.75, dropped, 1e-6)
 
 
+def of_parts(x):
+    """As real numbers, which can be compared."""
+    return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
+
+
+def lazy_views():
+    """Conjugate and negative views: whatever reads them, or writes into what they show."""
+    global agreed
+    views = {
+        "conj": lambda z: z.conj(), "turned": lambda z: z.mH, "part": lambda z: z.conj()[1:, ::2],
+        "imag": lambda z: z.conj().imag, "real": lambda z: z.conj().real,
+        "neg": lambda z: torch._neg_view(z), "neg conj": lambda z: torch._neg_view(z.conj()),
+        "column": lambda z: z.conj()[:, 1:2], "repeated": lambda z: z[:1].conj().expand(3, 4),
+    }  # fmt: skip
+    uses = {
+        "clone": lambda v: v.clone(), "cpu": lambda v: v.cpu().to(v.device),
+        "contiguous": lambda v: v.contiguous(), "arithmetic": lambda v: v * 2 + 1,
+        "mixed": lambda v: v + v.detach().clone() * v.mT.sum(), "sum": lambda v: v.sum(1),
+        "matmul": lambda v: v @ v.mT, "hermitian": lambda v: v @ v.mH, "mv": lambda v: v @ v[0],
+        "cat": lambda v: torch.cat([v, v * 2, v]), "stack": lambda v: torch.stack([v, v]),
+        "rows": lambda v: v[at(v, [1, 0, 1])], "mask": lambda v: v[v.abs() > 0.5],
+        "index_select": lambda v: v.index_select(0, at(v, [1])), "abs": lambda v: v.abs(),
+        "flip": lambda v: v.flip(0), "largest": lambda v: v.abs().argmax(),
+        "wide": lambda v: v.to(torch.complex128 if v.is_complex() else torch.float64),
+        "copied": lambda v: torch.zeros_like(v).copy_(v), "twice": lambda v: v.conj().clone(),
+        "reshape": lambda v: v.reshape(-1), "roll": lambda v: v.roll(1, 0),
+        "values": lambda v: torch.tensor(v.tolist(), device=v.device),
+        "item": lambda v: torch.tensor(v[1, 0].item(), device=v.device),
+        "numpy": lambda v: torch.as_tensor(v.numpy(force=True)).to(v.device),
+        "equal": lambda v: torch.tensor(torch.equal(v, v.clone()), device=v.device),
+        "bits": lambda v: torch.tensor([v.is_conj(), v.is_neg()], device=v.device),
+        "copy": lambda v: copy.deepcopy(v.detach()),
+    }  # fmt: skip
+    a, b = torch.randn(3, 4), torch.randn(3, 4)
+    for view, seen in views.items():
+        for use, read in uses.items():
+
+            def run(a, b, seen=seen, read=read):
+                return of_parts(read(seen(torch.complex(a, b))))
+
+            both(f"{use} of {view}", run, a, b)
+        shown = [
+            str(seen(torch.complex(a, b).to(device))).split("device=")[0].rstrip(" ,)\n")
+            for device in ("cpu", "cuda")
+        ]
+        if shown[0] == shown[1]:
+            agreed += 1
+        else:
+            print(f"text of {view}: {shown}")
+    for dtype in (torch.float16, torch.float64, torch.int64, torch.uint8):
+        x = (a * 9).to(dtype) if dtype.is_floating_point else (a * 9).abs().to(dtype)
+        both(f"negative {dtype}", lambda x: torch._neg_view(x) + 1, x, tolerance=1e-2)
+    written_views(a, b)
+
+
+def written_views(a, b):
+    def into_conj(a, b):
+        z = torch.complex(a, b).detach()
+        v = z.conj()
+        v.mul_(2 + 1j)
+        v[0] = 3 - 1j
+        v[1:, 2] += 1j
+        v.t()[3].copy_(v[:, 0])
+        v.imag.add_(1)
+        v[at(v, [1, 2]), at(v, [0, 1])] = at(v, [1j, 2.0])
+        torch.add(v, v, out=v)
+        z[0].copy_(v[1])
+        v.index_add_(0, at(v, [0]), v[1:2].clone())
+        return torch.view_as_real(z)
+
+    def into_neg(a, b):
+        x = a.detach().clone()
+        v = torch._neg_view(x)
+        v.add_(b.detach())
+        v[0, 1:3] = 5
+        v[v > 0] = 2
+        v[:, 3].fill_(7)
+        v[1:].clamp_(-1, 1)
+        x[2].copy_(v[1])
+        v.t()[0].mul_(x[:, 1])
+        return x
+
+    def own(a, b):
+        z = torch.complex(a, b).detach()
+        z.copy_(z.conj())
+        z.add_(z.conj()[0])
+        return torch.view_as_real(z)
+
+    both("writing to a conjugate", into_conj, a, b)
+    both("writing to a negative", into_neg, a, b)
+    both("its own conjugate", own, a, b)
+    both("no elements", lambda a, b: of_parts(torch.complex(a, b)[:0].conj() * 2), a, b)
+
+
+def grouped_products():
+    """With rows of integers of 8 or 4 bits that have a scale for each group."""
+    for rows, columns, terms, groups in (
+        (0, 3, 32, 1), (1, 3, 32, 1), (5, 7, 192, 3), (8, 4, 64, 2), (32, 2, 96, 1),
+        (33, 9, 128, 4),
+    ):  # fmt: skip
+        x, scales = torch.randn(rows, terms), torch.rand(columns, groups)
+        for dtype, width in ((torch.int8, terms), (torch.uint8, terms // 2)):
+            integers = (torch.randn(columns, width) * 100).long().to(dtype)
+            for name, change in (("", lambda x: x), ("off alignment", off_alignment)):
+                both(f"{dtype} {rows} {columns} {terms} {name}", lambda x, i, s, c=change: (
+                    torch._group_mm(x.detach(), c(i), s.detach())), x, integers, scales,
+                    tolerance=1e-3)  # fmt: skip
+            if rows:
+                both(f"strided {dtype}", lambda x, i, s: torch._group_mm(
+                    x.detach().t().contiguous().t(), i, s.detach()), x, integers, scales,
+                    tolerance=1e-3)  # fmt: skip
+
+
 GROUPS = {f.__name__: f for f in (
     elementwise, formulas, reductions, more_reductions, losses, more_losses, products,
     more_products, images, more_images, norms, indexing, order, resampling, distances, tables,
@@ -1290,6 +1417,7 @@ GROUPS = {f.__name__: f for f in (
     training, mixed_precision, saving, quickstart,
     rows_of_elements, moved_elements, packed_reductions, packed_norms, packed_batch_norm,
     packed_softmax, entropies, selected_rows, flash_attention, recurrent_steps, random_packs,
+    lazy_views, grouped_products,
 )}  # fmt: skip
 
 if __name__ == "__main__":
