@@ -119,6 +119,16 @@ _DEVICE_TYPE = {"float16": "rl::half", "bfloat16": "rl::bfloat16", "bool": "rl::
                 "complex64": "rl::complex64", "complex128": "rl::complex128"}  # fmt: skip
 
 
+_BYTES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4,
+          "float32": 4, "int64": 8, "float64": 8, "complex64": 8, "complex128": 16}  # fmt: skip
+
+
+def _pack(*dtypes):
+    """The neighbours that a thread takes, as pack_of in elementwise.cpp says."""
+    sizes = [_BYTES[dtype] for dtype in dtypes]
+    return max(min(16 // min(sizes), 32 // max(sizes)), 1)
+
+
 def elementwise_kernels(tables):
     """(header, definitions, expressions) of all loops, for all dtypes and ways of walking."""
     for ops in tables.values():
@@ -130,8 +140,10 @@ def elementwise_kernels(tables):
                 r = {"bool": "bool", "real": f"rl::real_t<{t}>"}.get(loop.result, t)
                 out = {"bool": "rl::Bool", "real": f"rl::real_t<{c}>"}.get(loop.result, c)
                 n = len(loop.operands)
+                count = _pack(dtype, "bool" if loop.result == "bool" else dtype)
+                stored = ", ".join([c] * n)
                 expressions.append(
-                    f"rl::cuda::elementwise_contiguous<Formula, {t}, {c}, {r}, {out}, {n}>"
+                    f"rl::cuda::elementwise_rows<Formula, {t}, {r}, {out}, true, {count}, {stored}>"
                 )
                 if dtype not in ("float16", "bfloat16"):
                     expressions.append(f"rl::cuda::elementwise_strided<Formula, {t}, {r}, {n}>")

@@ -270,6 +270,32 @@ def test_exit_status(tmp_path, source, status):
     as_program(tmp_path, source, status=status)
 
 
+def test_modules_of_torch_run_by_name(tmp_path):
+    """The loader of a module under torch's name finds the code of its twin."""
+
+    def by_name(module, *arguments, **options):
+        return run("-m", "rushlight", "-m", module, *arguments, cwd=tmp_path, **options)
+
+    for module in ("torch.distributed.run", "torch.distributed.launch", "torch.utils.bottleneck"):
+        said, _ = by_name(module, "--help")
+        assert said.startswith("usage: ") and "--help" in said, module
+    said, _ = by_name("torch.utils.collect_env")
+    assert "\nPython: " in said and f"rushlight{rushlight.__version__}\n" in said
+    _, error = by_name("torch.utils.nope", status=1)
+    assert "No module named torch.utils.nope" in error
+    source = "import runpy\nrunpy.run_module('torch.utils.collect_env', run_name='__main__')\n"
+    assert as_program(tmp_path, source)[0] == said
+
+
+def test_modules_of_torch_start_ranks_by_name(tmp_path):
+    (tmp_path / "rank.py").write_text(
+        "import os, torch\nprint(torch.__version__, os.environ['RANK'])\n"
+    )
+    said, _ = run("-m", "rushlight", "-m", "torch.distributed.run", "--nproc-per-node=1", "rank.py",
+                  cwd=tmp_path)  # fmt: skip
+    assert "rushlight" in said and said.split()[-1] == "0"
+
+
 def test_wrong_uses_of_the_runner(tmp_path):
     assert "can't open file" in run("-m", "rushlight", "no.py", cwd=tmp_path, status=2)[1]
     assert "No module named" in run("-m", "rushlight", "-m", "nope", cwd=tmp_path, status=1)[1]

@@ -62,7 +62,10 @@ GROUPS = (
     "norms indexing order "
     "resampling distances tables transforms recurrent_layers attention attention_dropout "
     "placement matrices "
-    "distinct host_elements optimizers random_numbers dropout training"
+    "distinct host_elements optimizers random_numbers dropout training "
+    "rows_of_elements moved_elements packed_reductions packed_norms packed_batch_norm "
+    "packed_softmax entropies selected_rows flash_attention recurrent_steps random_packs "
+    "lazy_views grouped_products"
 ).split()
 
 

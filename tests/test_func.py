@@ -1,5 +1,7 @@
 """rushlight.func: transforms of functions, one in another, beside derivatives written by hand."""
 
+import warnings
+
 import pytest
 
 import rushlight
@@ -156,6 +158,13 @@ def test_shared_and_own_inputs_of_a_mapped_gradient():
     by_shared, by_factor = vmap(slopes)(factors)
     assert by_shared.tolist() == [2 * X * f for f in (1.0, 2.0, 3.0)]
     assert by_factor.tolist() == [X * X] * 3
+
+
+def test_functional_call_is_no_older_name():
+    model = nn.Linear(3, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        functional_call(model, dict(model.named_parameters()), rushlight.ones(1, 3))
 
 
 def test_one_inner_step_of_learning_to_learn():

@@ -82,6 +82,11 @@ class _Methods:
         if self.is_sparse or self.requires_grad:
             kind = "a sparse tensor" if self.is_sparse else "a tensor that requires grad"
             raise AttributeError(f"__cuda_array_interface__: not of {kind}")
+        if self.is_conj() or self.is_neg():
+            raise AttributeError(
+                "__cuda_array_interface__: not of a conjugate or negative view; use resolve_conj() "
+                "or resolve_neg()"
+            )
         name = _dtype_name(self.dtype)
         if name == "bfloat16":
             raise AttributeError("__cuda_array_interface__: bfloat16 has no NumPy type")

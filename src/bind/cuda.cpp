@@ -456,11 +456,13 @@ FUNCTION(record_stream) {
     const Tensor& t = checked_tensor(tensor);
     check(t.device().type == DeviceType::CUDA,
           "record_stream: expected a tensor on CUDA, got one on ", t.device());
-    const Storage* storage = t.impl()->storage.get();
-    while (storage->alias_of) storage = storage->alias_of.get();
-    if (storage->data && storage->owned)
-      cuda::record_stream(storage->data, t.device().index,
-                          static_cast<CUstream>(PyLong_AsVoidPtr(stream)));
+    // A lazy view's own memory too, in which its elements are read.
+    for (const Storage* storage : {t.impl()->storage.get(), t.impl()->resolved.get()}) {
+      while (storage && storage->alias_of) storage = storage->alias_of.get();
+      if (storage && storage->data && storage->owned)
+        cuda::record_stream(storage->data, t.device().index,
+                            static_cast<CUstream>(PyLong_AsVoidPtr(stream)));
+    }
   });
 }
 

@@ -13,6 +13,7 @@
 #include "bind/types.h"
 #include "core/alignment.h"
 #include "core/device_placement.h"
+#include "dispatch/host_elements.h"
 #include "kernels/cuda/runtime.h"
 #include "ops_create.h"
 #include "tensor/lazy_view.h"
@@ -368,15 +369,16 @@ PyObject* to_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
     Tensor t = tensor_of(self);
     bool force = a.given(1) && a.boolean(1);
-    check_type(!t.is_meta(),
-               "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the "
-               "tensor to host memory first.");
+    check_type(t.device().is_cpu() || (force && !t.is_meta()), "can't convert ", t.device(),
+               " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
+               "first.");
     check(force || !requires_grad(t) || !grad_enabled(),
           "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     check(force || !t.impl()->lazy, "Can't call numpy() on Tensor that has ",
           is_conjugated(t) ? "conjugate" : "negative", " bit set. Use tensor.resolve_",
           is_conjugated(t) ? "conj" : "neg", "().numpy() instead.");
     check_type(typestr(t.dtype()) != nullptr, "Got unsupported ScalarType BFloat16");
+    t = on_host(t);
     if (t.impl()->lazy) {
       NoGradGuard guard;
       t = ops::clone(t);

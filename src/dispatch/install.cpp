@@ -8,6 +8,7 @@
 #include "dispatch/sparse.h"
 #include "dispatch/trap.h"
 #include "launch_copy.h"
+#include "launch_elementwise.h"
 #include "launch_magnitude.h"
 #include "ops_basic.h"
 #include "ops_create.h"
@@ -17,6 +18,11 @@
 #include "tensor/physical_layout.h"
 
 namespace rl {
+
+namespace kernels {
+extern const Loop neg_loop;
+}
+
 namespace {
 
 void add_in_place(const Tensor& to, const Tensor& t) {
@@ -45,6 +51,12 @@ Tensor as_strided_backward(const Tensor& grad, const OutputMeta& base, const Dim
   return grad::as_strided_backward(grad, base, base_strides, base_offset, sizes, strides, offset);
 }
 void copy(const Tensor& to, const Tensor& from) { ops::copy_(to, from); }
+void change(const View& from, const View& to, bool conjugate, bool negative) {
+  if (conjugate) launch::conj_copy(from, to);
+  if (negative)
+    launch::run_loop(kernels::neg_loop, compute_dtype(to.dtype), kernels::LoopResult::Same, to,
+                     {conjugate ? &to : &from, 1, to.device}, nullptr);
+}
 bool has_nan(const Tensor& t) {
   if (t.is_sparse()) return has_nan(sparse_data(t).values);
   if (!is_differentiable(t.dtype()) || t.is_meta()) return false;
@@ -59,6 +71,7 @@ void install_ops() {
                 has_nan, trap::check_gradients, trap::stays_finite};
   view_ops = {as_strided, as_strided_backward, clone, copy};
   copy_elements = [](const View& from, const View& to) { launch::copy(from, to); };
+  change_elements = change;
 }
 
 }  // namespace rl

@@ -43,6 +43,15 @@ void flip_signs(const void* from, void* to, Parts parts) {
     out[i] = parts.change(i) ? static_cast<Bits>(x[i] ^ sign) : x[i];
 }
 
+void change_on_device(const void* from, void* to, int64_t bytes, DType dtype, uint8_t bits,
+                      Device device) {
+  Dims sizes{bytes / itemsize(dtype)}, strides{1};
+  auto view = [&](const void* data) {
+    return View{const_cast<void*>(data), sizes.data(), strides.data(), 1, sizes[0], dtype, device};
+  };
+  change_elements(view(from), view(to), bits & Conjugated, bits & Negated);
+}
+
 // A block of memory with its elements changed, those between the elements of a view included. One
 // pass, so that a second reader of a view never meets an element that is only copied yet.
 void change(const void* from, void* to, int64_t bytes, DType dtype, uint8_t bits) {
@@ -87,15 +96,39 @@ void* shared_address(const Tensor& t) {
   return bytes ? bytes + t.offset() * itemsize(t.dtype()) : nullptr;
 }
 
+namespace {
+bool has_room(const TensorImpl* t, int64_t bytes) {
+  return t->resolved && t->resolved->nbytes >= bytes;
+}
+// Without the lock: the device's allocator may wait, and its stream keeps readers in order.
+void* read_on_device(TensorImpl* t, const void* shared, int64_t bytes) {
+  Ref<Storage> room;
+  {
+    ForkLock lock(mutex());
+    if (has_room(t, bytes)) room = t->resolved;
+  }
+  if (!room) {
+    room = Storage::create(bytes, t->device);
+    ForkLock lock(mutex());
+    if (has_room(t, bytes)) room = t->resolved;
+    else t->resolved = room;
+  }
+  change_on_device(shared, room->data, bytes, t->dtype, t->lazy, t->device);
+  return room->data;
+}
+}  // namespace
+
 // Read anew each time, as the shared memory may have changed in ways that nobody tells of.
 void* read_lazy(TensorImpl* t) {
   const auto* shared = static_cast<const char*>(t->storage->data);
-  check_implemented(shared && t->device.is_cpu(), "a lazy view of shape ", t->sizes, " on device ",
-                    t->device, " has no elements to read");
+  check_implemented(shared, "a lazy view of shape ", t->sizes, " on device ", t->device,
+                    " has no elements to read");
   int64_t bytes = reach(t);
+  shared += t->offset * itemsize(t->dtype);
+  if (!t->device.is_cpu()) return read_on_device(t, shared, bytes);
   ForkLock lock(mutex());
-  if (!t->resolved || t->resolved->nbytes < bytes) t->resolved = Storage::create(bytes, t->device);
-  change(shared + t->offset * itemsize(t->dtype), t->resolved->data, bytes, t->dtype, t->lazy);
+  if (!has_room(t, bytes)) t->resolved = Storage::create(bytes, t->device);
+  change(shared, t->resolved->data, bytes, t->dtype, t->lazy);
   return t->resolved->data;
 }
 
@@ -108,7 +141,8 @@ void begin_lazy_write(const Tensor& t) {
 void end_lazy_write(const Tensor& t) {
   TensorImpl* impl = t.impl();
   if (!impl->data) return;
-  change(impl->data, impl->data, reach(impl), impl->dtype, impl->lazy);
+  if (impl->device.is_cpu()) change(impl->data, impl->data, reach(impl), impl->dtype, impl->lazy);
+  else change_on_device(impl->data, impl->data, reach(impl), impl->dtype, impl->lazy, impl->device);
   View from{impl->data,  impl->sizes.data(), impl->strides.data(), t.dim(),
             impl->numel, impl->dtype,        impl->device};
   View to = from;

@@ -15,10 +15,8 @@ enum LazyBit : uint8_t { Conjugated = 1, Negated = 2 };
 inline bool is_conjugated(const Tensor& t) { return t.impl()->lazy & Conjugated; }
 inline bool is_negated(const Tensor& t) { return t.impl()->lazy & Negated; }
 
-// On devices other than the CPU, and of sparse tensors, a conjugate is computed at once.
-inline bool can_be_lazy(const Tensor& t) {
-  return (t.device().is_cpu() || t.is_meta()) && !t.is_sparse();
-}
+// A conjugate of a sparse tensor is computed at once.
+inline bool can_be_lazy(const Tensor& t) { return !t.is_sparse(); }
 
 // Another window on the elements of `t`, to be read as what they are now, conjugated or negated.
 Tensor lazily(const Tensor& t, LazyBit change);

@@ -6,6 +6,7 @@
 namespace rl {
 
 void (*copy_elements)(const View& from, const View& to) = nullptr;
+void (*change_elements)(const View& from, const View& to, bool conjugate, bool negative) = nullptr;
 
 namespace {
 

@@ -3,9 +3,12 @@
 Prints a line for each that differs, and how many agreed.
 """
 
+import copy
 import functools
 import os
 import sys
+
+import numpy
 
 import rushlight as torch
 import rushlight.nn.functional as F
@@ -711,6 +714,17 @@ def host_elements():
     both("condition", lambda x: x[True] * 2, x)
     both("list", lambda x: torch.tensor(x.tolist(), device=x.device), x)
     both("bytes", lambda x: torch.tensor(list(x.untyped_storage())[:8], device=x.device), x)
+    both("numpy", lambda x: torch.from_numpy(x.numpy(force=True)).to(x.device), x)
+    for read in (torch.Tensor.numpy, numpy.asarray):
+        try:
+            print(f"numpy of a GPU: {read(x.cuda())}")
+        except TypeError as error:
+            compare(
+                "numpy of a GPU",
+                torch.tensor(True),
+                torch.tensor("Use Tensor.cpu()" in str(error)),
+                0,
+            )
 
 
 def optimizers():
@@ -905,6 +919,601 @@ def quickstart():
     compare("quickstart", *curves, 1e-3)
 
 
+# ---- the sizes, dtypes and strides at which kernels choose another way
+
+
+def off_alignment(x):
+    """The same elements from one behind an aligned address on."""
+    flat = x.flatten()
+    return torch.cat([flat[:1], flat])[1:].view(x.shape)
+
+
+def rows_of_elements():
+    """Elementwise kernels take packs of a row, or single elements, or go by strides."""
+
+    def add(a, b):
+        return a * 2 + b  # one formula for all: few kernels
+
+    for n in (1, 3, 4, 5, 4099):
+        both(f"flat {n}", add, torch.randn(n), torch.randn(n))
+    x, y = torch.randn(6, 12), torch.randn(6, 12)
+    both("off alignment", lambda a, b: add(off_alignment(a), b), x, y)
+    both("rows", lambda a, b: add(a[:, :8], b[:, 4:]), x, y)
+    both("rows off alignment", lambda a, b: add(a[:, 1:9], b[:, :8]), x, y)
+    both("odd rows", lambda a, b: add(a[:, :7], b[:, 5:]), x, y)
+    both("one column", lambda a, b: add(a[:, :1], b[:, 3:4]), x, y)
+    both("a row for all", add, x, y[:1])
+    both("a column for all", lambda a, b: add(a, b[:, 3:4]), x, y)
+    both("a column by a row", lambda a, b: add(a[:, :1], b[:1]), x, y)
+    both("in the middle", lambda a, b: add(a.view(2, 3, 12), b[:2].view(2, 1, 12)), x, y)
+    both("one number", lambda a, b: add(a, b[2, 3]), x, y)
+    both("a number of the host", lambda a: a * torch.tensor(2.5) + torch.tensor(1), x)
+    both("strides", lambda a, b: add(a[:, ::2], b[:, 6:]), x, y)
+    both("transposed both", lambda a, b: add(a.t(), b.t()), x, y)
+    both("backwards", lambda a, b: add(a.flip(1), b), x, y)
+
+    def into(out_of):
+        def run(a, b):
+            out = torch.zeros(14, 14, device=a.device)
+            torch.add(a.detach(), b.detach(), out=out_of(out))
+            return out
+
+        return run
+
+    both("into columns", into(lambda out: out[1:13, 2:8].t()), x, y)
+    both("into rows", into(lambda out: out[2:8, 2:]), x, y)
+    both("into every second", into(lambda out: out.view(-1)[:144:2].view(6, 12)), x, y)
+    half, double, whole = x.half(), x.double(), (x * 9).int()
+    for name, a, b in (
+        ("half", half, half), ("half + float", half, y), ("float + half", y, half),
+        ("float + double", x, double), ("int + float", whole, x),
+        ("int8 + double", whole.to(torch.int8), double), ("bool + half", x > 0, half),
+    ):  # fmt: skip
+        both(name, add, a, b, tolerance=1e-2)
+        both(f"{name} off alignment", lambda a, b: add(off_alignment(a), b), a, b, tolerance=1e-2)
+    both("bool", lambda a, b: (a > 0) ^ (b > 0), torch.randn(35), torch.randn(35))
+    both("where", lambda a, b: torch.where(a > 0, a.half(), b), x, y, tolerance=1e-2)
+    both(
+        "complex", lambda a, b: torch.view_as_real(torch.complex(a, b) * torch.complex(b, a)), x, y
+    )
+    both("three", lambda a, b: torch.addcmul(a[:, :1], b, b[:1], value=0.5), x, y)
+
+
+def moved_elements():
+    """Copies go by packs of rows, by tiles where columns become rows, or by strides."""
+    for n, m in ((15, 40), (16, 16), (17, 33), (32, 64), (70, 31)):
+        x = torch.randn(n, m)
+        both(f"columns {n} {m}", lambda a: a.t().contiguous(), x)
+        both(f"columns {n} {m} to half", lambda a: a.t().half(), x, tolerance=1e-2)
+    x = torch.randn(3, 34, 20)
+    both("batches", lambda a: a.transpose(1, 2).contiguous(), x)
+    both("dims round", lambda a: a.permute(2, 0, 1).contiguous(), x)
+    both("parts", lambda a: a[:, 1:, 1:18].transpose(1, 2).contiguous(), x)
+    both(
+        "into columns",
+        lambda a: torch.zeros(3, 20, 34, device=a.device).transpose(1, 2).copy_(a),
+        x,
+    )
+    both("channels_last", lambda a: a[None].contiguous(memory_format=torch.channels_last), x)
+    for dtype in (torch.uint8, torch.float16, torch.float64, torch.complex128):
+        moved = (x * 7).abs().to(torch.uint8).to(dtype)
+        real = torch.view_as_real if dtype.is_complex else lambda a: a
+        both(
+            f"columns {dtype}", lambda a, r=real: r(a.detach().transpose(1, 2).contiguous()), moved
+        )
+        both(f"rows {dtype}", lambda a, r=real: r(a.detach()[:, :17, :16].contiguous()), moved)
+        both(f"odd rows {dtype}", lambda a, r=real: r(a.detach()[:, :, 1:16].contiguous()), moved)
+    y = torch.randn(5, 12)
+    both("rows to half", lambda a: a[:, :8].half(), y, tolerance=1e-2)
+    both("to half off alignment", lambda a: off_alignment(a).half(), y, tolerance=1e-2)
+    both("half to double", lambda a: a[:, 1:7].double(), y.half())
+    both("every second", lambda a: a[::2, ::3].contiguous(), y)
+    both("one for many", lambda a: a[:, :1].expand(5, 9).contiguous() + 0, y)
+    both("a row for many", lambda a: a[:1].expand(7, 12).contiguous() + 0, y)
+
+    def filled(a):
+        out = torch.ones(6, 8, device=a.device)
+        out[:, 1:4] = 2.5
+        out[::2, 5].zero_()
+        out[1:3].zero_()
+        return out
+
+    both("fill", filled, y)
+
+
+def packed_reductions():
+    """A thread, rows of blocks or columns of blocks, whole or in parts, by packs or by elements."""
+    for length in (32, 33, 36, 255, 1028):
+        x = torch.randn(3, length)
+        both(f"rows {length}", lambda a: a.sum(1), x, tolerance=1e-3)
+        both(f"rows {length} off alignment", lambda a: off_alignment(a).sum(1), x, tolerance=1e-3)
+        both(f"columns {length}", lambda a: a.t().contiguous().sum(0), x, tolerance=1e-3)
+        both(f"all {length}", lambda a: a[0].sum(), x, tolerance=1e-3)
+    for rows, columns in ((128, 8), (65, 132), (200, 7)):
+        x = torch.randn(rows, columns)
+        both(f"columns {rows} {columns}", lambda a: a.sum(0), x, tolerance=1e-3)
+        both(f"of columns {rows} {columns}", lambda a: a.t().sum(1), x, tolerance=1e-3)
+    for n in (32764, 32768, 65541):
+        both(f"parts {n}", lambda a: a.sum(), torch.randn(n) / 100, tolerance=1e-3)
+    many = torch.randn(257, 40)
+    both("many rows", lambda a: a[:, :36].sum(1), many, tolerance=1e-3)
+    x = torch.randn(5, 36, 40)
+    for dims in (0, 1, 2, (0, 1), (0, 2), (1, 2), (0, 1, 2)):
+        both(f"dims {dims}", lambda a, d=dims: a.sum(d), x, tolerance=1e-3)
+        both(f"part {dims}", lambda a, d=dims: a[:, 1:35, ::2].sum(d), x, tolerance=1e-3)
+        both(f"largest {dims}", lambda a, d=dims: a.amax(d), x)
+    for dim in (0, 1):
+        wide = torch.randn(40, 36)
+        both(f"where {dim}", lambda a, d=dim: a.detach().max(d).indices, wide)
+        both(f"equal {dim}", lambda a, d=dim: (a > 0).int().max(d).indices, wide)
+        both(f"var {dim}", lambda a, d=dim: a.var(d), wide)
+        both(f"norm {dim}", lambda a, d=dim: a.norm(3, d), wide)
+        both(f"logsumexp {dim}", lambda a, d=dim: a.logsumexp(d), wide)
+        both(f"half {dim}", lambda a, d=dim: a.half().sum(d), wide, tolerance=2e-2)
+        both(f"half to float {dim}", lambda a, d=dim: a.half().sum(d, dtype=torch.float32), wide,
+             tolerance=2e-2)  # fmt: skip
+        both(f"any {dim}", lambda a, d=dim: (a > 1.5).any(d), wide)
+        both(f"bytes {dim}", lambda a, d=dim: (a > 0).to(torch.uint8).sum(d), wide)
+    both("NaN", lambda a: torch.where(a > 2, float("nan"), a).amax(1), many)
+    both("no elements", lambda a: a[:, :0].sum(1), many)
+
+
+def packed_norms():
+    """Rows of layer and RMS norm lie in registers of a warp or of a block, if they fit."""
+
+    def close(dtype):
+        return 1e-3 if dtype == torch.float32 else 3e-2
+
+    for dtype, lengths in (
+        (torch.float32, (4, 6, 132, 512, 516, 8192, 8196)), (torch.float16, (8, 264, 1032)),
+        (torch.bfloat16, (8,)),
+    ):  # fmt: skip
+        for n in lengths:
+            x = torch.randn(3, n).to(dtype)
+            w, b = torch.randn(n), torch.randn(n)
+            narrow = [] if dtype == torch.float32 else [(w.to(dtype), b.to(dtype))]
+            for weight, bias in [(w, b), *narrow]:
+                both(f"layer_norm {dtype} {n} {weight.dtype}",
+                     lambda x, w, b: F.layer_norm(x, w.shape, w, b), x, weight, bias,
+                     tolerance=close(dtype))  # fmt: skip
+    for rows in (9, 70):  # of more than 64 the gradients of the weight are added up in parts
+        x, w, b = torch.randn(rows, 132), torch.randn(132), torch.randn(132)
+        both(f"rows {rows}", lambda x, w, b: F.layer_norm(x, (132,), w, b), x, w, b, tolerance=1e-3)
+    for name, change in (
+        ("off alignment", off_alignment), ("strided", lambda x: x[:, ::2]),
+        ("parts", lambda x: x[:, 8:]), ("transposed", lambda x: x.t()[:, :8]),
+    ):  # fmt: skip
+        for norm in (F.layer_norm, F.rms_norm):
+            both(f"{name} {norm.__name__}", lambda x, f=norm, c=change: f(c(x), c(x).shape[1:]),
+                 torch.randn(9, 16), tolerance=1e-3)  # fmt: skip
+    x, w, b = torch.randn(9, 16), torch.randn(16), torch.randn(16)
+    both("weightless", lambda x: F.layer_norm(x, (16,)), x, tolerance=1e-3)
+    both("bias alone", lambda x, b: F.layer_norm(x, (16,), None, b), x, b, tolerance=1e-3)
+    both("weight alone", lambda x, w: F.layer_norm(x, (16,), w), x, w, tolerance=1e-3)
+    both("two dims", lambda x, w: F.layer_norm(x, (2, 8), w.view(2, 8)), x.view(9, 2, 8), w,
+         tolerance=1e-3)  # fmt: skip
+    both("weight off alignment", lambda x, w, b: F.layer_norm(x, (16,), off_alignment(w), b), x, w,
+         b, tolerance=1e-3)  # fmt: skip
+    for n in (6, 16, 516):
+        both(f"rms_norm {n}", lambda x, w: F.rms_norm(x, w.shape, w), torch.randn(70, n),
+             torch.randn(n), tolerance=1e-3)  # fmt: skip
+    both("rms_norm half", lambda x, w: F.rms_norm(x, (16,), w), x.half(), w.half(), tolerance=3e-2)
+    both("frozen weight", lambda x, w: F.layer_norm(x, (16,), w.detach()), x, w, tolerance=1e-3)
+    both("frozen input", lambda x, w: F.layer_norm(x.detach(), (16,), w), x, w, tolerance=1e-3)
+    both("one group", lambda x, w: F.group_norm(x, 1, w), x, w, tolerance=1e-3)
+    both("groups", lambda x, w: F.group_norm(x[:, :, None], 4, w), x, w, tolerance=1e-3)
+
+
+def packed_batch_norm():
+    """Channels that lie in runs, last, or neither; by packs or by elements, in parts."""
+
+    def run(train=True, stats=True, affine=True):
+        def batch_norm(x, w, b):
+            c = x.shape[1]
+            mean = torch.linspace(-1, 1, c, device=x.device) if stats else None
+            var = torch.linspace(0.5, 2, c, device=x.device) if stats else None
+            out = F.batch_norm(x, mean, var, *((w, b) if affine else ()), training=train)
+            return out + (mean.sum() + var.sum() if stats else 0)
+
+        return batch_norm
+
+    def last(x):
+        return x.contiguous(memory_format=torch.channels_last)
+
+    def check(name, function, x, tolerance=1e-3):
+        w, b = torch.randn(x.shape[1]), torch.randn(x.shape[1])
+        both(name, function, x, w, b, tolerance=tolerance)
+
+    for sizes in ((4, 8), (5, 3), (2, 3, 4), (2, 3, 5), (1, 4, 3, 3), (3, 1, 2, 2), (3, 5, 3, 7),
+                  (2, 3, 2, 2, 2), (150, 8), (70, 6, 1, 2), (2, 2, 4128)):  # fmt: skip
+        x = torch.randn(sizes) * 2 + 1
+        check(f"batch_norm {sizes}", run(), x)
+        if len(sizes) == 4:
+            check(f"last {sizes}", lambda x, w, b: run()(last(x), w, b), x)
+    for c in (4, 6, 8):
+        x = torch.randn(20, c, 3, 3)
+        check(f"last {c}", lambda x, w, b: run()(last(x), w, b), x)
+        check(f"last off {c}", lambda x, w, b: run()(
+            off_alignment(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2), w, b), x)  # fmt: skip
+    x = torch.randn(4, 8, 4, 4)
+    check("off alignment", lambda x, w, b: run()(off_alignment(x), w, b), x)
+    check("strided", lambda x, w, b: run()(x[:, :, ::2], w, b), x)
+    check("gradient of another layout", lambda x, w, b: last(run()(x, w, b)) * 2, x)
+    check("gradient in rows", lambda x, w, b: run()(last(x), w, b).contiguous() * 2, x)
+    check("expanded gradient", lambda x, w, b: run()(x, w, b).sum(), x)
+    for name, options in (("eval", {"train": False}), ("no statistics", {"stats": False}),
+                          ("no weight", {"affine": False})):  # fmt: skip
+        check(name, run(**options), x)
+        check(f"{name} last", lambda x, w, b, o=options: run(**o)(last(x), w, b), x)
+    for dtype in (torch.float16, torch.bfloat16):
+        for name, layout in (("runs", lambda x: x), ("last", last)):
+            check(f"{name} {dtype}", lambda x, w, b, f=layout, d=dtype: run(stats=False)(
+                f(x).to(d), w, b).float(), x, 5e-2)  # fmt: skip
+
+
+def packed_softmax():
+    """Lines lie in registers where they fit and begin at multiples of 16 bytes."""
+    ways = (torch.softmax, torch.log_softmax)
+    for way in ways:
+        for n in (4, 7, 132, 512, 516, 8192, 8196):
+            both(f"{way.__name__} {n}", lambda x, f=way: f(x, 1), torch.randn(3, n) * 3)
+        both("off alignment", lambda x, f=way: f(off_alignment(x), 1), torch.randn(3, 8))
+        both("parts", lambda x, f=way: f(x[:, 8:], 1), torch.randn(9, 24))
+        both("many dims", lambda x, f=way: f(x[:, 1:].transpose(0, 1), 2), torch.randn(3, 4, 8))
+        for dim in (0, 1):
+            both(f"dim {dim}", lambda x, f=way, d=dim: f(x, d), torch.randn(3, 8, 5))
+        both("half", lambda x, f=way: f(x, 1), torch.randn(3, 264).half(), tolerance=1e-2)
+        both("half to float", lambda x, f=way: f(x, 1, dtype=torch.float32),
+             torch.randn(3, 264).half(), tolerance=1e-2)  # fmt: skip
+        both("large", lambda x, f=way: f(x * 1e4, 1), torch.randn(3, 8), tolerance=1e-3)
+    blind = torch.randn(3, 8)
+    blind[0, 2:] = -float("inf")
+    blind[1] = -float("inf")
+    both("-inf", lambda x: x.softmax(1), blind)
+    both("inf", lambda x: (-x).log_softmax(1), blind)
+
+
+def entropies():
+    """Scores are read once, several ahead: classes about 4 and 1024, of any strides."""
+    for classes in (1, 3, 33, 128, 1023, 1029):
+        x = torch.randn(4, classes) * 4
+        targets = [0, classes - 1, classes // 2, 0]
+        weights = torch.rand(classes)
+        for name, options in (
+            ("", {}), ("smooth", {"label_smoothing": 0.2}), ("ignored", {"ignore_index": 0}),
+            ("sum", {"reduction": "sum"}),
+        ):  # fmt: skip
+            both(f"{name} {classes}", lambda x, o=options, t=targets: F.cross_entropy(
+                x, at(x, t), **o), x, tolerance=1e-3)  # fmt: skip
+        both(f"weighted {classes}", lambda x, w, t=targets: F.cross_entropy(
+            x, at(x, t), w.detach(), label_smoothing=0.1, reduction="none"),
+             x, weights)  # fmt: skip
+    x, t = torch.randn(2, 5, 3, 4), (torch.arange(24) % 5).view(2, 3, 4)
+    for name, layout in (
+        ("images", lambda x: x), ("strided", lambda x: x[:, :, ::2]),
+        ("last", lambda x: x.contiguous(memory_format=torch.channels_last)),
+        ("turned", lambda x: x.transpose(0, 1)[:2]), ("off alignment", off_alignment),
+    ):  # fmt: skip
+
+        def images(x, f=layout, **options):
+            scores = f(x)
+            target = t.to(x.device)[:, : scores.shape[2], : scores.shape[3]] % scores.shape[1]
+            return F.cross_entropy(scores, target, ignore_index=2, **options)
+
+        both(name, images, x)
+        both(f"{name} each", lambda x, f=images: f(x, reduction="none", label_smoothing=0.1), x)
+    x = torch.randn(3, 12)
+    for dtype in (torch.float16, torch.float64):
+        both(f"{dtype}", lambda x, d=dtype: F.cross_entropy(x.to(d), at(x, [1, 0, 11])).float(), x,
+             tolerance=1e-2)  # fmt: skip
+    both("targets of another kind", lambda x: F.cross_entropy(x, x.detach().softmax(1)), x)
+    both("all ignored", lambda x: F.cross_entropy(x, at(x, [4, 4, 4]), ignore_index=4), x)
+    both("one sample", lambda x: F.cross_entropy(x[0], at(x, 3)), x)
+    both("no sample", lambda x: F.cross_entropy(x[:0], at(x, [1])[:0], reduction="sum"), x)
+    gaps = x.clone()
+    gaps[0, 3:9] = -float("inf")
+    gaps[1, 1:] = -float("inf")
+    both("-inf", lambda x: F.cross_entropy(x, at(x, [1, 0, 11]), reduction="none"), gaps)
+    gaps[2, 5] = float("nan")
+    both("NaN", lambda x: F.cross_entropy(x, at(x, [1, 0, 11]), reduction="none"), gaps)
+
+
+def selected_rows():
+    """Rows move in elements of up to 16 bytes, as their address and length allow."""
+    for n in (1, 2, 4, 6, 12):
+        x = torch.randn(5, n)
+        both(f"rows {n}", lambda x: x.index_select(0, at(x, [4, 0, 0])), x)
+        both(
+            f"rows {n} off alignment", lambda x: off_alignment(x).index_select(0, at(x, [4, 1])), x
+        )
+        both(f"embedding {n}", lambda x: F.embedding(at(x, [[4, 0], [1, 4]]), x), x)
+    x = torch.randn(3, 4, 6)
+    for dim in (0, 1, 2):
+        both(f"dim {dim}", lambda x, d=dim: x.index_select(d, at(x, [2, 0, 2])), x)
+        both(f"turned {dim}", lambda x, d=dim: x.transpose(0, 2).index_select(d, at(x, [2, 1])), x)
+        both(f"no index {dim}", lambda x, d=dim: x.index_select(d, at(x, [0])[:0]), x)
+    both("int32", lambda x: x.index_select(1, at(x, [3, 1]).int()), x)
+    both("strided index", lambda x: x.index_select(1, at(x, [3, 1, 0, 2])[::2]), x)
+    both("a number", lambda x: x[0, 0].index_select(0, at(x, 3)), x)
+    both("0-d", lambda x: x[0, 0, 0].index_select(0, at(x, [0])), x)
+    for dtype in (torch.bool, torch.int8, torch.float16, torch.float64):
+        both(f"{dtype}", lambda x: x.index_select(0, at(x, [2, 2, 0])), (x * 9).to(dtype))
+        both(
+            f"odd {dtype}", lambda x: x.index_select(0, at(x, [1, 0])), (x[:, 0, :5] * 9).to(dtype)
+        )
+    both("columns of a table", lambda w: F.embedding(at(w, [1, 0]), w.t()), torch.randn(4, 3))
+    both("frequency", lambda w: F.embedding(
+        at(w, [1, 2, 1]), w, padding_idx=2, scale_grad_by_freq=True),
+        torch.randn(4, 6))  # fmt: skip
+
+
+def flash_attention():
+    """16-bit floats attend on tensor cores where rows are packs, others elsewhere."""
+    attend = F.scaled_dot_product_attention
+
+    def check(name, function, *inputs):
+        both(name, lambda *given: function(*given).float(), *inputs, tolerance=3e-2)
+
+    def heads(queries, keys, width, value_width=None, dtype=torch.float16):
+        sizes = ((2, queries, width), (2, keys, width), (2, keys, value_width or width))
+        return [(torch.randn(1, *s) / 2).to(dtype) for s in sizes]
+
+    for queries, keys, width in (
+        (1, 1, 8), (64, 64, 64), (65, 63, 64), (63, 129, 72), (33, 65, 128), (5, 70, 136),
+        (9, 20, 12),
+    ):  # fmt: skip
+        qkv = heads(queries, keys, width)
+        check(f"plain {queries} {keys} {width}", attend, *qkv)
+        check(f"causal {queries} {keys} {width}",
+              lambda q, k, v: attend(q, k, v, is_causal=True), *qkv)  # fmt: skip
+    check("widths", attend, *heads(20, 40, 24, 104))
+    check("narrow values", attend, *heads(20, 40, 80, 16))
+    qkv = heads(66, 70, 32, dtype=torch.bfloat16)
+    allowed = torch.randn(66, 70) > 0
+    allowed[3] = False  # a query that attends to nothing
+    check("mask", lambda q, k, v: attend(q, k, v, allowed.to(q.device), scale=0.4), *qkv)
+    added = torch.randn(1, 1, 66, 70).bfloat16()
+    check("added", lambda q, k, v: attend(q, k, v, added.to(q.device)), *qkv)
+    for name, change in (
+        ("off alignment", off_alignment),
+        ("strided", lambda x: x.repeat_interleave(2, 3)[..., ::2]),
+        ("turned", lambda x: x.transpose(1, 2).contiguous().transpose(1, 2)),
+        ("parts", lambda x: torch.cat([x, x], 3)[..., 32:]),
+        ("odd parts", lambda x: torch.cat([x, x], 3)[..., 3:35]),
+    ):  # fmt: skip
+        check(name, lambda q, k, v, c=change: attend(c(q), k, c(v)), *qkv)
+    check("one of them", lambda q, k, v: attend(q.float(), k.float(), v.float()), *qkv)
+    check("no keys", lambda q, k, v: attend(q, k[:, :, :0], v[:, :, :0]), *qkv)
+
+    def dropped(q, k, v):
+        """The weights that stay, by their sum: those of ones are 1 on average."""
+        torch.manual_seed(5)
+        out = attend(q, k, torch.ones_like(v), dropout_p=0.25)
+        torch.manual_seed(5)
+        again = attend(q, k, torch.ones_like(v), dropout_p=0.25)
+        return ((out.float().mean() - 1).abs() < 0.03) & (out == again).all()
+
+    check("dropout", dropped, *heads(70, 130, 16))
+
+
+def recurrent_steps():
+    """One kernel for all steps up to a size, a product for each from there on."""
+
+    def check(kind, size, dtype=torch.float32, states=False, batch=3, tolerance=1e-3, **options):
+        torch.manual_seed(size)
+        module = getattr(torch.nn, kind)
+        state = module(5, size, **options).to(dtype).state_dict()
+        ways = 2 if options.get("bidirectional") else 1
+        x = torch.randn(4, batch, 5).to(dtype)
+        widths = [options.get("proj_size", 0) or size, *([size] if kind == "LSTM" else [])]
+        first = [torch.randn(ways, batch, n).to(dtype) for n in widths if states]
+
+        def run(x, *given):
+            layer = module(5, size, **options).to(x.device, dtype)
+            before = given[len(state) :]
+            before = before if len(before) == 2 else before[0] if before else None
+            inputs = (x, before) if states else (x,)
+            parameters = dict(zip(state, given))
+            out, last = torch.func.functional_call(layer, parameters, inputs)
+            last = last if isinstance(last, tuple) else (last,)
+            return torch.cat([out.flatten(), *(part.flatten() for part in last)]).double()
+
+        name = f"{kind} {size} {dtype} {options} {'states' if states else ''}"
+        both(name, run, x, *state.values(), *first, tolerance=tolerance)
+
+    for size in (31, 33, 128, 129):
+        check("LSTM", size, states=True)
+    for size in (32, 65, 130):
+        check("GRU", size, states=True)
+    check("RNN", 64, states=True, nonlinearity="relu")
+    check("RNN", 3)
+    for kind in ("LSTM", "GRU"):
+        check(kind, 64, torch.float64, states=True)
+        check(kind, 65, torch.float64)
+        check(kind, 6, states=True, bidirectional=True)
+        check(kind, 6, batch_first=True, states=False)
+        for dtype in (torch.float16, torch.bfloat16):
+            check(kind, 8, dtype, states=True, tolerance=5e-2)
+    check("LSTM", 8, states=True, proj_size=3)
+    check("LSTM", 8, proj_size=3, bidirectional=True)
+    check("LSTM", 8, batch=1)
+    packed_sequences()
+
+
+def packed_sequences():
+    lengths = torch.tensor([4, 2, 2, 1])
+    for kind in ("LSTM", "GRU"):
+        layer = getattr(torch.nn, kind)(5, 6, bidirectional=True)
+
+        def run(x, layer=layer):
+            given = torch.nn.utils.rnn.pack_padded_sequence(x, lengths)
+            state = {name: p.to(x.device) for name, p in layer.state_dict().items()}
+            out, last = torch.func.functional_call(layer, state, (given,))
+            return out.data.sum(0) + (last[0] if isinstance(last, tuple) else last).sum()
+
+        both(f"packed {kind}", run, torch.randn(4, 4, 5), tolerance=1e-3)
+
+
+def philox_words(seed, offset, count):
+    """The random words of `count` packs of four: Philox4x32 with 10 rounds."""
+    words = []
+    for place in range(count):
+        c, keys = [offset, 0, place, 0], [seed & 0xFFFFFFFF, seed >> 32]
+        for _ in range(10):
+            a, b = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+            c = [b >> 32 ^ c[1] ^ keys[0], b & 0xFFFFFFFF, a >> 32 ^ c[3] ^ keys[1], a & 0xFFFFFFFF]
+            keys = [(keys[0] + 0x9E3779B9) & 0xFFFFFFFF, (keys[1] + 0xBB67AE85) & 0xFFFFFFFF]
+        words += c
+    return words
+
+
+def random_packs():
+    """Numbers come from the seed, the draws before and their place alone: those of the recipe."""
+    n, seed = 1003, 12345
+    places = (n + 3) // 4
+    first, second = (philox_words(seed, offset, places)[:n] for offset in (0, 1))
+    torch.manual_seed(seed)
+    uniform, chosen = torch.rand(n, device="cuda"), torch.randint(0, 100, (n,), device="cuda")
+    expected = torch.tensor([w * 2.0**-32 + 2.0**-33 for w in first], dtype=torch.float64)
+    compare("uniform", torch.where(expected.float() == 1, 0, expected).float(), uniform, 1e-7)
+    compare("integers", torch.tensor([w % 100 for w in second]), chosen, 0)
+
+    def again(draw, into):
+        torch.manual_seed(seed)
+        return draw(into)
+
+    for dtype, name, draw in (
+        (torch.float32, "normal", lambda x: x.normal_()),
+        (torch.float32, "bernoulli", lambda x: x.bernoulli_(0.3)),
+        (torch.float64, "exponential", lambda x: x.exponential_()),
+        (torch.float16, "uniform", lambda x: x.uniform_()),
+        (torch.int64, "integers", lambda x: x.random_()),
+    ):
+        expected = again(draw, torch.zeros(n, dtype=dtype, device="cuda")).cpu()
+        for how, into in (
+            ("of more", torch.zeros(40 * n, dtype=dtype, device="cuda")),
+            ("off alignment", torch.zeros(n + 1, dtype=dtype, device="cuda")[1:]),
+            ("strided", torch.zeros(59, 34, dtype=dtype, device="cuda")[:, ::2]),
+        ):
+            compare(f"{name} {how}", expected, again(draw, into).flatten()[:n], 0)
+    dropped = again(lambda x: F.dropout(x, 0.25), torch.ones(n, device="cuda"))
+    kept = torch.tensor([(w * 2.0**-32 + 2.0**-33) <= 0.75 for w in first])
+    compare("dropout", kept / 0.75, dropped, 1e-6)
+
+
+def of_parts(x):
+    """As real numbers, which can be compared."""
+    return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
+
+
+def lazy_views():
+    """Conjugate and negative views: whatever reads them, or writes into what they show."""
+    global agreed
+    views = {
+        "conj": lambda z: z.conj(), "turned": lambda z: z.mH, "part": lambda z: z.conj()[1:, ::2],
+        "imag": lambda z: z.conj().imag, "real": lambda z: z.conj().real,
+        "neg": lambda z: torch._neg_view(z), "neg conj": lambda z: torch._neg_view(z.conj()),
+        "column": lambda z: z.conj()[:, 1:2], "repeated": lambda z: z[:1].conj().expand(3, 4),
+    }  # fmt: skip
+    uses = {
+        "clone": lambda v: v.clone(), "cpu": lambda v: v.cpu().to(v.device),
+        "contiguous": lambda v: v.contiguous(), "arithmetic": lambda v: v * 2 + 1,
+        "mixed": lambda v: v + v.detach().clone() * v.mT.sum(), "sum": lambda v: v.sum(1),
+        "matmul": lambda v: v @ v.mT, "hermitian": lambda v: v @ v.mH, "mv": lambda v: v @ v[0],
+        "cat": lambda v: torch.cat([v, v * 2, v]), "stack": lambda v: torch.stack([v, v]),
+        "rows": lambda v: v[at(v, [1, 0, 1])], "mask": lambda v: v[v.abs() > 0.5],
+        "index_select": lambda v: v.index_select(0, at(v, [1])), "abs": lambda v: v.abs(),
+        "flip": lambda v: v.flip(0), "largest": lambda v: v.abs().argmax(),
+        "wide": lambda v: v.to(torch.complex128 if v.is_complex() else torch.float64),
+        "copied": lambda v: torch.zeros_like(v).copy_(v), "twice": lambda v: v.conj().clone(),
+        "reshape": lambda v: v.reshape(-1), "roll": lambda v: v.roll(1, 0),
+        "values": lambda v: torch.tensor(v.tolist(), device=v.device),
+        "item": lambda v: torch.tensor(v[1, 0].item(), device=v.device),
+        "numpy": lambda v: torch.as_tensor(v.numpy(force=True)).to(v.device),
+        "equal": lambda v: torch.tensor(torch.equal(v, v.clone()), device=v.device),
+        "bits": lambda v: torch.tensor([v.is_conj(), v.is_neg()], device=v.device),
+        "copy": lambda v: copy.deepcopy(v.detach()),
+    }  # fmt: skip
+    a, b = torch.randn(3, 4), torch.randn(3, 4)
+    for view, seen in views.items():
+        for use, read in uses.items():
+
+            def run(a, b, seen=seen, read=read):
+                return of_parts(read(seen(torch.complex(a, b))))
+
+            both(f"{use} of {view}", run, a, b)
+        shown = [
+            str(seen(torch.complex(a, b).to(device))).split("device=")[0].rstrip(" ,)\n")
+            for device in ("cpu", "cuda")
+        ]
+        if shown[0] == shown[1]:
+            agreed += 1
+        else:
+            print(f"text of {view}: {shown}")
+    for dtype in (torch.float16, torch.float64, torch.int64, torch.uint8):
+        x = (a * 9).to(dtype) if dtype.is_floating_point else (a * 9).abs().to(dtype)
+        both(f"negative {dtype}", lambda x: torch._neg_view(x) + 1, x, tolerance=1e-2)
+    written_views(a, b)
+
+
+def written_views(a, b):
+    def into_conj(a, b):
+        z = torch.complex(a, b).detach()
+        v = z.conj()
+        v.mul_(2 + 1j)
+        v[0] = 3 - 1j
+        v[1:, 2] += 1j
+        v.t()[3].copy_(v[:, 0])
+        v.imag.add_(1)
+        v[at(v, [1, 2]), at(v, [0, 1])] = at(v, [1j, 2.0])
+        torch.add(v, v, out=v)
+        z[0].copy_(v[1])
+        v.index_add_(0, at(v, [0]), v[1:2].clone())
+        return torch.view_as_real(z)
+
+    def into_neg(a, b):
+        x = a.detach().clone()
+        v = torch._neg_view(x)
+        v.add_(b.detach())
+        v[0, 1:3] = 5
+        v[v > 0] = 2
+        v[:, 3].fill_(7)
+        v[1:].clamp_(-1, 1)
+        x[2].copy_(v[1])
+        v.t()[0].mul_(x[:, 1])
+        return x
+
+    def own(a, b):
+        z = torch.complex(a, b).detach()
+        z.copy_(z.conj())
+        z.add_(z.conj()[0])
+        return torch.view_as_real(z)
+
+    both("writing to a conjugate", into_conj, a, b)
+    both("writing to a negative", into_neg, a, b)
+    both("its own conjugate", own, a, b)
+    both("no elements", lambda a, b: of_parts(torch.complex(a, b)[:0].conj() * 2), a, b)
+
+
+def grouped_products():
+    """With rows of integers of 8 or 4 bits that have a scale for each group."""
+    for rows, columns, terms, groups in (
+        (0, 3, 32, 1), (1, 3, 32, 1), (5, 7, 192, 3), (8, 4, 64, 2), (32, 2, 96, 1),
+        (33, 9, 128, 4),
+    ):  # fmt: skip
+        x, scales = torch.randn(rows, terms), torch.rand(columns, groups)
+        for dtype, width in ((torch.int8, terms), (torch.uint8, terms // 2)):
+            integers = (torch.randn(columns, width) * 100).long().to(dtype)
+            for name, change in (("", lambda x: x), ("off alignment", off_alignment)):
+                both(f"{dtype} {rows} {columns} {terms} {name}", lambda x, i, s, c=change: (
+                    torch._group_mm(x.detach(), c(i), s.detach())), x, integers, scales,
+                    tolerance=1e-3)  # fmt: skip
+            if rows:
+                both(f"strided {dtype}", lambda x, i, s: torch._group_mm(
+                    x.detach().t().contiguous().t(), i, s.detach()), x, integers, scales,
+                    tolerance=1e-3)  # fmt: skip
+
+
 GROUPS = {f.__name__: f for f in (
     elementwise, formulas, reductions, more_reductions, losses, more_losses, products,
     more_products, images, convolutions, cudnn_switches, more_images, norms, indexing, order,
@@ -913,6 +1522,9 @@ GROUPS = {f.__name__: f for f in (
     attention_dropout, cublas_products,
     placement, matrices, distinct, host_elements, optimizers, random_numbers, dropout,
     training, mixed_precision, saving, quickstart,
+    rows_of_elements, moved_elements, packed_reductions, packed_norms, packed_batch_norm,
+    packed_softmax, entropies, selected_rows, flash_attention, recurrent_steps, random_packs,
+    lazy_views, grouped_products,
 )}  # fmt: skip
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def functional_call(
     else:
         given = parameter_and_buffer_dicts
     args = () if args is None else args
-    return stateless.functional_call(
+    return stateless._functional_call(
         module, given, args, kwargs, tie_weights=tie_weights, strict=strict
     )
 

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def _gpus():
+    if not rushlight.cuda.is_available():
+        return ""
+    return ", ".join(map(rushlight.cuda.get_device_name, range(rushlight.cuda.device_count())))
+
+
 def get_env_info() -> Any:
     """Facts about this installation and machine: name -> text."""
     try:
@@ -28,7 +34,7 @@ def get_env_info() -> Any:
         "libc": " ".join(platform.libc_ver()),
         "instruction set": rushlight.backends.cpu.get_cpu_capability(),
         "threads": str(rushlight.get_num_threads()),
-        "CUDA": "not in this build",
+        "CUDA": _gpus() or "no usable GPU",
     }
 
 

@@ -8,7 +8,7 @@
   X(min_with_index) X(norm) X(var) X(logsumexp) \
   X(softmax) X(log_softmax) X(softmax_backward) X(log_softmax_backward) X(cross_entropy) \
   X(cross_entropy_backward) X(nll_loss) X(nll_loss_backward) \
-  X(gemm) X(matvec) X(dot) \
+  X(gemm) X(matvec) X(dot) X(gemm_groups) \
   X(uniform) X(normal) X(bernoulli) X(bernoulli_each) X(geometric) X(exponential) X(cauchy) \
   X(log_normal) X(random_from_to) X(random_from) X(random_natural) X(arange) X(linspace) \
   X(fused_sgd) X(fused_adam) X(fused_adagrad) X(fused_adadelta) X(fused_adamax) X(fused_nadam) \

@@ -106,7 +106,8 @@ struct Kept {
     const RecurrentSteps& steps = layer.steps;
     constexpr int64_t most_samples = 1024;  // from where on products of all samples are quicker
     if (layer.size > (layer.dtype == DType::Float32 ? 128 : 64) || layer.batch > most_samples ||
-        !steps.count() || steps.rows(steps.count() - 1) != layer.batch)
+        !steps.count() || steps.rows(0) != layer.batch ||
+        steps.rows(steps.count() - 1) != layer.batch)  // the last of samples of unlike lengths
       return;
     depth = layer.size <= 32 ? 32 : layer.size <= 64 ? 64 : 128;
     held = std::min(depth, 64);

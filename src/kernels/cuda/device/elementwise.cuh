@@ -25,8 +25,9 @@ __device__ void load_pack(const RowOperands<N + 1>& w, int k, int64_t offset, T 
 }
 template <bool flat, int N>
 __device__ void row_offsets(const RowOperands<N>& w, int64_t i, int64_t (&offsets)[N]) {
-  if constexpr (!flat) return strided_offsets(w, i, offsets);
-  for (int k = 0; k < N; ++k) offsets[k] = w.steps[k] == StepRow ? i : 0;
+  if constexpr (!flat) strided_offsets(w, i, offsets);
+  else
+    for (int k = 0; k < N; ++k) offsets[k] = w.steps[k] == StepRow ? i : 0;
 }
 template <class Formula, class T, class R, class Out, bool flat, int count, class... S>
 __device__ void elementwise_pack(const RowOperands<sizeof...(S) + 1>& w, int64_t i, const T* n) {

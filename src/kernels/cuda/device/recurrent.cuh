@@ -90,11 +90,9 @@ template <class T, int kind> struct StepGradient {
       to_x[0] = (dn * hidden + more(0)) * reset * (T(1) - reset);
       to_x[2] = dn;
       past = slope * update;
-      for (int g = 0; g < 2; ++g) to_sums[g] = to_x[g];
-      to_sums[2] = dn * reset + more(3);
-      return;
     }
     for (int g = 0; g < gates_of<kind>; ++g) to_sums[g] = to_x[g];
+    if constexpr (kind == CellGRU) to_sums[2] = to_x[2] * gates[0] + more(3);
   }
   // i is the place of the first gate's.
   __device__ void write(const CellBackward& a, int64_t i) const {
