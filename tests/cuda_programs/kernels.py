@@ -267,6 +267,71 @@ def order():
     both("bincount", lambda a: (a.abs() * 3).long().view(-1).bincount(), x)
 
 
+def compare_all(name, function, x, tolerance=1e-4):
+    """The results of a function, one or several, of x on both devices; x keeps its strides."""
+    results = []
+    for device in ("cpu", "cuda"):
+        moved = x if device == "cpu" else x.as_strided(x.size(), x.stride())
+        if device == "cuda":
+            flat = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage()).cuda()
+            moved = flat.as_strided(x.size(), x.stride(), x.storage_offset())
+        try:
+            result = function(moved)
+        except Exception as error:
+            print(f"{name} on {device}: {type(error).__name__}: {error}")
+            return
+        results.append(result if isinstance(result, tuple) else (result,))
+    for i, (expected, got) in enumerate(zip(*results)):
+        compare(f"{name} {i}", expected, got, tolerance)
+
+
+# 16 elements a thread, 32 or 256 threads a block: lines around the ends of tiles and parts.
+SCANNED = (1, 2, 15, 16, 17, 100, 511, 512, 513, 4095, 4096, 4097, 8200, 40000)
+
+
+def long_scans():
+    sums = ("cumsum", "cumprod", "logcumsumexp")
+    for n in SCANNED:
+        x = torch.rand(n) * 0.5 + 0.75
+        for name in (*sums, "cummax", "cummin"):
+            compare_all(f"{name} of {n}", lambda a, o=name: getattr(a, o)(0), x.sub(0.01))
+        compare_all(f"lines of {n}", lambda a: a.cumsum(1), torch.randn(3, n), 1e-3)
+        compare_all(f"columns of {n}", lambda a: a.cumsum(0), torch.randn(n, 19), 1e-3)
+        compare_all(f"extremes of {n}", lambda a: a.cummax(0), torch.randint(9, (n, 17)))
+        both(f"reverse of {n}", lambda a: a.cumsum(0), x)
+        both(f"reverse in columns of {n}", lambda a: a.cumsum(0), torch.randn(n, 16).double())
+    for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32,
+                  torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64):  # fmt: skip
+        x = torch.randint(-2, 3, (2, 4100)).to(dtype)
+        for dim in (0, 1):
+            compare_all(f"{dtype} sum", lambda a, d=dim: a.cumsum(d), x, 1e-2)
+            compare_all(f"{dtype} product", lambda a, d=dim: a.cumprod(d), x, 1e-2)
+        compare_all(f"{dtype} kept", lambda a, t=dtype: a.cumsum(1, dtype=t), x[:, :600], 1e-2)
+        if not dtype.is_complex:
+            compare_all(f"{dtype} largest", lambda a: a.cummax(1), x)
+            compare_all(f"{dtype} least", lambda a: a.cummin(0), x.t())
+    strange = torch.randn(3, 5000)
+    strange[0, 4321] = strange[0, 4400] = float("nan")
+    strange[1, 77] = float("inf")
+    strange[1, 4999] = -float("inf")
+    strange[2, ::2] = -float("inf")
+    for name in (*sums, "cummax", "cummin"):
+        x = strange.sign() if name == "cumprod" else strange  # no product is too small
+        compare_all(f"{name}, strange", lambda a, o=name: getattr(a, o)(1), x, 1e-3)
+        compare_all(f"{name}, strange columns", lambda a, o=name: getattr(a, o)(0), x.t(), 1e-3)
+    whole = torch.randn(4, 4, 2100)
+    for name, x in (("steps", whole[:, :, ::2]), ("not aligned", whole[:, 1:, 1:]),
+                    ("transposed", whole.transpose(1, 2)), ("none", whole[:, :0]),
+                    ("one", whole[:, :, :1]),
+                    ("expanded", whole[:, :1].expand(4, 3, 2100))):  # fmt: skip
+        for dim in range(3):
+            compare_all(f"{name}, dim {dim}", lambda a, d=dim: a.cumsum(d), x, 1e-3)
+            compare_all(f"{name}, extremes, dim {dim}", lambda a, d=dim: a.cummin(d), x)
+    compare_all("in place", lambda a: a.clone().cumsum_(1), whole[0], 1e-3)
+    compare_all("in place in columns", lambda a: a.clone().cumsum_(0), whole[0].t(), 1e-3)
+    both("many parts", lambda a: a.cumsum(0), torch.randn(60000), tolerance=1e-2)
+
+
 def resampling():
     x = torch.randn(2, 3, 5, 6)
     for mode in ("nearest", "nearest-exact", "bilinear", "bicubic"):
@@ -801,9 +866,9 @@ def quickstart():
 
 GROUPS = {f.__name__: f for f in (
     elementwise, formulas, reductions, more_reductions, losses, more_losses, products,
-    more_products, images, more_images, norms, indexing, order, resampling, distances, tables,
-    transforms, recurrent_layers, attention,
-    attention_dropout, cublas_products,
+    more_products, images, more_images, norms, indexing, order, long_scans,
+    resampling, distances, tables, transforms, recurrent_layers, attention, attention_dropout,
+    cublas_products,
     placement, matrices, distinct, host_elements, optimizers, random_numbers,
     training, mixed_precision, saving, quickstart,
 )}  # fmt: skip

@@ -1,15 +1,12 @@
-// Scans, sorting and searching.
-#include "kernels/cuda/device/order.h"
-
+// Sorting and searching.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/lines.h"
 #include "kernels/cuda/philox.h"
 #include "kernels/random.h"
 #include "kernels/reduce.h"
-#include "kernels/scan.h"
 #include "kernels/sort.h"
 
 namespace rl::cuda {
@@ -23,51 +20,10 @@ namespace {
 constexpr const char* header = "kernels/cuda/device/order.cuh";
 constexpr int64_t most_in_block = 1024;  // pairs that one block sorts in shared memory
 
-KernelTemplate scans(header), loads(header), steps(header), in_blocks(header), stores(header),
-    medians(header), modes(header), bin_counts(header), searches(header), value_counts(header),
-    product_gradients(header), sum_gradients(header);
+KernelTemplate loads(header), steps(header), in_blocks(header), stores(header), medians(header),
+    modes(header), bin_counts(header), searches(header), value_counts(header);
 
 uint64_t of(DType t) { return static_cast<uint64_t>(t); }
-
-// The beginnings of a view's lines along `dim`, and the step in them.
-Strided lines_of(const View& v, int64_t dim, int64_t& count, int64_t& step, const char* op) {
-  Dims sizes, strides;
-  for (int64_t d = 0; d < v.ndim; ++d)
-    if (d != dim) {
-      sizes.push_back(v.sizes[d]);
-      strides.push_back(v.strides[d]);
-    }
-  count = v.ndim ? v.sizes[dim] : 1;
-  step = v.ndim ? v.strides[dim] : 1;
-  return strided(
-      View{v.data, sizes.data(), strides.data(), sizes.size(), product(sizes), v.dtype, v.device},
-      op);
-}
-
-void scan(const Context& context, const char* op, ScanKind kind, const View& input, int64_t dim,
-          const View& out, const View* second, bool reverse) {
-  int device = context.device.index;
-  use(device);
-  if (!input.numel) return;
-  ScanLine line{};
-  int64_t unused;
-  Strided x = lines_of(input, dim, line.count, line.in_step, op),
-          y = lines_of(out, dim, unused, line.out_step, op), z{};
-  if (second) z = lines_of(*second, dim, unused, line.second_step, op);
-  DType carried = compute_dtype(out.dtype);
-  if (kind <= ScanProd && is_integral_or_bool(out.dtype)) carried = DType::Int64;
-  uint64_t variant = (of(input.dtype) * dtype_count + of(out.dtype)) * 8 + kind;
-  CUfunction f = scans.get(variant, device, op, [&] {
-    return instance(
-        "scan_lines", input.dtype, out.dtype,
-        carried == DType::Bool ? std::string("bool") : std::string(device_type(carried)),
-        static_cast<int>(kind));
-  });
-  unsigned threads = static_cast<unsigned>(
-      std::clamp<int64_t>((line.count / 4 + 31) / 32 * 32, 32, block_threads));
-  launch_kernel(f, device, op, blocks_of_rows(x.numel), Grid{threads}, 0, x, y, z, line,
-                static_cast<int>(reverse));
-}
 
 // All lines along a dim, sorted, in scratch memory.
 class SortedLines {
@@ -149,64 +105,6 @@ class SortedLines {
 };
 
 }  // namespace
-
-void cumsum(const Context& c, const View& input, int64_t dim, const View& out, bool reverse) {
-  scan(c, "cumsum", ScanSum, input, dim, out, nullptr, reverse);
-}
-void cumprod(const Context& c, const View& input, int64_t dim, const View& out, bool reverse) {
-  scan(c, "cumprod", ScanProd, input, dim, out, nullptr, reverse);
-}
-void logcumsumexp(const Context& c, const View& input, int64_t dim, const View& out, bool reverse) {
-  check_implemented(!is_complex(input.dtype), "logcumsumexp: not implemented on CUDA for dtype ",
-                    input.dtype);
-  scan(c, "logcumsumexp", ScanLogSumExp, input, dim, out, nullptr, reverse);
-}
-void cummax(const Context& c, const View& input, int64_t dim, const View& values,
-            const View& indices) {
-  scan(c, "cummax", ScanMax, input, dim, values, &indices, false);
-}
-void cummin(const Context& c, const View& input, int64_t dim, const View& values,
-            const View& indices) {
-  scan(c, "cummin", ScanMin, input, dim, values, &indices, false);
-}
-
-void cumprod_backward(const Context& context, const View& grad, const View& input, int64_t dim,
-                      const View& grad_input) {
-  int device = context.device.index;
-  use(device);
-  if (!grad.numel) return;
-  if (is_reduced(grad.dtype)) {  // sums of what was written would be rounded again
-    Contiguous wide_grad(context, grad, DType::Float32), wide_input(context, input, DType::Float32);
-    ContiguousResult result(context, grad_input, DType::Float32);
-    cumprod_backward(context, wide_grad, wide_input, dim, result);
-    return result.finish();
-  }
-  ScanLine line{};
-  int64_t unused;
-  Strided g = lines_of(grad, dim, line.count, line.out_step, "cumprod_backward"),
-          x = lines_of(input, dim, unused, line.in_step, "cumprod_backward"),
-          r = lines_of(grad_input, dim, unused, line.second_step, "cumprod_backward");
-  CUfunction f = product_gradients.get(of(grad.dtype), device, "cumprod_backward",
-                                       [&] { return instance("cumprod_gradient", grad.dtype); });
-  launch_elements(f, device, "cumprod_backward", g.numel, g, x, r, line);
-}
-void logcumsumexp_backward(const Context& context, const View& grad, const View& input,
-                           const View& out, int64_t dim, const View& grad_input) {
-  int device = context.device.index;
-  use(device);
-  if (!grad.numel) return;
-  check_implemented(!is_complex(grad.dtype),
-                    "logcumsumexp_backward: not implemented on CUDA for dtype ", grad.dtype);
-  ScanLine line{};
-  int64_t unused, grad_step;
-  Strided g = lines_of(grad, dim, line.count, grad_step, "logcumsumexp_backward"),
-          x = lines_of(input, dim, unused, line.in_step, "logcumsumexp_backward"),
-          o = lines_of(out, dim, unused, line.out_step, "logcumsumexp_backward"),
-          r = lines_of(grad_input, dim, unused, line.second_step, "logcumsumexp_backward");
-  CUfunction f = sum_gradients.get(of(grad.dtype), device, "logcumsumexp_backward",
-                                   [&] { return instance("logcumsumexp_gradient", grad.dtype); });
-  launch_elements(f, device, "logcumsumexp_backward", g.numel, g, x, o, r, line, grad_step);
-}
 
 void sort(const Context& c, const View& input, int64_t dim, bool descending, const View* values,
           const View& indices) {
