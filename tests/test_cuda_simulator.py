@@ -58,8 +58,8 @@ def test_kernels():
 
 GROUPS = (
     "formulas more_reductions more_losses more_products more_images norms indexing order "
-    "long_scans resampling distances tables transforms recurrent_layers attention "
-    "attention_dropout placement matrices "
+    "long_orders long_scans resampling distances tables transforms recurrent_layers "
+    "attention attention_dropout placement matrices "
     "distinct host_elements optimizers random_numbers training"
 ).split()
 

@@ -285,6 +285,67 @@ def compare_all(name, function, x, tolerance=1e-4):
         compare(f"{name} {i}", expected, got, tolerance)
 
 
+def orders_of(name, x, dim, k):
+    """All that sorts or selects: values and places."""
+    for falling in (False, True):
+        compare_all(
+            f"{name}: sort {falling}",
+            lambda a, f=falling: tuple(a.sort(dim, descending=f, stable=True)), x)  # fmt: skip
+        compare_all(f"{name}: topk {falling}", lambda a, f=falling: tuple(a.topk(k, dim, f)), x)
+    compare_all(f"{name}: kthvalue", lambda a: tuple(a.kthvalue(k, dim)), x)
+    compare_all(f"{name}: median", lambda a: tuple(a.median(dim)), x)
+    if x.is_floating_point():
+        compare_all(f"{name}: nanmedian", lambda a: tuple(a.nanmedian(dim)), x)
+
+
+# One block sorts 1024 elements; others go in tiles of 2048 or 4096.
+SORTED = (1, 1023, 1024, 1025, 2047, 2048, 2049, 4096, 4097, 9001)
+
+
+def long_orders():
+    for n in SORTED:
+        orders_of(f"{n}", torch.randn(n), 0, (n + 4) // 5)
+        orders_of(f"ties of {n}", torch.randint(-3, 4, (2, n)), 1, (n + 2) // 3)
+        compare_all(f"mode of {n}", lambda a: tuple(a.mode(0)), torch.randint(n, (n,)))
+    for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32,
+                  torch.int16, torch.int8, torch.uint8, torch.bool):  # fmt: skip
+        x = torch.randn(3, 2500)
+        x = x.to(dtype) if dtype.is_floating_point else (x * 50).to(torch.int64).to(dtype)
+        orders_of(f"{dtype}", x, 1, 3)
+        orders_of(f"many of {dtype}", x, 1, 2490)
+    wide = torch.randint(-(2**62), 2**62, (5000,))
+    wide[::7] = torch.iinfo(torch.int64).min
+    wide[::11] = torch.iinfo(torch.int64).max
+    orders_of("wide integers", wide, 0, 1100)
+    strange = torch.randn(4, 6000)
+    strange[0, ::13] = float("nan")
+    strange[1, ::2] = 0.0
+    strange[1, 1::2] = -0.0
+    strange[2] = float("nan")
+    strange[3, ::5], strange[3, 1::5] = float("inf"), -float("inf")
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        for k in (1, 1024, 1025, 1500, 5000) if dtype == torch.float32 else (1500,):
+            orders_of(f"strange {dtype} {k}", strange.to(dtype), 1, k)
+    for falling in (False, True):
+        compare_all(
+            f"signs {falling}",
+            lambda a, f=falling: 1 / a.sort(descending=f, stable=True).values,
+            strange[1])  # fmt: skip
+    whole = torch.randint(2000, (2, 1300, 6)).float()
+    for name, x, dim in (("columns", whole, 1), ("steps", whole.transpose(1, 2)[:, ::2, ::1], 2),
+                         ("not aligned", whole.view(2, -1)[:, 1:], 1),
+                         ("expanded", whole[0, :, 0].expand(3, 1300), 1)):  # fmt: skip
+        orders_of(name, x, dim, 7)
+    orders_of("many parts", torch.randn(40000), 0, 100)
+    compare_all("empty", lambda a: tuple(a.sort(1)), torch.randn(3, 0))
+    compare_all("no lines", lambda a: tuple(a.sort(1)), torch.randn(0, 2000))
+    compare_all("no elements", lambda a: tuple(a.topk(0, 1)), torch.randn(3, 2000))
+    compare_all("quantile", lambda a: a.quantile(0.3), torch.randn(3000))
+    x = torch.randint(500, (5000,))
+    compare_all("unique", lambda a: torch.unique(a, return_inverse=True, return_counts=True), x)
+    compare_all("order", lambda a: torch.randperm(5000, device=a.device).sort().values, x)
+
+
 # 16 elements a thread, 32 or 256 threads a block: lines around the ends of tiles and parts.
 SCANNED = (1, 2, 15, 16, 17, 100, 511, 512, 513, 4095, 4096, 4097, 8200, 40000)
 
@@ -866,7 +927,7 @@ def quickstart():
 
 GROUPS = {f.__name__: f for f in (
     elementwise, formulas, reductions, more_reductions, losses, more_losses, products,
-    more_products, images, more_images, norms, indexing, order, long_scans,
+    more_products, images, more_images, norms, indexing, order, long_orders, long_scans,
     resampling, distances, tables, transforms, recurrent_layers, attention, attention_dropout,
     cublas_products,
     placement, matrices, distinct, host_elements, optimizers, random_numbers,

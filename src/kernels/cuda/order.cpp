@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/lines.h"
 #include "kernels/cuda/philox.h"
+#include "kernels/cuda/radix.h"
 #include "kernels/random.h"
 #include "kernels/reduce.h"
 #include "kernels/sort.h"
@@ -20,61 +21,62 @@ namespace {
 constexpr const char* header = "kernels/cuda/device/order.cuh";
 constexpr int64_t most_in_block = 1024;  // pairs that one block sorts in shared memory
 
-KernelTemplate loads(header), steps(header), in_blocks(header), stores(header), medians(header),
-    modes(header), bin_counts(header), searches(header), value_counts(header);
+KernelTemplate loads(header), in_blocks(header), stores(header), medians(header), modes(header),
+    bin_counts(header), searches(header), value_counts(header);
 
 uint64_t of(DType t) { return static_cast<uint64_t>(t); }
 
-// All lines along a dim, sorted, in scratch memory.
+// Rows of `length` elements in scratch memory.
+Strided rows_in_scratch(const Scratch& memory, int64_t rows, int64_t length, DType dtype) {
+  Strided v{};
+  v.data = memory.get();
+  v.numel = v.sizes[0] = rows;
+  v.ndim = 1;
+  v.dtype = static_cast<int>(dtype);
+  v.strides[0] = length;
+  return v;
+}
+LineTarget target(const View* v, int64_t dim, const char* op) {
+  int64_t unused;
+  LineTarget to{};
+  if (v) to.lines = lines_of(*v, dim, unused, to.step, op);
+  return to;
+}
+
+// All lines along a dim, sorted, in scratch memory; where `take` is given, no more than so many
+// first elements of each.
 class SortedLines {
  public:
   SortedLines(const Context& context, const char* op, const View& input, int64_t dim,
-              bool descending)
-      : device_(context.device.index), op_(op), dtype_(input.dtype) {
+              bool descending, int64_t take = -1)
+      : device_(context.device.index), op_(op), dtype_(input.dtype), descending_(descending) {
     use(device_);
     int64_t step;
     Strided lines = lines_of(input, dim, count_, step, op);
     rows_ = lines.numel;
-    padded_ = 1;
-    while (padded_ < count_) padded_ *= 2;
-    int64_t total = rows_ * padded_;
-    keys_.emplace(static_cast<size_t>(total * itemsize(dtype_)), device_);
-    places_.emplace(static_cast<size_t>(total * 8), device_);
-    if (!total || !count_) return;
-    void *keys = keys_->get(), *places = places_->get();
-    CUfunction f =
-        loads.get(of(dtype_), device_, op, [&] { return instance("load_pairs", dtype_); });
-    launch_elements(f, device_, op, total, lines, count_, step, padded_, keys, places);
-    int falling = descending;
-    if (padded_ <= most_in_block) {
-      f = in_blocks.get(of(dtype_), device_, op, [&] {
-        return instance("sort_lines", dtype_, static_cast<int>(most_in_block));
-      });
-      unsigned threads = static_cast<unsigned>(std::clamp<int64_t>(padded_, 32, block_threads));
-      launch_kernel(f, device_, op, blocks_of_rows(rows_), Grid{threads}, 0, keys, places, rows_,
-                    padded_, falling);
-      return;
-    }
-    f = steps.get(of(dtype_), device_, op, [&] { return instance("bitonic_step", dtype_); });
-    for (int64_t size = 2; size <= padded_; size *= 2)
-      for (int64_t stride = size / 2; stride > 0; stride /= 2)
-        launch_elements(f, device_, op, total, keys, places, total, size, stride, padded_, falling);
+    if (!rows_ || !count_ || !take) return;
+    LongLines given{device_, op_, dtype_, lines, count_, step, descending};
+    if (count_ <= most_in_block) sort_short(lines, step);
+    else if (take > 0 && take <= count_ / 4) sort_selected(context, given, take);
+    else radix_.emplace(given);
   }
 
   // The `take` pairs from `first` on.
   void store(const View* values, const View& indices, int64_t dim, int64_t first, int64_t take) {
     if (!rows_ || !take) return;
-    int64_t unused, value_step = 0, index_step;
-    Strided i = lines_of(indices, dim, unused, index_step, op_), v{};
-    if (values) v = lines_of(*values, dim, unused, value_step, op_);
+    LineTarget v = target(values, dim, op_), i = target(&indices, dim, op_);
+    if (radix_) {
+      const int64_t* through = places_ ? places_->get<int64_t>() : nullptr;
+      return radix_->store(first, take, through, v, i);
+    }
     void *keys = keys_->get(), *places = places_->get();
     CUfunction f =
         stores.get(of(dtype_), device_, op_, [&] { return instance("store_pairs", dtype_); });
-    launch_elements(f, device_, op_, rows_ * take, keys, places, padded_, first, take, v,
-                    value_step, i, index_step);
+    launch_elements(f, device_, op_, rows_ * take, keys, places, padded_, first, take, v.lines,
+                    v.step, i.lines, i.step);
   }
   void store_medians(const View& values, const View& indices, int64_t dim, bool ignore_nan) {
-    if (!rows_) return;
+    if (!rows_ || !count_) return;
     int64_t unused, step;
     Strided i = lines_of(indices, dim, unused, step, op_),
             v = lines_of(values, dim, unused, step, op_);
@@ -85,7 +87,8 @@ class SortedLines {
                     static_cast<int>(ignore_nan), v, i);
   }
   void store_modes(const View& values, const View& indices, int64_t dim) {
-    if (!rows_) return;
+    if (!rows_ || !count_) return;
+    if (radix_) unpack();
     int64_t unused, step;
     Strided i = lines_of(indices, dim, unused, step, op_),
             v = lines_of(values, dim, unused, step, op_);
@@ -97,12 +100,66 @@ class SortedLines {
   int64_t count() const { return count_; }
 
  private:
+  // Pairs of lines of `length`, rounded up to a power of two if `padded`.
+  void allocate(int64_t length, bool padded) {
+    padded_ = padded ? 1 : length;
+    while (padded_ < length) padded_ *= 2;
+    keys_.emplace(static_cast<size_t>(rows_ * padded_ * itemsize(dtype_)), device_);
+    places_.emplace(static_cast<size_t>(rows_ * padded_ * 8), device_);
+  }
+  LineTarget keys_target() { return {rows_in_scratch(*keys_, rows_, padded_, dtype_), 1}; }
+  LineTarget places_target() {
+    return {rows_in_scratch(*places_, rows_, padded_, DType::Int64), 1};
+  }
+  void sort_short(const Strided& lines, int64_t step) {
+    allocate(count_, true);
+    CUfunction f =
+        loads.get(of(dtype_), device_, op_, [&] { return instance("load_pairs", dtype_); });
+    launch_elements(f, device_, op_, rows_ * padded_, lines, count_, step, padded_, keys_->get(),
+                    places_->get());
+    sort_in_blocks();
+  }
+  void sort_in_blocks() {
+    CUfunction f = in_blocks.get(of(dtype_), device_, op_, [&] {
+      return instance("sort_lines", dtype_, static_cast<int>(most_in_block));
+    });
+    unsigned threads = static_cast<unsigned>(std::clamp<int64_t>(padded_, 32, block_threads));
+    launch_kernel(f, device_, op_, blocks_of_rows(rows_), Grid{threads}, 0, keys_->get(),
+                  places_->get(), rows_, padded_, static_cast<int>(descending_));
+  }
+  void sort_selected(const Context& context, const LongLines& given, int64_t take) {
+    bool in_block = take <= most_in_block;
+    allocate(take, in_block);
+    RadixSelect(context, given, SelectRank, take - 1)
+        .store_all(take, padded_, keys_target(), places_target());
+    if (in_block) return sort_in_blocks();
+    radix_.emplace(LongLines{device_, op_, dtype_, keys_target().lines, take, 1, descending_});
+  }
+  void unpack() {
+    allocate(count_, false);
+    radix_->store(0, count_, nullptr, keys_target(), places_target());
+  }
+
   int device_;
   const char* op_;
   DType dtype_;
+  bool descending_;
   int64_t count_ = 0, rows_ = 0, padded_ = 1;
   std::optional<Scratch> keys_, places_;
+  std::optional<RadixSort> radix_;
 };
+
+// One element of each long line: that of a rank, or the median.
+void select(const Context& context, const char* op, const View& input, int64_t dim, SelectKind kind,
+            int64_t rank, const View& values, const View& indices) {
+  use(context.device.index);
+  if (!indices.numel) return;
+  LongLines given{context.device.index, op, input.dtype, {}, 0, 0, false};
+  given.lines = lines_of(input, dim, given.count, given.step, op);
+  RadixSelect(context, given, kind, rank)
+      .store(target(&values, dim, op), target(&indices, dim, op));
+}
+int64_t length_of(const View& v, int64_t dim) { return v.ndim ? v.sizes[dim] : 1; }
 
 }  // namespace
 
@@ -113,27 +170,32 @@ void sort(const Context& c, const View& input, int64_t dim, bool descending, con
 }
 void topk(const Context& c, const View& input, int64_t dim, int64_t k, bool largest,
           const View& values, const View& indices) {
-  int64_t size = input.ndim ? input.sizes[dim] : 1;
+  int64_t size = length_of(input, dim);
   check(k >= 0 && k <= size, "topk: selected index k out of range, got k=", k,
         " for a dimension of size ", size);
-  SortedLines(c, "topk", input, dim, largest).store(&values, indices, dim, 0, k);
+  SortedLines(c, "topk", input, dim, largest, k).store(&values, indices, dim, 0, k);
 }
 void kthvalue(const Context& c, const View& input, int64_t dim, int64_t k, const View& values,
               const View& indices) {
-  int64_t size = input.ndim ? input.sizes[dim] : 1;
+  int64_t size = length_of(input, dim);
   check(k >= 1 && k <= size, "kthvalue: selected number k out of range for dimension ", dim,
         ", got k=", k, " for size ", size);
+  if (size > most_in_block)
+    return select(c, "kthvalue", input, dim, SelectRank, k - 1, values, indices);
   SortedLines(c, "kthvalue", input, dim, false).store(&values, indices, dim, k - 1, 1);
 }
 void median(const Context& c, const View& input, int64_t dim, bool ignore_nan, const View& values,
             const View& indices) {
+  if (length_of(input, dim) > most_in_block)
+    return select(c, "median", input, dim, ignore_nan ? SelectMedianOfNumbers : SelectMedian, 0,
+                  values, indices);
   SortedLines(c, "median", input, dim, false).store_medians(values, indices, dim, ignore_nan);
 }
 
 void mode(const Context& c, const View& input, int64_t dim, const View& values,
           const View& indices) {
-  check_index((input.ndim ? input.sizes[dim] : 1) > 0 || !indices.numel,
-              "mode: Expected reduction dim ", dim, " to have non-zero size.");
+  check_index(length_of(input, dim) > 0 || !indices.numel, "mode: Expected reduction dim ", dim,
+              " to have non-zero size.");
   SortedLines(c, "mode", input, dim, false).store_modes(values, indices, dim);
 }
 

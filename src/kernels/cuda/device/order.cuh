@@ -4,7 +4,7 @@
 
 namespace rl::cuda {
 
-// ---- sorting: bitonic, of pairs (value, place), which makes it stable
+// ---- sorting of short lines: bitonic, of pairs (value, place), which makes it stable
 
 template <class C> __device__ bool sorts_before(C a, int64_t i, C b, int64_t j, bool descending) {
   bool nan_a = math::isnan(a), nan_b = math::isnan(b);
@@ -42,16 +42,6 @@ __device__ void exchange(T* keys, int64_t* places, int64_t i, int64_t j, bool up
   keys[j] = key;
   places[i] = q;
   places[j] = p;
-}
-// One step of the network over all lines.
-template <class T>
-__global__ void bitonic_step(T* keys, int64_t* places, int64_t total, int64_t size, int64_t stride,
-                             int64_t padded, int descending) {
-  for (int64_t i = thread_id(); i < total; i += thread_count()) {
-    int64_t in_line = i % padded, other = in_line ^ stride;
-    if (other <= in_line) continue;
-    exchange(keys, places, i, i + other - in_line, (in_line & size) == 0, descending);
-  }
 }
 // The whole network for lines that fit into shared memory: a block a line.
 template <class T, int most>
