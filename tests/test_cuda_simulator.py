@@ -59,7 +59,7 @@ def test_kernels():
 
 GROUPS = (
     "formulas more_reductions more_losses more_products convolutions cudnn_switches more_images "
-    "norms indexing order "
+    "norms indexing order long_orders long_scans "
     "resampling distances tables transforms recurrent_layers attention attention_dropout "
     "placement matrices "
     "distinct host_elements optimizers random_numbers dropout training "
