@@ -25,15 +25,15 @@ CHECKS = {
 VALUES = {
     "batch_of", "broadcast_sizes", "can_be_lazy", "casts_to", "channel_sizes", "checked_alpha",
     "checked_divisor", "chunk_sizes", "common_dtype", "correction_of", "count_reduced",
-    "cross_dim", "default_dtype", "dims_or_all", "draws_in_kernels", "embedded_sizes",
-    "ends_with", "epsilon", "flattened_sizes", "grad_enabled", "hstack_dim", "in_old_order",
-    "infer_size", "inner_sizes", "is_conjugated", "is_differentiable", "is_integral",
-    "is_integral_or_bool", "is_negated", "is_reduced", "is_viewable", "item", "item_or",
-    "largest_finite", "last_dims", "length", "line_sizes", "moved_dims", "one_or_all", "or_else",
-    "other_dims", "padding_row", "product", "promote", "reads_upper", "records", "reduction_name",
-    "shares_storage", "split_sizes_of", "to_complex", "to_real", "truth", "unflattened_sizes",
-    "whole_for", "whole_item", "with_last", "with_leading_ones", "with_matrix", "with_size",
-    "without_dim", "without_last", "wrap_dim", "wrapping_product",
+    "cross_dim", "default_dtype", "dims_or_all", "embedded_sizes", "ends_with", "epsilon",
+    "flattened_sizes", "grad_enabled", "hstack_dim", "in_old_order", "infer_size",
+    "inner_sizes", "is_conjugated", "is_differentiable", "is_integral", "is_integral_or_bool",
+    "is_negated", "is_reduced", "is_viewable", "item", "item_or", "largest_finite", "last_dims",
+    "length", "line_sizes", "moved_dims", "one_or_all", "or_else", "other_dims", "padding_row",
+    "product", "promote", "reads_upper", "records", "reduction_name", "shares_storage",
+    "split_sizes_of", "to_complex", "to_real", "truth", "unflattened_sizes", "whole_for",
+    "whole_item", "with_last", "with_leading_ones", "with_matrix", "with_size", "without_dim",
+    "without_last", "wrap_dim", "wrapping_product",
 }  # fmt: skip
 # What keeps or shows the elements of one tensor in another way.
 TENSORS = {

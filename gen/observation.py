@@ -10,8 +10,6 @@ _NAMES = {
     "convolution_input": "convolution_backward_input",
     "convolution_weight": "convolution_backward_weight",
     "cross_entropy": "cross_entropy_loss",
-    "dropout_kernel": "native_dropout",
-    "dropout_slopes": "native_dropout_backward",
     "embedding_gradient": "embedding_dense_backward",
     "group_norm_kernel": "native_group_norm",
     "layer_norm_kernel": "native_layer_norm",

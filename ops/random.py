@@ -1,5 +1,5 @@
 """Random numbers: from the same seed the same as torch's on the CPU."""
-from ops.schema import FLOATING, composite, draw, elementwise, factory, kernel
+from ops.schema import composite, draw, factory, kernel
 
 _OPTIONS = ("generator: Generator = None, dtype: dtype = None, layout: layout = None, device: "
             "device = None, "
@@ -131,24 +131,12 @@ kernel("standard_gamma(input: Tensor, generator: Generator = None)",
        shape="dense(input)", launch=f"standard_gamma(input, out, {_GENERATOR})",
        doc="Gamma numbers of the given shapes and rate 1.",
        grad="differentiate through torch.distributions")
-elementwise("dropout_slopes(input: Tensor, kept: Tensor, scale: Scalar)",
-            "input * where(kept != 0, scale, 0)", dtypes=FLOATING, names=(),
-            doc="The gradient of dropout: input is that of its result.",
-            grad={"input": "grad * where(kept != 0, scale, 0)"})
-kernel("dropout_kernel(input: Tensor, p: float, *, generator: Generator = None) "
-       "-> tuple[output, kept]", names=(), node="NativeDropoutBackward0",
-       shape="each(like(input), like(input, DType::Bool))",
-       launch=f"dropout(input, p, output, kept, {_GENERATOR})",
-       doc="Dropout by a device that draws numbers where they are needed.",
-       grad={"input": "dropout_slopes(grad, kept, 1 / (1 - p))"})
 composite("dropout(input: Tensor, p: float = 0.5, train: bool = True)", """
     check_value(p >= 0 and p <= 1, "dropout probability has to be between 0 and 1, but got ", p)
     if not train or p == 0 or numel(input) == 0:
         return input
     if p == 1:
         return input * zeros_like(input)
-    if draws_in_kernels(input) and is_differentiable(dtype(input)) and not is_complex(input):
-        return dropout_kernel(input, p)[0]
     mask = bernoulli_(empty_like(input), 1 - p, None)
     return input * div_(mask, 1 - p)
           """, names=("torch.dropout",),

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "autograd/geometry.h"
-#include "dispatch/body.h"
 #include "dispatch/generated.h"
 #include "impl_attention.h"
 #include "impl_create.h"
@@ -24,6 +23,8 @@
 namespace rl {
 namespace {
 
+// A GPU draws what dropout keeps where it is needed: `kept` is then two random numbers.
+bool draws_in_kernel(const Tensor& t) { return t.device().type == DeviceType::CUDA; }
 constexpr int64_t widest_head_on_gpu = 256;
 
 void check_shape(const char* what, const Tensor& t, const Dims& sizes, DType dtype) {
@@ -44,15 +45,15 @@ void check_operands(const Tensor& query, const Tensor& key, const Tensor& value,
         "attention: query ", q, ", key ", k, " and value ", v, " do not fit each other");
   DType dtype = query.dtype();
   check_implemented(dtype == DType::Float32 || dtype == DType::Float64 ||
-                        (draws_in_kernels(query) && is_floating(dtype)),
+                        (draws_in_kernel(query) && is_floating(dtype)),
                     "attention: not implemented for dtype ", dtype);
   check(key.dtype() == dtype && value.dtype() == dtype, "attention: expected one dtype, got ",
         dtype, ", ", key.dtype(), " and ", value.dtype());
   Dims weights{q[0], q[1], q[2], k[2]};
   bool any = mask.defined() && (mask.dtype() == DType::Bool ||
-                                (draws_in_kernels(query) && is_floating(mask.dtype())));
+                                (draws_in_kernel(query) && is_floating(mask.dtype())));
   if (mask.defined()) check_shape("mask", mask, weights, any ? mask.dtype() : dtype);
-  if (kept.defined() && draws_in_kernels(query)) check_shape("kept", kept, Dims{2}, DType::Int64);
+  if (kept.defined() && draws_in_kernel(query)) check_shape("kept", kept, Dims{2}, DType::Int64);
   else if (kept.defined()) check_shape("kept", kept, weights, DType::Bool);
 }
 
@@ -150,7 +151,7 @@ namespace {
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                  double dropout_p, bool enable_gqa) {
   if (dropout_p >= 1 || !is_floating(q.dtype()) || records(mask)) return false;
-  if (draws_in_kernels(q)) {
+  if (draws_in_kernel(q)) {
     if (std::max(q.size(-1), v.size(-1)) > widest_head_on_gpu) return false;
   } else if (q.dtype() != DType::Float32 && q.dtype() != DType::Float64) {
     return false;
@@ -199,12 +200,12 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (fits) {
     Tensor mask = attn_mask;
     if (mask.defined()) {
-      if (mask.dtype() != DType::Bool && !draws_in_kernels(query)) mask = to(mask, query.dtype());
+      if (mask.dtype() != DType::Bool && !draws_in_kernel(query)) mask = to(mask, query.dtype());
       Tensor q = with_four_dims(query);
       mask = expand(mask, Dims{q.sizes()[0], q.sizes()[1], q.sizes()[2], key.size(-2)});
     }
     Tensor q = with_four_dims(query), kept;
-    if (dropout_p > 0 && draws_in_kernels(query))
+    if (dropout_p > 0 && draws_in_kernel(query))
       kept = random_(rl::empty(Dims{2}, TensorOptions{DType::Int64, q.device()}), nullptr);
     else if (dropout_p > 0)  // as dropout draws them for the matrix of weights
       kept = bernoulli_(rl::empty(Dims{q.size(0), q.size(1), q.size(2), key.size(-2)},

@@ -29,8 +29,6 @@ Scalar whole_for(DType dtype, const Scalar& s);  // a whole number where element
 bool truth(const char* op, const Tensor& t);
 inline int64_t whole_item(const Tensor& t) { return item<int64_t>(t); }
 
-// A GPU draws what dropout keeps where it is needed.
-inline bool draws_in_kernels(const Tensor& t) { return t.device().type == DeviceType::CUDA; }
 inline bool shares_storage(const Tensor& a, const Tensor& b) { return a.storage() == b.storage(); }
 bool is_viewable(const Tensor& t, const Dims& sizes);
 Dims line_sizes(int64_t ndim, int64_t dim, int64_t size);  // in that dim, ones elsewhere

@@ -48,8 +48,4 @@ void standard_gamma(const View& alpha, const View& out, Generator& generator);
 // Along the last dim.
 void dirichlet(const View& alpha, const View& out, Generator& generator);
 
-// out = input * kept / (1 - p), where kept is bernoulli(kept, 1 - p) of input's dtype: the same
-// numbers. Floating; for devices that draw where the numbers are needed.
-void dropout(const View& input, double p, const View& out, const View& kept, Generator& generator);
-
 }  // namespace rl::kernels

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* header = "kernels/cuda/device/random.cuh";
 
-KernelTemplate draws(header), drops(header), ranges(header), spaces(header);
+KernelTemplate draws(header), ranges(header), spaces(header);
 
 void draw(const Context& context, const char* op, const View& out, Distribution distribution,
           double a, double b, Generator& generator, int64_t low = 0, uint64_t range = 0,
@@ -71,22 +71,6 @@ void cauchy(const Context& c, const View& out, double median, double sigma, Gene
 }
 void log_normal(const Context& c, const View& out, double mean, double std, Generator& g) {
   draw(c, "log_normal_", out, DrawLogNormal, mean, std, g);
-}
-
-void dropout(const Context& context, const View& input, double p, const View& out, const View& kept,
-             Generator& generator) {
-  constexpr const char* op = "dropout";
-  int device = context.device.index;
-  use(device);
-  if (!out.numel) return;
-  DType compute = out.dtype == DType::Float64 ? DType::Float64 : DType::Float32;
-  constexpr int64_t count = 4;
-  PhiloxSeed seed = philox_for(device, generator, compute == DType::Float64 ? 2 * count : count);
-  DrawArgs args{1 - p, 1 / (1 - p), 0, 0, seed, faults(device, op)};
-  CUfunction f = drops.get(static_cast<uint64_t>(out.dtype), device, op,
-                           [&] { return instance("drop", compute, out.dtype); });
-  launch_elements(f, device, op, (out.numel + count - 1) / count, strided(input, op),
-                  strided(out, op), strided(kept, op), args);
 }
 
 namespace {

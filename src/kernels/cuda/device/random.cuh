@@ -102,16 +102,12 @@ template <class T, int kind> __device__ void distribute_pair(T& u, T& v, const D
   }
 }
 
-template <class S, int count> __device__ bool lies_in_packs(const Strided& v) {
-  return v.ndim <= 1 && (v.ndim == 0 || v.strides[0] == 1) &&
-         reinterpret_cast<uintptr_t>(v.data) % (count * sizeof(S)) == 0;
-}
-
 // T computes: float, or double for double and int64. A thread takes packs of four neighbours, in
 // row-major order, each with random words of its own.
 template <class T, class S, int kind> __global__ void draw(Strided out, Strided p, DrawArgs a) {
   constexpr int count = 4;
-  bool whole = lies_in_packs<S, count>(out);
+  bool whole = out.ndim <= 1 && (out.ndim == 0 || out.strides[0] == 1) &&
+               reinterpret_cast<uintptr_t>(out.data) % (count * sizeof(S)) == 0;
   for (int64_t pack = thread_id(); pack * count < out.numel; pack += thread_count()) {
     PhiloxWords<kind == DrawInteger || sizeof(T) == 8 ? 2 * count : count> random(
         a.seed, static_cast<uint64_t>(pack));
@@ -147,40 +143,6 @@ template <class T, class S, int kind> __global__ void draw(Strided out, Strided 
     }
     for (int j = 0; j < count && pack * count + j < out.numel; ++j)
       to[offset_of(out, pack * count + j)] = result.values[j];
-  }
-}
-
-// Dropout, of the numbers that `draw` has for DrawBernoulli: a is the chance to be kept, b what is
-// kept is multiplied by.
-template <class T, class S>
-__global__ void drop(Strided input, Strided out, Strided kept, DrawArgs a) {
-  constexpr int count = 4;
-  T chance = static_cast<T>(a.a), scale = static_cast<T>(a.b);
-  const S* from = static_cast<const S*>(input.data);
-  S* to = static_cast<S*>(out.data);
-  Bool* flags = static_cast<Bool*>(kept.data);
-  bool whole = lies_in_packs<S, count>(input) && lies_in_packs<S, count>(out) &&
-               lies_in_packs<Bool, count>(kept);
-  for (int64_t pack = thread_id(); pack * count < out.numel; pack += thread_count()) {
-    PhiloxWords<sizeof(T) == 8 ? 2 * count : count> random(a.seed, static_cast<uint64_t>(pack));
-    bool in_pack = whole && (pack + 1) * count <= out.numel;
-    Pack<S, count> values;
-    Pack<Bool, count> stays;
-    if (in_pack) values = reinterpret_cast<const Pack<S, count>*>(from)[pack];
-    for (int j = 0; j < count; ++j) {
-      int64_t i = pack * count + j;
-      if (!in_pack && i >= out.numel) break;
-      bool stay = random.template uniform<T>(j) <= chance;
-      S value = in_pack ? values.values[j] : from[offset_of(input, i)];
-      values.values[j] = convert<S>(convert<T>(value) * (stay ? scale : T(0)));
-      stays.values[j] = convert<Bool>(stay);
-      if (in_pack) continue;
-      to[offset_of(out, i)] = values.values[j];
-      flags[offset_of(kept, i)] = stays.values[j];
-    }
-    if (!in_pack) continue;
-    reinterpret_cast<Pack<S, count>*>(to)[pack] = values;
-    reinterpret_cast<Pack<Bool, count>*>(flags)[pack] = stays;
   }
 }
 
