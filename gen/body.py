@@ -25,7 +25,8 @@ CHECKS = {
 VALUES = {
     "batch_of", "broadcast_sizes", "can_be_lazy", "casts_to", "channel_sizes", "checked_alpha",
     "checked_divisor", "chunk_sizes", "common_dtype", "correction_of", "count_reduced",
-    "cross_dim", "default_dtype", "dims_or_all", "embedded_sizes", "ends_with", "epsilon",
+    "cross_dim", "default_dtype", "dims_or_all", "draws_in_kernel", "embedded_sizes",
+    "ends_with", "epsilon",
     "flattened_sizes", "grad_enabled", "hstack_dim", "in_old_order", "infer_size",
     "inner_sizes", "is_conjugated", "is_differentiable", "is_integral", "is_integral_or_bool",
     "is_negated", "is_reduced", "is_viewable", "item", "item_or", "largest_finite", "last_dims",

@@ -4,8 +4,8 @@ Each is one slot of the generated KernelTable: a backend fills it, or calls of t
 device raise an error that names both. Kernels see views and numbers, never tensors.
 """
 
-# What the CPU needs no kernel for: it draws numbers before it attends, not within.
-NOT_ON_CPU = {"attention_kept"}
+# What the CPU needs no kernel for: it draws numbers before it uses them, not within.
+NOT_ON_CPU = {"attention_kept", "dropout", "dropout_backward"}
 
 KERNELS = {
     "attention": "attention attention_backward attention_kept",
@@ -36,7 +36,7 @@ KERNELS = {
     "adaptive_avg_pool adaptive_avg_pool_backward adaptive_max_pool",
     "random": "uniform normal bernoulli bernoulli_each geometric exponential cauchy log_normal "
     "random_from_to random_from random_natural randperm multinomial poisson binomial "
-    "standard_gamma dirichlet",
+    "standard_gamma dirichlet dropout dropout_backward",
     "range": "arange linspace",
     "recurrent": "recurrent_forward recurrent_backward",
     "reduce": "sum nansum prod all any count_nonzero amax amin max_with_index min_with_index norm "

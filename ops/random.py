@@ -131,12 +131,26 @@ kernel("standard_gamma(input: Tensor, generator: Generator = None)",
        shape="dense(input)", launch=f"standard_gamma(input, out, {_GENERATOR})",
        doc="Gamma numbers of the given shapes and rate 1.",
        grad="differentiate through torch.distributions")
+# On GPUs dropout draws, notes and scales in one pass.
+kernel("dropout_kernel(input: Tensor, p: float) -> tuple[output, kept]", names=(),
+       node="NativeDropoutBackward0",
+       shape="each(like(input), like(input, DType::Bool))",
+       launch="dropout(physical(input), p, output, kept, generator_or_default(nullptr))",
+       doc="What dropout leaves of the input, and which elements these are.",
+       grad={"input": "dropout_kernel_gradient(grad, kept, p)"})
+kernel("dropout_kernel_gradient(grad_output: Tensor, kept: Tensor, p: float)", names=(),
+       node="NativeDropoutBackwardBackward0", shape="like(kept, grad_output.dtype())",
+       launch="dropout_backward(physical(grad_output), kept, p, out)",
+       doc="The gradient of its input.",
+       grad={"grad_output": "dropout_kernel_gradient(grad, kept, p)"})
 composite("dropout(input: Tensor, p: float = 0.5, train: bool = True)", """
     check_value(p >= 0 and p <= 1, "dropout probability has to be between 0 and 1, but got ", p)
     if not train or p == 0 or numel(input) == 0:
         return input
     if p == 1:
         return input * zeros_like(input)
+    if draws_in_kernel(input) and is_floating(input):
+        return dropout_kernel(input, p)[0]
     mask = bernoulli_(empty_like(input), 1 - p, None)
     return input * div_(mask, 1 - p)
           """, names=("torch.dropout",),

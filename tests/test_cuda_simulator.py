@@ -4,6 +4,7 @@
 the cache yet: `make test-cuda-sim` runs that too.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -57,10 +58,11 @@ def test_kernels():
 
 
 GROUPS = (
-    "formulas more_reductions more_losses more_products more_images norms indexing order "
+    "formulas more_reductions more_losses more_products convolutions cudnn_switches more_images "
+    "norms indexing order long_orders long_scans "
     "resampling distances tables transforms recurrent_layers attention attention_dropout "
     "placement matrices "
-    "distinct host_elements optimizers random_numbers training "
+    "distinct host_elements optimizers random_numbers dropout training "
     "rows_of_elements moved_elements packed_reductions packed_norms packed_batch_norm "
     "packed_softmax entropies selected_rows flash_attention recurrent_steps random_packs "
     "lazy_views grouped_products"
@@ -116,6 +118,13 @@ def test_models_train_as_on_the_cpu(name):
 def test_gpu_check():
     done = simulate("../../tools/gpu_check.py", "--quick")
     assert done.returncode == 0 and done.stdout.endswith("all passed\n"), done.stdout + done.stderr
+
+
+@pytest.mark.cuda_sim
+def test_figures_of_kernels():
+    done = simulate("../../bench/gpu_kernels.py", "--small", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(v > 0 for v in json.loads(lines(done)[-1]).values())
 
 
 # ---- streams, memory, errors

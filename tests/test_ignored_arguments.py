@@ -33,7 +33,6 @@ EXCEPTIONS = {
     "ao/nn/quantized/__init__.py:QFunctional.from_float": PROTOCOL,
     "ao/nn/quantized/dynamic/__init__.py:Linear.from_float": PROTOCOL,
     "autograd/graph.py:save_on_cpu": {"device_type": ONE_DEVICE},
-    "backends/cudnn.py:is_acceptable": ONE_DEVICE,
     "backends/mps.py:is_macos13_or_newer": ONE_DEVICE,
     "compiler/__init__.py": NO_COMPILER,
     "cpu/__init__.py": ONE_DEVICE,

@@ -1,7 +1,7 @@
 // Compares src/kernels/cuda/api.h with NVIDIA's headers, function by function and number by number:
 //   make cuda-declarations CUDA_HEADERS="folder folder"
 // compiles it, which is the test. The headers are in the wheels nvidia-cuda-runtime,
-// nvidia-cuda-crt, nvidia-cuda-nvrtc, nvidia-cublas and nvidia-nccl-cu13.
+// nvidia-cuda-crt, nvidia-cuda-nvrtc, nvidia-cublas, nvidia-cudnn-cu13 and nvidia-nccl-cu13.
 #include "kernels/cuda/api.h"
 
 // Before macros of the driver's header take some of the names.
@@ -13,11 +13,13 @@ RL_CUDA_NUMBERS(RL_OURS)
 RL_DRIVER_API(RL_OURS)
 RL_NVRTC_API(RL_OURS)
 RL_CUBLASLT_API(RL_OURS)
+RL_CUDNN_API(RL_OURS)
 RL_NCCL_API(RL_OURS)
 }  // namespace rl::cuda::ours
 
 #include <cublasLt.h>
 #include <cuda.h>
+#include <cudnn.h>
 #include <nccl.h>
 #include <nvrtc.h>
 
@@ -57,6 +59,7 @@ struct Compare<R (*)(A...), S (*)(B...)> {
 RL_DRIVER_API(RL_SAME)
 RL_NVRTC_API(RL_SAME)
 RL_CUBLASLT_API(RL_SAME)
+RL_CUDNN_API(RL_SAME)
 RL_NCCL_API(RL_SAME)
 
 #define RL_NUMBER(name, value) \

@@ -11,6 +11,7 @@
 #include "kernels/cuda/allocator.h"
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/cublas.h"
+#include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/graph.h"
 #include "kernels/cuda/ipc.h"
 #include "kernels/cuda/nccl.h"
@@ -783,6 +784,17 @@ FUNCTION(set_allow_tf32) {
     cuda::set_allow_tf32(n.integer(0));
   });
 }
+FUNCTION(set_cudnn_switches) {
+  return call([&] {
+    NUMBERS;
+    cuda::set_cudnn_switches({n.integer(0) != 0, n.integer(1) != 0, n.integer(2) != 0,
+                              n.integer(3) != 0, static_cast<int>(n.integer(4))});
+  });
+}
+FUNCTION(cudnn_version) {
+  (void)args;
+  return call([] { return PyLong_FromLongLong(lazy_count() ? cuda::cudnn_version() : 0); });
+}
 FUNCTION(kernels_asked_for) {
   (void)args;
   return call([] { return PyUnicode_FromString(cuda::kernels_asked_for().c_str()); });
@@ -850,6 +862,8 @@ PyMethodDef methods[] = {METHOD(why_unavailable),
                          METHOD(kernels_asked_for),
                          METHOD(compile_check),
                          METHOD(set_allow_tf32),
+                         METHOD(set_cudnn_switches),
+                         METHOD(cudnn_version),
                          METHOD(nccl_is_available),
                          METHOD(nccl_id),
                          METHOD(nccl_open),

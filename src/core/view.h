@@ -34,8 +34,7 @@ struct Views {
   const View* first;
   int64_t count;
   Device device;
-  Views(const View* first, int64_t count)
-      : Views(first, count, count ? first->device : Device()) {}
+  Views(const View* first, int64_t count) : Views(first, count, count ? first->device : Device()) {}
   Views(const View* first, int64_t count, Device device)
       : first(first), count(count), device(device) {}
   const View& operator[](int64_t i) const {

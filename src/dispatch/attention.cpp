@@ -5,6 +5,7 @@
 
 #include "autograd/geometry.h"
 #include "dispatch/generated.h"
+#include "dispatch/guards.h"
 #include "impl_attention.h"
 #include "impl_create.h"
 #include "launch_attention.h"
@@ -23,8 +24,7 @@
 namespace rl {
 namespace {
 
-// A GPU draws what dropout keeps where it is needed: `kept` is then two random numbers.
-bool draws_in_kernel(const Tensor& t) { return t.device().type == DeviceType::CUDA; }
+// Where draws_in_kernel(), `kept` is two random numbers.
 constexpr int64_t widest_head_on_gpu = 256;
 
 void check_shape(const char* what, const Tensor& t, const Dims& sizes, DType dtype) {
@@ -50,8 +50,8 @@ void check_operands(const Tensor& query, const Tensor& key, const Tensor& value,
   check(key.dtype() == dtype && value.dtype() == dtype, "attention: expected one dtype, got ",
         dtype, ", ", key.dtype(), " and ", value.dtype());
   Dims weights{q[0], q[1], q[2], k[2]};
-  bool any = mask.defined() && (mask.dtype() == DType::Bool ||
-                                (draws_in_kernel(query) && is_floating(mask.dtype())));
+  bool any = mask.defined() &&
+             (mask.dtype() == DType::Bool || (draws_in_kernel(query) && is_floating(mask.dtype())));
   if (mask.defined()) check_shape("mask", mask, weights, any ? mask.dtype() : dtype);
   if (kept.defined() && draws_in_kernel(query)) check_shape("kept", kept, Dims{2}, DType::Int64);
   else if (kept.defined()) check_shape("kept", kept, weights, DType::Bool);

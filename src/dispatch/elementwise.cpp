@@ -81,8 +81,8 @@ View broadcast(const View& from, const View& sizes, Dims& strides) {
   return {from.data, sizes.sizes, strides.data(), sizes.ndim, sizes.numel, from.dtype, from.device};
 }
 
-// Inputs lie where the result does. A number may come from the CPU: kernels of other devices take it
-// by value.
+// Inputs lie where the result does. A number may come from the CPU: kernels of other devices take
+// it by value.
 void check_input_device(const Loop& loop, int k, const Tensor& input, Device device) {
   if (is_same_device(input.device(), device)) return;
   if (input.dim() == 0 && input.device().is_cpu()) return;

@@ -87,6 +87,9 @@ void check_place(const char* op, const Tensor& place, const Tensor& src);
 // Of lu_unpack.
 void check_unpacked(const Tensor& lu, const Tensor& pivots, bool unpack_pivots);
 
+// Whether the device's kernels draw random numbers where they need them.
+inline bool draws_in_kernel(const Tensor& t) { return t.device().type == DeviceType::CUDA; }
+
 // Of random numbers: parameters of distributions, dtypes that can hold what is drawn.
 void check_drawn(const char* op, DType dtype);
 void check_uniform(const Tensor& t, double from, double to);

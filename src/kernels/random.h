@@ -35,6 +35,11 @@ void random_from_to(const View& out, int64_t from, int64_t to, Generator& genera
 void random_from(const View& out, int64_t from, Generator& generator);
 void random_natural(const View& out, Generator& generator);
 
+// Where kernels draw for themselves, not on the CPU: elements of out are those of the input with
+// probability 1 - p, times 1 / (1 - p), and zero else; kept (bool) says which are kept.
+void dropout(const View& input, double p, const View& out, const View& kept, Generator& generator);
+void dropout_backward(const View& grad, const View& kept, double p, const View& out);
+
 // A permutation of 0 .. n - 1 into 1-d out.
 void randperm(const View& out, Generator& generator);
 

@@ -4,6 +4,7 @@ Prints a line for each that differs, and how many agreed.
 """
 
 import copy
+import functools
 import os
 import sys
 
@@ -172,6 +173,78 @@ def images():
     both("max_pool", lambda x: F.max_pool2d(x, 2), x)
 
 
+def convolutions():
+    """Dims, strides, layouts and dtypes, by cuDNN where it is there, and without it."""
+    sizes = {1: (11,), 2: (7, 6), 3: (5, 4, 6)}
+    formulas = {
+        "plain": dict(padding=1), "stride": dict(stride=2), "dilated": dict(dilation=2, padding=2),
+        "groups": dict(groups=2), "uneven": dict(stride=(2, 1), padding=(0, 2)),
+    }  # fmt: skip
+    for dims, size in sizes.items():
+        x = torch.randn(3, 4, *size)
+        for transposed in (False, True):
+            function = getattr(F, f"conv{'_transpose' * transposed}{dims}d")
+            for name, given in formulas.items():
+                if name == "uneven" and dims != 2:
+                    continue
+                groups = given.get("groups", 1)
+                w = torch.randn(4, 6 // groups, *(3,) * dims) if transposed else torch.randn(
+                    6, 4 // groups, *(3,) * dims
+                )  # fmt: skip
+                both(
+                    f"{function.__name__} {name}",
+                    functools.partial(function, **given),
+                    x, w, torch.randn(6), tolerance=1e-3,
+                )  # fmt: skip
+    x, w, b = torch.randn(2, 4, 5, 6), torch.randn(6, 4, 3, 3), torch.randn(6)
+    last = torch.channels_last
+    layouts = {
+        "channels last": lambda x, w, b: F.conv2d(x.to(memory_format=last), w, b),
+        "of a weight": lambda x, w, b: F.conv2d(x, w.to(memory_format=last), b),
+        "of both": lambda x, w, b: F.conv2d(
+            x.to(memory_format=last), w.to(memory_format=last), b, padding=1
+        ),
+        "strided": lambda x, w, b: F.conv2d(x.transpose(2, 3)[:, :, ::2], w, b, padding=1),
+        "unaligned": lambda x, w, b: F.conv2d(x.flatten()[1:201].view(2, 4, 5, 5), w, b),
+        "no bias": lambda x, w, b: F.conv2d(x, w),
+        "no images": lambda x, w, b: F.conv2d(x[:0], w, b),
+        "1x1": lambda x, w, b: F.conv2d(x, w[:, :, :1, :1], b),
+    }
+    for name, function in layouts.items():
+        both(name, function, x, w, b, tolerance=1e-3)
+    got = F.conv2d(x.cuda().to(memory_format=last), w.cuda(), b.cuda())
+    is_last = torch.tensor(got.is_contiguous(memory_format=last))
+    compare("the layout", torch.tensor(True), is_last, 0)
+    for dtype, tolerance in ((torch.float64, 1e-9), (torch.float16, 3e-2), (torch.bfloat16, 2e-1)):
+        for name in ("channels last", "no bias"):
+            narrow = [t.to(dtype) for t in (x, w, b)]
+            both(f"{name} {dtype}", layouts[name], *narrow, tolerance=tolerance)
+
+
+def cudnn_switches():
+    """What each switch lets through: the numbers are those of the engine that was taken."""
+    x, w = torch.randn(2, 64, 16, 16), torch.randn(64, 64, 3, 3)
+    expected = F.conv2d(x, w)
+    ours, weight = x.cuda(), w.cuda()
+    cudnn = torch.backends.cudnn
+
+    def distance(**switches):
+        with cudnn.flags(**switches):
+            return (F.conv2d(ours, weight).cpu() - expected).abs().max().item()
+
+    compare("exact", torch.tensor(True), torch.tensor(distance(allow_tf32=False) < 1e-3), 0)
+    compare("without", torch.tensor(True), torch.tensor(distance(enabled=False) < 1e-3), 0)
+    if cudnn.is_available():
+        rounded = 1e-3 < distance(allow_tf32=True) < 1
+        compare("TF32", torch.tensor(True), torch.tensor(rounded), 0)
+        timed = distance(allow_tf32=True, benchmark=True, benchmark_limit=2) < 1
+        compare("timed", torch.tensor(True), torch.tensor(timed), 0)
+    with cudnn.flags(deterministic=True, allow_tf32=False):
+        first, second = (F.conv2d(ours, weight) for _ in range(2))
+        compare("deterministic", first.cpu(), second, 0)
+        compare("its values", expected, first, 1e-3)
+
+
 def more_images():
     x = torch.randn(2, 4, 6, 6)
     both(
@@ -268,6 +341,132 @@ def order():
     both("long lines", lambda a: a.repeat(1, 60).sort(1).values, x)
     both("searchsorted", lambda a: torch.searchsorted(a.sort(1).values, a[:, :4].contiguous()), x)
     both("bincount", lambda a: (a.abs() * 3).long().view(-1).bincount(), x)
+
+
+def compare_all(name, function, x, tolerance=1e-4):
+    """The results of a function, one or several, of x on both devices; x keeps its strides."""
+    results = []
+    for device in ("cpu", "cuda"):
+        moved = x if device == "cpu" else x.as_strided(x.size(), x.stride())
+        if device == "cuda":
+            flat = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage()).cuda()
+            moved = flat.as_strided(x.size(), x.stride(), x.storage_offset())
+        try:
+            result = function(moved)
+        except Exception as error:
+            print(f"{name} on {device}: {type(error).__name__}: {error}")
+            return
+        results.append(result if isinstance(result, tuple) else (result,))
+    for i, (expected, got) in enumerate(zip(*results)):
+        compare(f"{name} {i}", expected, got, tolerance)
+
+
+def orders_of(name, x, dim, k):
+    """All that sorts or selects: values and places."""
+    for falling in (False, True):
+        compare_all(
+            f"{name}: sort {falling}",
+            lambda a, f=falling: tuple(a.sort(dim, descending=f, stable=True)), x)  # fmt: skip
+        compare_all(f"{name}: topk {falling}", lambda a, f=falling: tuple(a.topk(k, dim, f)), x)
+    compare_all(f"{name}: kthvalue", lambda a: tuple(a.kthvalue(k, dim)), x)
+    compare_all(f"{name}: median", lambda a: tuple(a.median(dim)), x)
+    if x.is_floating_point():
+        compare_all(f"{name}: nanmedian", lambda a: tuple(a.nanmedian(dim)), x)
+
+
+# One block sorts 1024 elements; others go in tiles of 2048 or 4096.
+SORTED = (1, 1023, 1024, 1025, 2047, 2048, 2049, 4096, 4097, 9001)
+
+
+def long_orders():
+    for n in SORTED:
+        orders_of(f"{n}", torch.randn(n), 0, (n + 4) // 5)
+        orders_of(f"ties of {n}", torch.randint(-3, 4, (2, n)), 1, (n + 2) // 3)
+        compare_all(f"mode of {n}", lambda a: tuple(a.mode(0)), torch.randint(n, (n,)))
+    for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32,
+                  torch.int16, torch.int8, torch.uint8, torch.bool):  # fmt: skip
+        x = torch.randn(3, 2500)
+        x = x.to(dtype) if dtype.is_floating_point else (x * 50).to(torch.int64).to(dtype)
+        orders_of(f"{dtype}", x, 1, 3)
+        orders_of(f"many of {dtype}", x, 1, 2490)
+    wide = torch.randint(-(2**62), 2**62, (5000,))
+    wide[::7] = torch.iinfo(torch.int64).min
+    wide[::11] = torch.iinfo(torch.int64).max
+    orders_of("wide integers", wide, 0, 1100)
+    strange = torch.randn(4, 6000)
+    strange[0, ::13] = float("nan")
+    strange[1, ::2] = 0.0
+    strange[1, 1::2] = -0.0
+    strange[2] = float("nan")
+    strange[3, ::5], strange[3, 1::5] = float("inf"), -float("inf")
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        for k in (1, 1024, 1025, 1500, 5000) if dtype == torch.float32 else (1500,):
+            orders_of(f"strange {dtype} {k}", strange.to(dtype), 1, k)
+    for falling in (False, True):
+        compare_all(
+            f"signs {falling}",
+            lambda a, f=falling: 1 / a.sort(descending=f, stable=True).values,
+            strange[1])  # fmt: skip
+    whole = torch.randint(2000, (2, 1300, 6)).float()
+    for name, x, dim in (("columns", whole, 1), ("steps", whole.transpose(1, 2)[:, ::2, ::1], 2),
+                         ("not aligned", whole.view(2, -1)[:, 1:], 1),
+                         ("expanded", whole[0, :, 0].expand(3, 1300), 1)):  # fmt: skip
+        orders_of(name, x, dim, 7)
+    orders_of("many parts", torch.randn(40000), 0, 100)
+    compare_all("empty", lambda a: tuple(a.sort(1)), torch.randn(3, 0))
+    compare_all("no lines", lambda a: tuple(a.sort(1)), torch.randn(0, 2000))
+    compare_all("no elements", lambda a: tuple(a.topk(0, 1)), torch.randn(3, 2000))
+    compare_all("quantile", lambda a: a.quantile(0.3), torch.randn(3000))
+    x = torch.randint(500, (5000,))
+    compare_all("unique", lambda a: torch.unique(a, return_inverse=True, return_counts=True), x)
+    compare_all("order", lambda a: torch.randperm(5000, device=a.device).sort().values, x)
+
+
+# 16 elements a thread, 32 or 256 threads a block: lines around the ends of tiles and parts.
+SCANNED = (1, 2, 15, 16, 17, 100, 511, 512, 513, 4095, 4096, 4097, 8200, 40000)
+
+
+def long_scans():
+    sums = ("cumsum", "cumprod", "logcumsumexp")
+    for n in SCANNED:
+        x = torch.rand(n) * 0.5 + 0.75
+        for name in (*sums, "cummax", "cummin"):
+            compare_all(f"{name} of {n}", lambda a, o=name: getattr(a, o)(0), x.sub(0.01))
+        compare_all(f"lines of {n}", lambda a: a.cumsum(1), torch.randn(3, n), 1e-3)
+        compare_all(f"columns of {n}", lambda a: a.cumsum(0), torch.randn(n, 19), 1e-3)
+        compare_all(f"extremes of {n}", lambda a: a.cummax(0), torch.randint(9, (n, 17)))
+        both(f"reverse of {n}", lambda a: a.cumsum(0), x)
+        both(f"reverse in columns of {n}", lambda a: a.cumsum(0), torch.randn(n, 16).double())
+    for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32,
+                  torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64):  # fmt: skip
+        x = torch.randint(-2, 3, (2, 4100)).to(dtype)
+        for dim in (0, 1):
+            compare_all(f"{dtype} sum", lambda a, d=dim: a.cumsum(d), x, 1e-2)
+            compare_all(f"{dtype} product", lambda a, d=dim: a.cumprod(d), x, 1e-2)
+        compare_all(f"{dtype} kept", lambda a, t=dtype: a.cumsum(1, dtype=t), x[:, :600], 1e-2)
+        if not dtype.is_complex:
+            compare_all(f"{dtype} largest", lambda a: a.cummax(1), x)
+            compare_all(f"{dtype} least", lambda a: a.cummin(0), x.t())
+    strange = torch.randn(3, 5000)
+    strange[0, 4321] = strange[0, 4400] = float("nan")
+    strange[1, 77] = float("inf")
+    strange[1, 4999] = -float("inf")
+    strange[2, ::2] = -float("inf")
+    for name in (*sums, "cummax", "cummin"):
+        x = strange.sign() if name == "cumprod" else strange  # no product is too small
+        compare_all(f"{name}, strange", lambda a, o=name: getattr(a, o)(1), x, 1e-3)
+        compare_all(f"{name}, strange columns", lambda a, o=name: getattr(a, o)(0), x.t(), 1e-3)
+    whole = torch.randn(4, 4, 2100)
+    for name, x in (("steps", whole[:, :, ::2]), ("not aligned", whole[:, 1:, 1:]),
+                    ("transposed", whole.transpose(1, 2)), ("none", whole[:, :0]),
+                    ("one", whole[:, :, :1]),
+                    ("expanded", whole[:, :1].expand(4, 3, 2100))):  # fmt: skip
+        for dim in range(3):
+            compare_all(f"{name}, dim {dim}", lambda a, d=dim: a.cumsum(d), x, 1e-3)
+            compare_all(f"{name}, extremes, dim {dim}", lambda a, d=dim: a.cummin(d), x)
+    compare_all("in place", lambda a: a.clone().cumsum_(1), whole[0], 1e-3)
+    compare_all("in place in columns", lambda a: a.clone().cumsum_(0), whole[0].t(), 1e-3)
+    both("many parts", lambda a: a.cumsum(0), torch.randn(60000), tolerance=1e-2)
 
 
 def resampling():
@@ -716,6 +915,39 @@ def random_numbers():
             agreed += 1
         else:
             print(f"random: {name}")
+
+
+def dropout():
+    """One pass draws, notes and scales: its elements are those that a Bernoulli draw keeps."""
+    layouts = {
+        "dense": lambda x: x, "transposed": lambda x: x.mT, "cut": lambda x: x[:, 1:],
+        "unaligned": lambda x: x.flatten()[1:],
+    }  # fmt: skip
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        for name, layout in layouts.items():
+            x = layout(torch.rand(6, 5, 7).cuda().to(dtype) + 1).detach().requires_grad_()
+            y = F.dropout(x, 0.3)
+            kept = (y != 0).cpu()
+            tolerance = 1e-6 if dtype.itemsize > 2 else 1e-2
+            expected = (x.detach().cpu().double() * kept / 0.7).to(dtype)
+            compare(f"{name} {dtype}", expected, y, tolerance)
+            weights = torch.rand(y.shape).to(dtype)
+            (grad,) = torch.autograd.grad(y, x, weights.cuda())
+            expected = (weights.double() * kept / 0.7).to(dtype)
+            compare(f"{name} {dtype} grad", expected, grad, tolerance)
+        ones = torch.ones(4099, dtype=dtype, device="cuda")
+        torch.cuda.manual_seed(5)
+        kept = F.dropout(ones, 0.3) != 0
+        torch.cuda.manual_seed(5)
+        compare(f"words {dtype}", ones.bernoulli_(0.7).bool().cpu(), kept, 0)
+    x = torch.rand(5, dtype=torch.float64, device="cuda", requires_grad=True)
+
+    def square(x):
+        torch.cuda.manual_seed(1)
+        return F.dropout(x, 0.4) ** 2
+
+    right = torch.autograd.gradcheck(square, (x,)) and torch.autograd.gradgradcheck(square, (x,))
+    compare("gradients", torch.tensor(True), torch.tensor(right), 0)
 
 
 def training():
@@ -1433,10 +1665,10 @@ def grouped_products():
 
 GROUPS = {f.__name__: f for f in (
     elementwise, formulas, reductions, more_reductions, losses, more_losses, products,
-    more_products, images, more_images, norms, indexing, order, resampling, distances, tables,
-    transforms, recurrent_layers, attention,
-    attention_dropout, cublas_products,
-    placement, matrices, distinct, host_elements, optimizers, random_numbers,
+    more_products, images, convolutions, cudnn_switches, more_images, norms, indexing, order,
+    long_orders, long_scans, resampling, distances, tables, transforms, recurrent_layers,
+    attention, attention_dropout, cublas_products,
+    placement, matrices, distinct, host_elements, optimizers, random_numbers, dropout,
     training, mixed_precision, saving, quickstart,
     rows_of_elements, moved_elements, packed_reductions, packed_norms, packed_batch_norm,
     packed_softmax, entropies, selected_rows, flash_attention, recurrent_steps, random_packs,
@@ -1444,6 +1676,7 @@ GROUPS = {f.__name__: f for f in (
 )}  # fmt: skip
 
 if __name__ == "__main__":
+    torch.backends.cudnn.allow_tf32 = False
     for group in sys.argv[1:]:
         torch.manual_seed(0)
         GROUPS[group]()

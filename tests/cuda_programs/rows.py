@@ -1,4 +1,4 @@
-"""Samples of the op table's rows on "cuda" beside the CPU: `python rows.py [--dtype D] [--part 0/4] [NAME ...]`.
+"""Samples of the op table's rows on "cuda" beside the CPU: `python rows.py [--dtype D] [NAME ...]`.
 
 Prints a line for each that differs, and exits with 1 if there is one.
 """
@@ -112,6 +112,7 @@ def main():
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
+    torch.backends.cudnn.allow_tf32 = False
     counts = collections.Counter()
     for op in PUBLIC[part::parts]:
         if options.names and op.full_name not in options.names:

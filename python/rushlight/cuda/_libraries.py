@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # Below site-packages, by wheel and its version.
 _WHEELS = ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cu12/lib",
-           "nvidia/cublas/lib", "nvidia/nccl/lib")  # fmt: skip
+           "nvidia/cublas/lib", "nvidia/cudnn/lib", "nvidia/nccl/lib")  # fmt: skip
 
 
 def folders() -> Any:

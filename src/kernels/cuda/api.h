@@ -22,6 +22,9 @@ using nvrtcResult = int;
 using ncclResult_t = int;
 using ncclComm_t = struct ncclComm*;
 using cublasStatus_t = int;
+using cudnnStatus_t = int;
+using cudnnHandle_t = struct cudnnContext*;
+using cudnnBackendDescriptor_t = void*;
 using cublasLtHandle_t = struct cublasLtContext*;
 using cublasLtMatmulDesc_t = struct cublasLtMatmulDescOpaque_t*;
 using cublasLtMatrixLayout_t = struct cublasLtMatrixLayoutOpaque_t*;
@@ -63,7 +66,53 @@ using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque_t*;
   X(ncclInt8, 0) X(ncclUint8, 1) X(ncclInt32, 2) X(ncclInt64, 4) X(ncclFloat16, 6) \
   X(ncclFloat32, 7) X(ncclFloat64, 8) X(ncclBfloat16, 9) \
   X(ncclSum, 0) X(ncclProd, 1) X(ncclMax, 2) X(ncclMin, 3) X(ncclAvg, 4) X(ncclInProgress, 7) \
-  X(ncclScalarHostImmediate, 1)
+  X(ncclScalarHostImmediate, 1) X(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 400) \
+  X(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, 800) \
+  X(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, 100) X(CUDNN_ATTR_CONVOLUTION_CONV_MODE, 101) \
+  X(CUDNN_ATTR_CONVOLUTION_DILATIONS, 102) X(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 103) \
+  X(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 104) X(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 105) \
+  X(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 106) X(CUDNN_ATTR_ENGINECFG_ENGINE, 300) \
+  X(CUDNN_ATTR_ENGINEHEUR_MODE, 200) X(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, 201) \
+  X(CUDNN_ATTR_ENGINEHEUR_RESULTS, 202) X(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, 1303) \
+  X(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 401) \
+  X(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 402) X(CUDNN_ATTR_OPERATIONGRAPH_OPS, 801) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, 706) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, 707) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, 708) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, 710) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, 711) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, 709) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, 712) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, 713) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, 714) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, 715) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, 717) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, 716) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 700) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 701) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, 702) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, 703) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, 704) \
+  X(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, 705) X(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 900) \
+  X(CUDNN_ATTR_TENSOR_DATA_TYPE, 901) X(CUDNN_ATTR_TENSOR_DIMENSIONS, 902) \
+  X(CUDNN_ATTR_TENSOR_STRIDES, 903) X(CUDNN_ATTR_TENSOR_UNIQUE_ID, 906) \
+  X(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, 1001) X(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, 1000) \
+  X(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 1003) X(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, 1) \
+  X(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 3) X(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, 4) \
+  X(CUDNN_BACKEND_ENGINE_DESCRIPTOR, 2) X(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, 5) \
+  X(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 15) \
+  X(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, 12) \
+  X(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, 11) \
+  X(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, 10) \
+  X(CUDNN_BACKEND_TENSOR_DESCRIPTOR, 17) X(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 16) \
+  X(CUDNN_CROSS_CORRELATION, 1) X(CUDNN_DATA_BFLOAT16, 9) X(CUDNN_DATA_DOUBLE, 1) \
+  X(CUDNN_DATA_FLOAT, 0) X(CUDNN_DATA_HALF, 2) X(CUDNN_HEUR_MODE_A, 3) \
+  X(CUDNN_HEUR_MODE_FALLBACK, 2) X(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, 1) \
+  X(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, 4) X(CUDNN_NUMERICAL_NOTE_TENSOR_CORE, 0) \
+  X(CUDNN_TYPE_BACKEND_DESCRIPTOR, 15) X(CUDNN_TYPE_CONVOLUTION_MODE, 7) \
+  X(CUDNN_TYPE_DATA_TYPE, 1) X(CUDNN_TYPE_DOUBLE, 5) X(CUDNN_TYPE_FLOAT, 4) \
+  X(CUDNN_TYPE_HANDLE, 0) X(CUDNN_TYPE_HEUR_MODE, 8) X(CUDNN_TYPE_INT64, 3) \
+  X(CUDNN_TYPE_NUMERICAL_NOTE, 11) X(CUDNN_TYPE_VOID_PTR, 6)
 // clang-format on
 #define RL_NUMBER(name, value) name = value,
 enum : int { RL_CUDA_NUMBERS(RL_NUMBER) };
@@ -220,6 +269,22 @@ struct cublasLtMatmulHeuristicResult_t {
     cublasLtMatrixLayout_t, void*, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*, void*, \
     size_t, CUstream)
 
+#define RL_CUDNN_API(X) \
+  X(size_t, cudnnGetVersion) \
+  X(const char*, cudnnGetErrorString, cudnnStatus_t) \
+  X(void, cudnnGetLastErrorString, char*, size_t) \
+  X(cudnnStatus_t, cudnnCreate, cudnnHandle_t*) \
+  X(cudnnStatus_t, cudnnSetStream, cudnnHandle_t, CUstream) \
+  X(cudnnStatus_t, cudnnBackendCreateDescriptor, int, cudnnBackendDescriptor_t*) \
+  X(cudnnStatus_t, cudnnBackendDestroyDescriptor, cudnnBackendDescriptor_t) \
+  X(cudnnStatus_t, cudnnBackendSetAttribute, cudnnBackendDescriptor_t, int, int, int64_t, \
+    const void*) \
+  X(cudnnStatus_t, cudnnBackendGetAttribute, cudnnBackendDescriptor_t, int, int, int64_t, int64_t*, \
+    void*) \
+  X(cudnnStatus_t, cudnnBackendFinalize, cudnnBackendDescriptor_t) \
+  X(cudnnStatus_t, cudnnBackendExecute, cudnnHandle_t, cudnnBackendDescriptor_t, \
+    cudnnBackendDescriptor_t)
+
 #define RL_NCCL_API(X) \
   X(const char*, ncclGetErrorString, ncclResult_t) \
   X(ncclResult_t, ncclGetUniqueId, ncclUniqueId*) \
@@ -251,6 +316,9 @@ struct Compiler {
 };
 struct CublasLt {
   RL_CUBLASLT_API(RL_POINTER)
+};
+struct Cudnn {
+  RL_CUDNN_API(RL_POINTER)
 };
 struct Nccl {
   RL_NCCL_API(RL_POINTER)

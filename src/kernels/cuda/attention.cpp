@@ -81,28 +81,38 @@ bool lies_in_rows(const View& v, int64_t pack) {
   for (int d = 0; d < 3; ++d) right = right && (v.sizes[d] == 1 || v.strides[d] % pack == 0);
   return right;
 }
+int width_of(const AttentionArgs& args) {
+  return std::max(args.width, args.value_width) <= 64 ? 64 : 128;
+}
 bool takes_flash(const AttentionViews& a, const View& out) {
   return is_reduced(out.dtype) && lies_in_rows(a.query, 8) && lies_in_rows(a.key, 8) &&
          lies_in_rows(a.value, 8) && lies_in_rows(out, 2);
 }
 
-// `rows` are the tiles' of the result; `tiles` of that many rows and `columns` of scores lie in shared
-// memory, two of either, or one of the result's where `single`.
+// `rows` are the result's, in blocks of 64 or, in the forward pass, `tiles` times as many. In
+// shared memory lie the block's rows of one matrix, or two, and twice a tile of `columns` rows of
+// two others.
+struct FlashShape {
+  int columns, matrices, tiles = 0;
+};
 void run_flash(const Context& context, KernelTemplate& kernel, const char* name, int64_t rows,
-               int64_t heads, DType dtype, const AttentionArgs& args, int columns, bool single) {
-  int device = context.device.index;
-  int64_t tasks = (rows + flash_rows - 1) / flash_rows * heads * args.samples;
+               int64_t heads, DType dtype, const AttentionArgs& args, const FlashShape& shape) {
+  int device = context.device.index, block = flash_rows * std::max(shape.tiles, 1);
+  int64_t tasks = (rows + block - 1) / block * heads * args.samples;
   if (!tasks) return;
-  int width = std::max(args.width, args.value_width) <= 64 ? 64 : 128;
+  int width = width_of(args), columns = shape.columns;
   bool masked = args.mask.data, random = args.state || args.kept.data;
-  uint64_t variant = static_cast<uint64_t>(dtype) << 4 | uint64_t(width == 64) << 3 |
-                     uint64_t(columns == 64) << 2 | uint64_t(masked) << 1 | uint64_t(random);
+  uint64_t variant = static_cast<uint64_t>(dtype) << 5 | uint64_t(shape.tiles == 2) << 4 |
+                     uint64_t(width == 64) << 3 | uint64_t(columns == 64) << 2 |
+                     uint64_t(masked) << 1 | uint64_t(random);
   CUfunction f = kernel.get(variant, device, name, [&] {
-    return instance(name, dtype, width, columns, masked, random);
+    return shape.tiles ? instance(name, dtype, width, columns, masked, random, shape.tiles)
+                       : instance(name, dtype, width, columns, masked, random);
   });
-  int tile_rows = (single ? 1 : 2) * flash_rows + 2 * columns;
-  auto shared = static_cast<unsigned>(tile_rows * (width + 8) * 2 + 2 * columns * 4);
-  launch_kernel(f, device, name, blocks_of_rows(tasks), Grid{flash_threads}, shared, args);
+  int bytes = 2 * (shape.matrices * block + 4 * columns) * (width + 8);
+  if (!shape.tiles) bytes += 4 * columns * 4;  // log_sum and dots of queries, twice
+  launch_kernel(f, device, name, blocks_of_rows(tasks), Grid{flash_threads},
+                static_cast<unsigned>(bytes), args);
 }
 
 }  // namespace
@@ -113,7 +123,7 @@ void attention(const Context& context, const AttentionViews& a, const View& out,
   AttentionArgs args = arguments(a, out, log_sum);
   if (takes_flash(a, out))
     return run_flash(context, flash_forward, "flash_forward", args.queries, args.heads, out.dtype,
-                     args, 64, true);
+                     args, {64, 1, width_of(args) == 64 && args.queries > flash_rows ? 2 : 1});
   run(context, forward, "attention_forward", tiles_for(out.dtype, args.value_width, false),
       args.queries, args.heads, out.dtype, args);
 }
@@ -135,11 +145,11 @@ void attention_backward(const Context& context, const AttentionViews& a, const V
   launch_elements(f, device, "attention_dots", log_sum.numel * 32, args);
   if (takes_flash(a, out) && lies_in_rows(grad, 8) && lies_in_rows(grad_query, 2) &&
       lies_in_rows(grad_key, 2) && lies_in_rows(grad_value, 2)) {
-    int columns = std::max(args.width, args.value_width) <= 64 ? 64 : 32;  // what registers hold
+    int columns = width_of(args) == 64 ? 64 : 32;  // what registers hold
     run_flash(context, flash_key_gradients, "flash_key_gradients", args.keys, args.shared_heads,
-              out.dtype, args, columns, false);
+              out.dtype, args, {columns, 2});
     return run_flash(context, flash_query_gradients, "flash_query_gradients", args.queries,
-                     args.heads, out.dtype, args, 64, false);
+                     args.heads, out.dtype, args, {64, 2});
   }
   Tiles tiles = tiles_for(out.dtype, std::max(args.width, args.value_width), true);
   run(context, key_gradients, "attention_key_gradients", tiles, args.keys, args.shared_heads,

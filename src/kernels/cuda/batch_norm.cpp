@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "kernels/cuda/channels.h"
 #include "kernels/cuda/device/batch_norm.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/reduce.h"
@@ -20,7 +21,7 @@ constexpr const char* header = "kernels/cuda/device/batch_norm.cuh";
 constexpr const char* op = "batch_norm";
 
 KernelTemplate statistics(header), factors(header), apply(header), runs(header), columns(header),
-    gradients(header), gradient_apply(header);
+    gradients(header), gradient_apply(header), additions(header);
 
 Vector vector_of(const View* v) {
   if (!v) return {};
@@ -171,6 +172,21 @@ void batch_norm_backward(const Context& context, const View& grad_out,
   });
   launch_elements(f, device, op, layout.packs(), grad_out.data, input.data, grad_input->data,
                   layout.channels, memory);
+}
+
+void add_to_channels(const Context& context, const View& out, const View& bias) {
+  int device = context.device.index;
+  use(device);
+  Layout layout(out, {});
+  if (!layout.known) {
+    Contiguous input(context, out);
+    add_to_channels(context, input, bias);
+    return copy(context, input, out);
+  }
+  CUfunction f = additions.get(layout.variant(out.dtype), device, "add", [&] {
+    return instance("add_to_channels", out.dtype, layout.last(), layout.count);
+  });
+  launch_elements(f, device, "add", layout.packs(), out.data, layout.channels, vector_of(&bias));
 }
 
 }  // namespace rl::cuda

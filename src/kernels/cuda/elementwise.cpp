@@ -121,9 +121,10 @@ void for_each_part(const View* const* views, StridedOperands<N>& strided, F&& f)
   }
 }
 
-// The number of neighbours in a row that a thread takes at a time: packs of 16 bytes of the smallest
-// elements and at most 32 of the largest, where all rows begin at a multiple of their pack. 1 where
-// they do not; 0 where an operand steps otherwise through the last dim. Says how each steps.
+// The number of neighbours in a row that a thread takes at a time: packs of 16 bytes of the
+// smallest elements and at most 32 of the largest, where all rows begin at a multiple of their
+// pack. 1 where they do not; 0 where an operand steps otherwise through the last dim. Says how each
+// steps.
 template <int N> int pack_of(RowOperands<N>& w) {
   int last = w.ndim - 1;
   int64_t smallest = 16, largest = 1;
@@ -167,8 +168,8 @@ template <int N> uint64_t variant_of(DType compute, int count, const RowOperands
   if (!count) return variant;
   variant = variant << 1 | (w.ndim <= 1);
   for (int k = 0; k < N; ++k)
-    variant = variant << 4 |
-              static_cast<uint64_t>(w.steps[k] == StepNumber ? int(compute) : w.dtypes[k]);
+    variant =
+        variant << 4 | static_cast<uint64_t>(w.steps[k] == StepNumber ? int(compute) : w.dtypes[k]);
   return variant;
 }
 
@@ -264,8 +265,8 @@ void transpose(const View& from, const View& to, int device, bool same, int colu
 void copy_rows(const View& from, const View& to, int device, bool same, int count,
                const RowOperands<2>& w) {
   DType compute = compute_dtype(from.dtype);
-  uint64_t variant = same ? uint64_t(itemsize(to.dtype))
-                          : (uint64_t(to.dtype) + 1) << 8 | uint64_t(from.dtype);
+  uint64_t variant =
+      same ? uint64_t(itemsize(to.dtype)) : (uint64_t(to.dtype) + 1) << 8 | uint64_t(from.dtype);
   variant = (variant << 1 | (w.ndim <= 1)) << 5 | static_cast<uint64_t>(count);
   CUfunction f = rows.get(variant, device, "copy", [&] {
     if (!same) return expression("rl::cuda::Unchanged", compute, compute, count, w);
@@ -301,9 +302,8 @@ void copy_part(const Context& context, const View& from, const View& to, bool co
   }
   uint64_t variant =
       static_cast<uint64_t>(to.dtype) * dtype_count + static_cast<uint64_t>(from.dtype);
-  CUfunction f = conversions.get(variant, device, "copy", [&] {
-    return instance("convert_elements", to.dtype, from.dtype);
-  });
+  CUfunction f = conversions.get(
+      variant, device, "copy", [&] { return instance("convert_elements", to.dtype, from.dtype); });
   launch_elements(f, device, "copy", w.numel, strided, static_cast<int>(conjugate));
 }
 

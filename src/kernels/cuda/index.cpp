@@ -23,8 +23,8 @@ constexpr const char* header = "kernels/cuda/device/index.cuh";
 
 KernelTemplate gathers(header), scatters(header), begins(header), means(header), takes(header),
     puts(header), indexings(header), counts_of(header), sums_of(header), selections(header),
-    flagged(header), places(header), triangles(header), row_selections(header), index_counts(header),
-    embed_gradients(header);
+    flagged(header), places(header), triangles(header), row_selections(header),
+    index_counts(header), embed_gradients(header);
 
 const char* type_of_bytes(int64_t bytes) {
   switch (bytes) {
@@ -362,8 +362,7 @@ void triu(const Context& context, const View& input, int64_t diagonal, const Vie
 void embedding(const Context& context, const View& weight, const View& index_view,
                const View& out) {
   if (!out.numel) return;
-  PlaceArgs args =
-      place_args(context, 0, weight.sizes[0], false, EmbeddingOutOfRange, "embedding");
+  PlaceArgs args = place_args(context, 0, weight.sizes[0], false, EmbeddingOutOfRange, "embedding");
   Contiguous table(context, weight);
   ContiguousResult result(context, out);
   select_rows(context, table, 0, index_view, result, args, "embedding");

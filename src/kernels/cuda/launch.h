@@ -68,14 +68,19 @@ Strided strided(const View& view, const char* op);
 // The same with all its dims, for kernels that count them.
 Strided strided_as_is(const View& view, const char* op);
 
-// How rows of `length` elements lie in registers while a kernel works on them: a warp each, or a block
-// each, so many packs of `count` neighbours (16 bytes) a thread. None where a row does not fit, or
-// packs would not begin at multiples of 16 bytes.
+// Whether elements lie alike without gaps, in whatever order: what is done to each needs no
+// strides.
+bool lie_alike(const View& a, const View& b);
+
+// How rows of `length` elements lie in registers while a kernel works on them: a warp each, or a
+// block each, so many packs of `count` neighbours (16 bytes) a thread. None where a row does not
+// fit, or packs would not begin at multiples of 16 bytes.
 struct RowPlan {
   int count = 0, packs = 0;
   unsigned threads = 32;
 
-  RowPlan(int64_t length, DType dtype, bool aligned) : count(static_cast<int>(16 / itemsize(dtype))) {
+  RowPlan(int64_t length, DType dtype, bool aligned)
+      : count(static_cast<int>(16 / itemsize(dtype))) {
     if (!aligned || !count || length % count) return;
     int64_t all = length / count;
     threads = all <= 32 * 4 ? 32 : block_threads;

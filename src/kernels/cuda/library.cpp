@@ -139,6 +139,15 @@ const CublasLt* cublas_lt() {
                               });
   return found;
 }
+const Cudnn* cudnn() {
+  cublas_lt();  // of which some of its engines are made: they find it by its name
+  static const Cudnn* found =
+      open_optional<Cudnn>("cudnn", {"libcudnn.so.9"}, [](void* library, Cudnn& functions) {
+        RL_CUDNN_API(RL_RESOLVE)
+        return true;
+      });
+  return found;
+}
 const Nccl* nccl() {
   static const Nccl* found =
       open_optional<Nccl>("nccl", {"libnccl.so.2"}, [](void* library, Nccl& functions) {

@@ -20,7 +20,8 @@ const Compiler& compiler();
 
 // Opened at the first call; null where the wheel nvidia-cublas is not installed.
 const CublasLt* cublas_lt();
-const Nccl* nccl();  // the wheel nvidia-nccl-cu13
+const Cudnn* cudnn();  // the wheel nvidia-cudnn-cu13
+const Nccl* nccl();    // the wheel nvidia-nccl-cu13
 
 bool is_simulated();
 

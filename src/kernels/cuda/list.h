@@ -26,6 +26,7 @@
   X(mode) X(unique) X(unique_consecutive) X(unique_rows) \
   X(searchsorted) X(histc) X(bincount_size) X(bincount) X(randperm) \
   X(multinomial) X(poisson) X(binomial) X(standard_gamma) X(dirichlet) \
+  X(dropout) X(dropout_backward) \
   X(interpolate) X(interpolate_backward) X(grid_sample) X(grid_slopes) X(grid_scatter) \
   X(pad) X(pad_backward) X(pair_distances) X(pair_distance_gradient) X(own_distances) \
   X(own_distance_gradient) X(ctc_loss) X(ctc_loss_backward) \

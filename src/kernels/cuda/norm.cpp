@@ -69,8 +69,8 @@ void run_forward(const Context& context, const char* op, const View& input, cons
     CUfunction f = forward_packs.get(p.variant(input.dtype), device, op, [&] {
       return instance("normalise_packed_rows", input.dtype, p.parameter, p.count, p.packs);
     });
-    return launch_kernel(f, device, op, p.grid(r.rows), p.block(), 0,
-                         input.data, out.data, mean, rstd.data, r);
+    return launch_kernel(f, device, op, p.grid(r.rows), p.block(), 0, input.data, out.data, mean,
+                         rstd.data, r);
   }
   CUfunction f = forward.get(static_cast<uint64_t>(input.dtype), device, op,
                              [&] { return instance("normalise_rows", input.dtype); });
@@ -84,8 +84,8 @@ void run_input_gradient(const char* op, const View& grad, const View& input, voi
     CUfunction f = backward_packs.get(p.variant(input.dtype), device, op, [&] {
       return instance("normalise_packed_rows_gradient", input.dtype, p.parameter, p.count, p.packs);
     });
-    return launch_kernel(f, device, op, p.grid(r.rows), p.block(), 0,
-                         grad.data, input.data, mean, rstd.data, result.data, r);
+    return launch_kernel(f, device, op, p.grid(r.rows), p.block(), 0, grad.data, input.data, mean,
+                         rstd.data, result.data, r);
   }
   CUfunction f = backward.get(static_cast<uint64_t>(input.dtype), device, op,
                               [&] { return instance("normalise_rows_gradient", input.dtype); });

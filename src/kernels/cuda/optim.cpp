@@ -18,18 +18,10 @@ const View& array(const OptimSlot& slot, int k) {
   return k == 0 ? slot.param : k == 1 ? slot.grad : slot.state[k - 2];
 }
 
-// Elements that lie alike without gaps, in whatever order, need no copies.
-bool lies_alike(const OptimSlot& slot, int arrays) {
+bool arrays_lie_alike(const OptimSlot& slot, int arrays) {
   for (int k = 1; k < arrays; ++k)
-    for (int64_t d = 0; d < slot.param.ndim; ++d)
-      if (slot.param.sizes[d] != 1 && array(slot, k).strides[d] != slot.param.strides[d])
-        return false;
-  int64_t extent = 1;
-  for (int64_t d = 0; d < slot.param.ndim; ++d) {
-    if (slot.param.strides[d] < 0) return false;
-    extent += (slot.param.sizes[d] - 1) * slot.param.strides[d];
-  }
-  return extent == slot.param.numel;
+    if (!lie_alike(slot.param, array(slot, k))) return false;
+  return true;
 }
 
 template <class NumbersOf>
@@ -59,7 +51,7 @@ void run(const Context& context, OptimRule rule, int arrays, OptimSlots list,
       const OptimSlot& slot = list.slots[i];
       if (slot.param.dtype != dtype || !slot.param.numel) continue;
       UpdateSlot& to = u.slots[u.count++];
-      bool alike = lies_alike(slot, arrays);
+      bool alike = arrays_lie_alike(slot, arrays);
       for (int k = 0; k < arrays; ++k) {
         const View& v = array(slot, k);
         if (alike) {

@@ -1,15 +1,13 @@
-// Scans, sorting and searching.
-#include "kernels/cuda/device/order.h"
-
+// Sorting and searching.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/lines.h"
 #include "kernels/cuda/philox.h"
+#include "kernels/cuda/radix.h"
 #include "kernels/random.h"
 #include "kernels/reduce.h"
-#include "kernels/scan.h"
 #include "kernels/sort.h"
 
 namespace rl::cuda {
@@ -23,102 +21,62 @@ namespace {
 constexpr const char* header = "kernels/cuda/device/order.cuh";
 constexpr int64_t most_in_block = 1024;  // pairs that one block sorts in shared memory
 
-KernelTemplate scans(header), loads(header), steps(header), in_blocks(header), stores(header),
-    medians(header), modes(header), bin_counts(header), searches(header), value_counts(header),
-    product_gradients(header), sum_gradients(header);
+KernelTemplate loads(header), in_blocks(header), stores(header), medians(header), modes(header),
+    bin_counts(header), searches(header), value_counts(header);
 
 uint64_t of(DType t) { return static_cast<uint64_t>(t); }
 
-// The beginnings of a view's lines along `dim`, and the step in them.
-Strided lines_of(const View& v, int64_t dim, int64_t& count, int64_t& step, const char* op) {
-  Dims sizes, strides;
-  for (int64_t d = 0; d < v.ndim; ++d)
-    if (d != dim) {
-      sizes.push_back(v.sizes[d]);
-      strides.push_back(v.strides[d]);
-    }
-  count = v.ndim ? v.sizes[dim] : 1;
-  step = v.ndim ? v.strides[dim] : 1;
-  return strided(
-      View{v.data, sizes.data(), strides.data(), sizes.size(), product(sizes), v.dtype, v.device},
-      op);
+// Rows of `length` elements in scratch memory.
+Strided rows_in_scratch(const Scratch& memory, int64_t rows, int64_t length, DType dtype) {
+  Strided v{};
+  v.data = memory.get();
+  v.numel = v.sizes[0] = rows;
+  v.ndim = 1;
+  v.dtype = static_cast<int>(dtype);
+  v.strides[0] = length;
+  return v;
 }
-
-void scan(const Context& context, const char* op, ScanKind kind, const View& input, int64_t dim,
-          const View& out, const View* second, bool reverse) {
-  int device = context.device.index;
-  use(device);
-  if (!input.numel) return;
-  ScanLine line{};
+LineTarget target(const View* v, int64_t dim, const char* op) {
   int64_t unused;
-  Strided x = lines_of(input, dim, line.count, line.in_step, op),
-          y = lines_of(out, dim, unused, line.out_step, op), z{};
-  if (second) z = lines_of(*second, dim, unused, line.second_step, op);
-  DType carried = compute_dtype(out.dtype);
-  if (kind <= ScanProd && is_integral_or_bool(out.dtype)) carried = DType::Int64;
-  uint64_t variant = (of(input.dtype) * dtype_count + of(out.dtype)) * 8 + kind;
-  CUfunction f = scans.get(variant, device, op, [&] {
-    return instance(
-        "scan_lines", input.dtype, out.dtype,
-        carried == DType::Bool ? std::string("bool") : std::string(device_type(carried)),
-        static_cast<int>(kind));
-  });
-  unsigned threads = static_cast<unsigned>(
-      std::clamp<int64_t>((line.count / 4 + 31) / 32 * 32, 32, block_threads));
-  launch_kernel(f, device, op, blocks_of_rows(x.numel), Grid{threads}, 0, x, y, z, line,
-                static_cast<int>(reverse));
+  LineTarget to{};
+  if (v) to.lines = lines_of(*v, dim, unused, to.step, op);
+  return to;
 }
 
-// All lines along a dim, sorted, in scratch memory.
+// All lines along a dim, sorted, in scratch memory; where `take` is given, no more than so many
+// first elements of each.
 class SortedLines {
  public:
   SortedLines(const Context& context, const char* op, const View& input, int64_t dim,
-              bool descending)
-      : device_(context.device.index), op_(op), dtype_(input.dtype) {
+              bool descending, int64_t take = -1)
+      : device_(context.device.index), op_(op), dtype_(input.dtype), descending_(descending) {
     use(device_);
     int64_t step;
     Strided lines = lines_of(input, dim, count_, step, op);
     rows_ = lines.numel;
-    padded_ = 1;
-    while (padded_ < count_) padded_ *= 2;
-    int64_t total = rows_ * padded_;
-    keys_.emplace(static_cast<size_t>(total * itemsize(dtype_)), device_);
-    places_.emplace(static_cast<size_t>(total * 8), device_);
-    if (!total || !count_) return;
-    void *keys = keys_->get(), *places = places_->get();
-    CUfunction f =
-        loads.get(of(dtype_), device_, op, [&] { return instance("load_pairs", dtype_); });
-    launch_elements(f, device_, op, total, lines, count_, step, padded_, keys, places);
-    int falling = descending;
-    if (padded_ <= most_in_block) {
-      f = in_blocks.get(of(dtype_), device_, op, [&] {
-        return instance("sort_lines", dtype_, static_cast<int>(most_in_block));
-      });
-      unsigned threads = static_cast<unsigned>(std::clamp<int64_t>(padded_, 32, block_threads));
-      launch_kernel(f, device_, op, blocks_of_rows(rows_), Grid{threads}, 0, keys, places, rows_,
-                    padded_, falling);
-      return;
-    }
-    f = steps.get(of(dtype_), device_, op, [&] { return instance("bitonic_step", dtype_); });
-    for (int64_t size = 2; size <= padded_; size *= 2)
-      for (int64_t stride = size / 2; stride > 0; stride /= 2)
-        launch_elements(f, device_, op, total, keys, places, total, size, stride, padded_, falling);
+    if (!rows_ || !count_ || !take) return;
+    LongLines given{device_, op_, dtype_, lines, count_, step, descending};
+    if (count_ <= most_in_block) sort_short(lines, step);
+    else if (take > 0 && take <= count_ / 4) sort_selected(context, given, take);
+    else radix_.emplace(given);
   }
 
   // The `take` pairs from `first` on.
   void store(const View* values, const View& indices, int64_t dim, int64_t first, int64_t take) {
     if (!rows_ || !take) return;
-    int64_t unused, value_step = 0, index_step;
-    Strided i = lines_of(indices, dim, unused, index_step, op_), v{};
-    if (values) v = lines_of(*values, dim, unused, value_step, op_);
+    LineTarget v = target(values, dim, op_), i = target(&indices, dim, op_);
+    if (radix_) {
+      const int64_t* through = places_ ? places_->get<int64_t>() : nullptr;
+      return radix_->store(first, take, through, v, i);
+    }
     void *keys = keys_->get(), *places = places_->get();
     CUfunction f =
         stores.get(of(dtype_), device_, op_, [&] { return instance("store_pairs", dtype_); });
-    launch_elements(f, device_, op_, rows_ * take, keys, places, padded_, first, take, v,
-                    value_step, i, index_step);
+    launch_elements(f, device_, op_, rows_ * take, keys, places, padded_, first, take, v.lines,
+                    v.step, i.lines, i.step);
   }
   void store_medians(const View& values, const View& indices, int64_t dim, bool ignore_nan) {
-    if (!rows_) return;
+    if (!rows_ || !count_) return;
     int64_t unused, step;
     Strided i = lines_of(indices, dim, unused, step, op_),
             v = lines_of(values, dim, unused, step, op_);
@@ -129,7 +87,8 @@ class SortedLines {
                     static_cast<int>(ignore_nan), v, i);
   }
   void store_modes(const View& values, const View& indices, int64_t dim) {
-    if (!rows_) return;
+    if (!rows_ || !count_) return;
+    if (radix_) unpack();
     int64_t unused, step;
     Strided i = lines_of(indices, dim, unused, step, op_),
             v = lines_of(values, dim, unused, step, op_);
@@ -141,72 +100,68 @@ class SortedLines {
   int64_t count() const { return count_; }
 
  private:
+  // Pairs of lines of `length`, rounded up to a power of two if `padded`.
+  void allocate(int64_t length, bool padded) {
+    padded_ = padded ? 1 : length;
+    while (padded_ < length) padded_ *= 2;
+    keys_.emplace(static_cast<size_t>(rows_ * padded_ * itemsize(dtype_)), device_);
+    places_.emplace(static_cast<size_t>(rows_ * padded_ * 8), device_);
+  }
+  LineTarget keys_target() { return {rows_in_scratch(*keys_, rows_, padded_, dtype_), 1}; }
+  LineTarget places_target() {
+    return {rows_in_scratch(*places_, rows_, padded_, DType::Int64), 1};
+  }
+  void sort_short(const Strided& lines, int64_t step) {
+    allocate(count_, true);
+    CUfunction f =
+        loads.get(of(dtype_), device_, op_, [&] { return instance("load_pairs", dtype_); });
+    launch_elements(f, device_, op_, rows_ * padded_, lines, count_, step, padded_, keys_->get(),
+                    places_->get());
+    sort_in_blocks();
+  }
+  void sort_in_blocks() {
+    CUfunction f = in_blocks.get(of(dtype_), device_, op_, [&] {
+      return instance("sort_lines", dtype_, static_cast<int>(most_in_block));
+    });
+    unsigned threads = static_cast<unsigned>(std::clamp<int64_t>(padded_, 32, block_threads));
+    launch_kernel(f, device_, op_, blocks_of_rows(rows_), Grid{threads}, 0, keys_->get(),
+                  places_->get(), rows_, padded_, static_cast<int>(descending_));
+  }
+  void sort_selected(const Context& context, const LongLines& given, int64_t take) {
+    bool in_block = take <= most_in_block;
+    allocate(take, in_block);
+    RadixSelect(context, given, SelectRank, take - 1)
+        .store_all(take, padded_, keys_target(), places_target());
+    if (in_block) return sort_in_blocks();
+    radix_.emplace(LongLines{device_, op_, dtype_, keys_target().lines, take, 1, descending_});
+  }
+  void unpack() {
+    allocate(count_, false);
+    radix_->store(0, count_, nullptr, keys_target(), places_target());
+  }
+
   int device_;
   const char* op_;
   DType dtype_;
+  bool descending_;
   int64_t count_ = 0, rows_ = 0, padded_ = 1;
   std::optional<Scratch> keys_, places_;
+  std::optional<RadixSort> radix_;
 };
 
+// One element of each long line: that of a rank, or the median.
+void select(const Context& context, const char* op, const View& input, int64_t dim, SelectKind kind,
+            int64_t rank, const View& values, const View& indices) {
+  use(context.device.index);
+  if (!indices.numel) return;
+  LongLines given{context.device.index, op, input.dtype, {}, 0, 0, false};
+  given.lines = lines_of(input, dim, given.count, given.step, op);
+  RadixSelect(context, given, kind, rank)
+      .store(target(&values, dim, op), target(&indices, dim, op));
+}
+int64_t length_of(const View& v, int64_t dim) { return v.ndim ? v.sizes[dim] : 1; }
+
 }  // namespace
-
-void cumsum(const Context& c, const View& input, int64_t dim, const View& out, bool reverse) {
-  scan(c, "cumsum", ScanSum, input, dim, out, nullptr, reverse);
-}
-void cumprod(const Context& c, const View& input, int64_t dim, const View& out, bool reverse) {
-  scan(c, "cumprod", ScanProd, input, dim, out, nullptr, reverse);
-}
-void logcumsumexp(const Context& c, const View& input, int64_t dim, const View& out, bool reverse) {
-  check_implemented(!is_complex(input.dtype), "logcumsumexp: not implemented on CUDA for dtype ",
-                    input.dtype);
-  scan(c, "logcumsumexp", ScanLogSumExp, input, dim, out, nullptr, reverse);
-}
-void cummax(const Context& c, const View& input, int64_t dim, const View& values,
-            const View& indices) {
-  scan(c, "cummax", ScanMax, input, dim, values, &indices, false);
-}
-void cummin(const Context& c, const View& input, int64_t dim, const View& values,
-            const View& indices) {
-  scan(c, "cummin", ScanMin, input, dim, values, &indices, false);
-}
-
-void cumprod_backward(const Context& context, const View& grad, const View& input, int64_t dim,
-                      const View& grad_input) {
-  int device = context.device.index;
-  use(device);
-  if (!grad.numel) return;
-  if (is_reduced(grad.dtype)) {  // sums of what was written would be rounded again
-    Contiguous wide_grad(context, grad, DType::Float32), wide_input(context, input, DType::Float32);
-    ContiguousResult result(context, grad_input, DType::Float32);
-    cumprod_backward(context, wide_grad, wide_input, dim, result);
-    return result.finish();
-  }
-  ScanLine line{};
-  int64_t unused;
-  Strided g = lines_of(grad, dim, line.count, line.out_step, "cumprod_backward"),
-          x = lines_of(input, dim, unused, line.in_step, "cumprod_backward"),
-          r = lines_of(grad_input, dim, unused, line.second_step, "cumprod_backward");
-  CUfunction f = product_gradients.get(of(grad.dtype), device, "cumprod_backward",
-                                       [&] { return instance("cumprod_gradient", grad.dtype); });
-  launch_elements(f, device, "cumprod_backward", g.numel, g, x, r, line);
-}
-void logcumsumexp_backward(const Context& context, const View& grad, const View& input,
-                           const View& out, int64_t dim, const View& grad_input) {
-  int device = context.device.index;
-  use(device);
-  if (!grad.numel) return;
-  check_implemented(!is_complex(grad.dtype),
-                    "logcumsumexp_backward: not implemented on CUDA for dtype ", grad.dtype);
-  ScanLine line{};
-  int64_t unused, grad_step;
-  Strided g = lines_of(grad, dim, line.count, grad_step, "logcumsumexp_backward"),
-          x = lines_of(input, dim, unused, line.in_step, "logcumsumexp_backward"),
-          o = lines_of(out, dim, unused, line.out_step, "logcumsumexp_backward"),
-          r = lines_of(grad_input, dim, unused, line.second_step, "logcumsumexp_backward");
-  CUfunction f = sum_gradients.get(of(grad.dtype), device, "logcumsumexp_backward",
-                                   [&] { return instance("logcumsumexp_gradient", grad.dtype); });
-  launch_elements(f, device, "logcumsumexp_backward", g.numel, g, x, o, r, line, grad_step);
-}
 
 void sort(const Context& c, const View& input, int64_t dim, bool descending, const View* values,
           const View& indices) {
@@ -215,27 +170,32 @@ void sort(const Context& c, const View& input, int64_t dim, bool descending, con
 }
 void topk(const Context& c, const View& input, int64_t dim, int64_t k, bool largest,
           const View& values, const View& indices) {
-  int64_t size = input.ndim ? input.sizes[dim] : 1;
+  int64_t size = length_of(input, dim);
   check(k >= 0 && k <= size, "topk: selected index k out of range, got k=", k,
         " for a dimension of size ", size);
-  SortedLines(c, "topk", input, dim, largest).store(&values, indices, dim, 0, k);
+  SortedLines(c, "topk", input, dim, largest, k).store(&values, indices, dim, 0, k);
 }
 void kthvalue(const Context& c, const View& input, int64_t dim, int64_t k, const View& values,
               const View& indices) {
-  int64_t size = input.ndim ? input.sizes[dim] : 1;
+  int64_t size = length_of(input, dim);
   check(k >= 1 && k <= size, "kthvalue: selected number k out of range for dimension ", dim,
         ", got k=", k, " for size ", size);
+  if (size > most_in_block)
+    return select(c, "kthvalue", input, dim, SelectRank, k - 1, values, indices);
   SortedLines(c, "kthvalue", input, dim, false).store(&values, indices, dim, k - 1, 1);
 }
 void median(const Context& c, const View& input, int64_t dim, bool ignore_nan, const View& values,
             const View& indices) {
+  if (length_of(input, dim) > most_in_block)
+    return select(c, "median", input, dim, ignore_nan ? SelectMedianOfNumbers : SelectMedian, 0,
+                  values, indices);
   SortedLines(c, "median", input, dim, false).store_medians(values, indices, dim, ignore_nan);
 }
 
 void mode(const Context& c, const View& input, int64_t dim, const View& values,
           const View& indices) {
-  check_index((input.ndim ? input.sizes[dim] : 1) > 0 || !indices.numel,
-              "mode: Expected reduction dim ", dim, " to have non-zero size.");
+  check_index(length_of(input, dim) > 0 || !indices.numel, "mode: Expected reduction dim ", dim,
+              " to have non-zero size.");
   SortedLines(c, "mode", input, dim, false).store_modes(values, indices, dim);
 }
 

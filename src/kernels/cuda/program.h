@@ -27,7 +27,8 @@ KernelCounts kernel_counts();
 std::mutex& kernel_mutex();
 extern std::atomic<int64_t> launch_count;
 
-// Kernels by a number that the caller makes of dtypes and variants: so many are found without a lock.
+// Kernels by a number that the caller makes of dtypes and variants: so many are found without a
+// lock.
 template <unsigned slots> class KernelSlots {
  public:
   // `load` is called when a variant is met for the first time on the device.

@@ -13,7 +13,10 @@ namespace {
 
 constexpr const char* header = "kernels/cuda/device/random.cuh";
 
-KernelTemplate draws(header), ranges(header), spaces(header);
+constexpr int64_t count = 4;  // neighbours that have random words of their own together
+
+KernelTemplate draws(header), dropouts(header), kept_gradients(header), ranges(header),
+    spaces(header);
 
 void draw(const Context& context, const char* op, const View& out, Distribution distribution,
           double a, double b, Generator& generator, int64_t low = 0, uint64_t range = 0,
@@ -31,7 +34,6 @@ void draw(const Context& context, const char* op, const View& out, Distribution 
                2 * out.numel, real,         out.device};
     return draw(context, op, parts, distribution, a, b, generator, low, range, p);
   }
-  constexpr int64_t count = 4;  // neighbours that have random words of their own together
   DType compute =
       out.dtype == DType::Float64 || out.dtype == DType::Int64 ? DType::Float64 : DType::Float32;
   bool wide = compute == DType::Float64 || distribution == DrawInteger;
@@ -71,6 +73,50 @@ void cauchy(const Context& c, const View& out, double median, double sigma, Gene
 }
 void log_normal(const Context& c, const View& out, double mean, double std, Generator& g) {
   draw(c, "log_normal_", out, DrawLogNormal, mean, std, g);
+}
+
+namespace {
+// The views of two calls below: what they lie like does not matter where it is one order.
+struct Masked {
+  Strided in, out, kept;
+
+  Masked(const View& input, const View& result, const View& mask, const char* op) {
+    bool alike = lie_alike(input, result) && lie_alike(input, mask);
+    auto of = [&](const View& v) {
+      if (!alike) return strided(v, op);
+      int64_t step = 1;
+      return strided(View{v.data, &v.numel, &step, 1, v.numel, v.dtype, v.device}, op);
+    };
+    in = of(input);
+    out = of(result);
+    kept = of(mask);
+  }
+};
+}  // namespace
+
+void dropout(const Context& context, const View& input, double p, const View& out, const View& kept,
+             Generator& generator) {
+  int device = context.device.index;
+  use(device);
+  if (!out.numel) return;
+  DType compute = out.dtype == DType::Float64 ? DType::Float64 : DType::Float32;
+  PhiloxSeed seed = philox_for(device, generator, compute == DType::Float64 ? 2 * count : count);
+  Masked views(input, out, kept, "dropout");
+  CUfunction f = dropouts.get(static_cast<uint64_t>(out.dtype), device, "dropout",
+                              [&] { return instance("drop_elements", compute, out.dtype); });
+  launch_elements(f, device, "dropout", (out.numel + count - 1) / count, views.in, views.out,
+                  views.kept, 1 - p, seed);
+}
+void dropout_backward(const Context& context, const View& grad, const View& kept, double p,
+                      const View& out) {
+  int device = context.device.index;
+  use(device);
+  if (!out.numel) return;
+  Masked views(grad, out, kept, "dropout_backward");
+  CUfunction f = kept_gradients.get(static_cast<uint64_t>(out.dtype), device, "dropout_backward",
+                                    [&] { return instance("scale_kept_elements", out.dtype); });
+  launch_elements(f, device, "dropout_backward", (out.numel + count - 1) / count, views.in,
+                  views.out, views.kept, 1 - p);
 }
 
 namespace {

@@ -88,8 +88,8 @@ bool keeps_packs(const Strided& v, int count, int but) {
   return true;
 }
 // How many neighbours along the last dim of `along` a thread takes at a time: 16 bytes, where packs
-// of them begin at multiples of 16 bytes everywhere. `rest`: a last one that is not whole is read by
-// elements.
+// of them begin at multiples of 16 bytes everywhere. `rest`: a last one that is not whole is read
+// by elements.
 int pack_of(const Strided& along, const Strided& across, const void* data, DType dtype, bool rest) {
   int count = static_cast<int>(std::max<int64_t>(16 / itemsize(dtype), 1)), last = along.ndim - 1;
   bool whole = last >= 0 && along.strides[last] == 1 &&
@@ -169,7 +169,7 @@ void reduce(const Context& context, const char* op, StateId id, const View& inpu
     args.second = second->data;
     args.second_dtype = static_cast<int>(second->dtype);
   }
-  Reduction r{op, id, input.dtype, device, operands_of(context, op, input, shape, out, second),
+  Reduction r{op,  id, input.dtype, device, operands_of(context, op, input, shape, out, second),
               args};
   if (r.on.reduced.numel <= 32) r.each_in_thread();
   else if (r.on.columns) r.columns();

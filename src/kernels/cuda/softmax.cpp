@@ -33,8 +33,8 @@ unsigned threads_for(int64_t count) {
 }
 
 KernelTemplate forward(header), forward_packs(header), backward(header), backward_packs(header),
-    entropy(header), summed(header),
-    entropy_gradient(header), likelihood(header), likelihood_gradient(header);
+    entropy(header), summed(header), entropy_gradient(header), likelihood(header),
+    likelihood_gradient(header);
 
 // Lines whose elements are neighbours and that begin at multiples of 16 bytes.
 bool keeps_packs(const Strided& lines, const Line& line, DType dtype) {

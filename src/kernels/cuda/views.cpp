@@ -33,6 +33,15 @@ Strided strided_as_is(const View& view, const char* op) {
   return result;
 }
 
+bool lie_alike(const View& a, const View& b) {
+  int64_t extent = 1;
+  for (int64_t d = 0; d < a.ndim; ++d) {
+    if (a.sizes[d] != 1 && (a.strides[d] != b.strides[d] || a.strides[d] < 0)) return false;
+    extent += (a.sizes[d] - 1) * a.strides[d];
+  }
+  return extent == a.numel;
+}
+
 Strided strided(const View& view, const char* op) {
   Dims sizes, strides;
   for (int64_t d = 0; d < view.ndim; ++d) {

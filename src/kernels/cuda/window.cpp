@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "kernels/conv.h"
+#include "kernels/cuda/channels.h"
+#include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/gemm.h"
 #include "kernels/pooling.h"
@@ -192,7 +194,6 @@ class Convolution {
 };
 
 // bias (C) is added to out (N, C, *).
-void add_bias(const Context& context, const View& out, const View& bias);
 
 void sum_channels(const Context& context, const View& grad_out, const View& grad_bias) {
   Dims sizes(grad_out.ndim, 1), strides(grad_out.ndim, 0);
@@ -203,51 +204,39 @@ void sum_channels(const Context& context, const View& grad_out, const View& grad
   sum(context, grad_out, to);
 }
 
-void add_bias(const Context& context, const View& out, const View& bias) {
-  // A product of depth 0: out = 0 + 1 * out would not add; so the bias is added by one of depth 1.
-  ScratchView one(Dims{1, 1}, out.dtype, context.device.index);
-  fill(context, one.view(), Scalar(1));
-  ContiguousResult whole(context, out);
-  if (whole.view().data != out.data) copy(context, out, whole.view());
-  int64_t channels = out.sizes[1], places = out.numel / (out.sizes[0] * channels);
-  Dims a_sizes{out.sizes[0], channels, 1}, a_strides{0, bias.strides[0], 0};
-  Dims b_sizes{out.sizes[0], 1, places}, b_strides{0, 0, 0};
-  Dims c_sizes{out.sizes[0], channels, places}, c_strides{channels * places, places, 1};
-  auto view = [&](void* data, const Dims& sizes, const Dims& strides) {
-    return View{data,           sizes.data(), strides.data(), sizes.size(),
-                product(sizes), out.dtype,    out.device};
-  };
-  kernels::GemmScale scale;
-  scale.beta = 1;
-  gemm(context, view(bias.data, a_sizes, a_strides), view(one.view().data, b_sizes, b_strides),
-       view(whole.data(), c_sizes, c_strides), scale, nullptr);
-  whole.finish();
-}
-
 }  // namespace
 
 bool conv_forward(const Context& context, const View& input, const View& weight, const View* bias,
                   const View& out, const ConvGeometry& g, const kernels::StripFormula* formula) {
   if (formula) return false;
-  if (!g.transposed) {
+  bool done = g.transposed
+                  ? cudnn_convolution(context, ConvolutionOf::Images, out, input, weight, g)
+                  : cudnn_convolution(context, ConvolutionOf::Positions, input, out, weight, g);
+  if (!done && !g.transposed) {
     Convolution(context, input, out, weight, g).to_positions(weight, bias);
-  } else {
-    Convolution(context, out, input, weight, g).to_images(weight);
-    if (bias && out.numel) add_bias(context, out, *bias);
+    return true;
   }
+  if (!done) Convolution(context, out, input, weight, g).to_images(weight);
+  if (bias && out.numel) add_to_channels(context, out, *bias);
   return true;
 }
 void conv_backward_input(const Context& context, const View& grad_out, const View& weight,
                          const View& grad_input, const ConvGeometry& g) {
-  if (!g.transposed) Convolution(context, grad_input, grad_out, weight, g).to_images(weight);
-  else Convolution(context, grad_out, grad_input, weight, g).to_positions(weight, nullptr);
+  if (g.transposed) {
+    if (!cudnn_convolution(context, ConvolutionOf::Positions, grad_out, grad_input, weight, g))
+      Convolution(context, grad_out, grad_input, weight, g).to_positions(weight, nullptr);
+  } else if (!cudnn_convolution(context, ConvolutionOf::Images, grad_input, grad_out, weight, g)) {
+    Convolution(context, grad_input, grad_out, weight, g).to_images(weight);
+  }
 }
 bool conv_backward_weight(const Context& context, const View& grad_out, const View& input,
                           const View& grad_weight, const View* grad_bias, const ConvGeometry& g,
                           const kernels::StripFormula* formula) {
   if (formula) return false;
-  if (!g.transposed) Convolution(context, input, grad_out, grad_weight, g).to_weight(grad_weight);
-  else Convolution(context, grad_out, input, grad_weight, g).to_weight(grad_weight);
+  const View &images = g.transposed ? grad_out : input,
+             &positions = g.transposed ? input : grad_out;
+  if (!cudnn_convolution(context, ConvolutionOf::Weight, images, positions, grad_weight, g))
+    Convolution(context, images, positions, grad_weight, g).to_weight(grad_weight);
   if (grad_bias) sum_channels(context, grad_out, *grad_bias);
   return true;
 }

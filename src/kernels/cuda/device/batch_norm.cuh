@@ -73,6 +73,21 @@ __global__ void apply_channel_factors(const T* x, T* out, Channels s, const void
   }
 }
 
+// Adds elements of T, one for each channel.
+template <class T, bool last, int count>
+__global__ void add_to_channels(T* out, Channels s, Vector added) {
+  using P = Pack<T, count>;
+  const T* from = static_cast<const T*>(added.data);
+  for (int64_t i = thread_id() * count; i < s.numel; i += thread_count() * count) {
+    P values = *reinterpret_cast<P*>(out + i);
+    int64_t c = channel_of_pack(s, i);
+    for (int j = 0; j < count; ++j)
+      values.values[j] = static_cast<T>(static_cast<compute_t<T>>(values.values[j]) +
+                                        static_cast<compute_t<T>>(from[(last ? c + j : c) * added.step]));
+    *reinterpret_cast<P*>(out + i) = values;
+  }
+}
+
 // ---- gradients: the sums of grad and of grad * (x - mean) over each channel, in parts
 
 // Channels in runs: a block takes a part of one channel.

@@ -1,7 +1,8 @@
 // Attention of 16-bit floats on tensor cores, in tiles as in attention.cuh. Blocks have four warps,
-// each with 16 rows of a tile of 64; columns of scores come 64 or 32 at a time. Matrices lie in
-// shared memory with 8 elements behind each row, so that rows of a fragment are in other banks.
-// `width` is the width of heads, padded by zeros.
+// each with 16 rows of a tile of 64, or in the forward pass `tiles` times as many; columns of scores
+// come 64 or 32 at a time, and the next ones are copied meanwhile. Matrices lie in shared memory with
+// 8 elements behind each row, so that rows of a fragment are in other banks. `width` is the width of
+// heads, padded by zeros.
 #pragma once
 #include "kernels/cuda/device/attention.cuh"
 #include "kernels/cuda/device/matrix_units.cuh"
@@ -30,37 +31,58 @@ __device__ void copy_tile(T* to, const HeadMatrices& m, int64_t sample, int64_t 
   }
 }
 
-// sums (16 by columns) = rows [row, row + 16) of a times the transpose of `columns` rows of b.
-template <int columns, int width, class T>
-__device__ void multiply_rows(float (&sums)[columns / 8][4], const T* a, int row, const T* b) {
+// Tiles of 16 rows; left(tile, k) is the fragment of columns [k, k + 16) of one of them.
+// sums (16 by columns each) = the tiles times the transpose of `columns` rows of b.
+template <int tiles, int columns, int width, class T, class Left>
+__device__ void multiply_tiles(float (&sums)[tiles][columns / 8][4], const Left& left, const T* b) {
 #pragma unroll
-  for (int n = 0; n < columns / 8; ++n)
-    for (int i = 0; i < 4; ++i) sums[n][i] = 0;
+  for (int t = 0; t < tiles; ++t)
+#pragma unroll
+    for (int n = 0; n < columns / 8; ++n)
+      for (int i = 0; i < 4; ++i) sums[t][n][i] = 0;
 #pragma unroll
   for (int k = 0; k < width; k += 16) {
-    FragmentA left = load_a(a, width + 8, row, k);
+    FragmentA rows[tiles];
+#pragma unroll
+    for (int t = 0; t < tiles; ++t) rows[t] = left(t, k);
 #pragma unroll
     for (int n = 0; n < columns; n += 16) {
       FragmentsB right = load_rows_as_columns(b, width + 8, n, k);
-      multiply_add<T>(sums[n / 8], left, right.first);
-      multiply_add<T>(sums[n / 8 + 1], left, right.second);
+#pragma unroll
+      for (int t = 0; t < tiles; ++t) {
+        multiply_add<T>(sums[t][n / 8], rows[t], right.first);
+        multiply_add<T>(sums[t][n / 8 + 1], rows[t], right.second);
+      }
     }
   }
 }
-// sums (16 by width) += weights (16 by columns) times `columns` rows of b.
+// The same of rows [row, row + 16) of a.
 template <int columns, int width, class T>
-__device__ void add_weighted_rows(float (&sums)[width / 8][4],
-                                  const float (&weights)[columns / 8][4], const T* b) {
+__device__ void multiply_rows(float (&sums)[1][columns / 8][4], const T* a, int row, const T* b) {
+  multiply_tiles<1, columns, width>(
+      sums, [&](int, int k) { return load_a(a, width + 8, row, k); }, b);
+}
+// sums (16 by width each) += weights (16 by columns) times `columns` rows of b.
+template <int tiles, int columns, int width, class T>
+__device__ void add_weighted_rows(float (&sums)[tiles][width / 8][4],
+                                  const float (&weights)[tiles][columns / 8][4], const T* b) {
 #pragma unroll
   for (int k = 0; k < columns / 16; ++k) {
-    const float(&low)[4] = weights[2 * k], (&high)[4] = weights[2 * k + 1];
-    FragmentA left{{pack_pair<T>(low[0], low[1]), pack_pair<T>(low[2], low[3]),
-                    pack_pair<T>(high[0], high[1]), pack_pair<T>(high[2], high[3])}};
+    FragmentA left[tiles];
+#pragma unroll
+    for (int t = 0; t < tiles; ++t) {
+      const float(&low)[4] = weights[t][2 * k], (&high)[4] = weights[t][2 * k + 1];
+      left[t] = {{pack_pair<T>(low[0], low[1]), pack_pair<T>(low[2], low[3]),
+                  pack_pair<T>(high[0], high[1]), pack_pair<T>(high[2], high[3])}};
+    }
 #pragma unroll
     for (int n = 0; n < width; n += 16) {
       FragmentsB right = load_columns(b, width + 8, k * 16, n);
-      multiply_add<T>(sums[n / 8], left, right.first);
-      multiply_add<T>(sums[n / 8 + 1], left, right.second);
+#pragma unroll
+      for (int t = 0; t < tiles; ++t) {
+        multiply_add<T>(sums[t][n / 8], left[t], right.first);
+        multiply_add<T>(sums[t][n / 8 + 1], left[t], right.second);
+      }
     }
   }
 }
@@ -91,28 +113,35 @@ __device__ inline bool is_whole(const AttentionArgs& a, int64_t query, int64_t q
          (!a.causal || key + keys - 1 <= query);
 }
 
-// Scores and what dropout keeps of weights; only what `masked` and `random` ask for is looked at.
+// How many of the keys from `begin` on a query sees.
+__device__ inline int seen_keys(const AttentionArgs& a, int64_t query, int64_t begin) {
+  if (query >= a.queries) return 0;
+  int64_t end = a.causal && query < a.keys ? query + 1 : a.keys;
+  return end <= begin ? 0 : static_cast<int>(end - begin < 4096 ? end - begin : 4096);
+}
+
+// Scores, in powers of two, and what dropout keeps of weights; only what `masked` and `random` ask
+// for is looked at, and of whether a key is there only where `masked`.
 template <bool masked, bool random> class Scores {
  public:
   __device__ Scores(const AttentionArgs& a, int64_t sample)
       : a_(a), sample_(sample), scale_(static_cast<float>(a.scale)), dropped_(a) {}
 
-  __device__ float operator()(bool whole, int64_t head, int64_t query, int64_t key,
-                              float product) const {
-    if constexpr (masked) return attention_score(a_, sample_, head, query, key, product);
-    bool there = whole || (query < a_.queries && key < a_.keys && (!a_.causal || key <= query));
-    return there ? product * scale_ : -math::infinity<float>;
+  __device__ float operator()(int64_t head, int64_t query, int64_t key, float product) const {
+    if constexpr (masked)
+      return attention_score(a_, sample_, head, query, key, product) * log2_of_e;
+    return product * (scale_ * log2_of_e);
   }
   __device__ float kept(int64_t head, int64_t query, int64_t key) {
     if constexpr (random) return dropped_(sample_, head, query, key);
     return 1;
   }
   // The product becomes its weight times what is kept, the weight's gradient the product's.
-  __device__ void differentiate(bool whole, int64_t head, int64_t query, int64_t key,
+  __device__ void differentiate(bool there, int64_t head, int64_t query, int64_t key,
                                 float log_sum, float dot, float& product, float& grad) {
-    float score = (*this)(whole, head, query, key, product), keep = kept(head, query, key);
-    float weight = score == -math::infinity<float> ? 0
-                                                   : power_of_two((score - log_sum) * log2_of_e);
+    float score = (*this)(head, query, key, product), keep = kept(head, query, key);
+    if constexpr (masked) there = score != -math::infinity<float>;
+    float weight = there ? power_of_two(score - log_sum * log2_of_e) : 0;
     grad = weight * (grad * keep - dot) * scale_;
     product = weight * keep;
   }
@@ -145,32 +174,41 @@ __device__ inline float join_lanes_of_row(float value, bool maximum) {
 
 // Scores of a tile become weights: the running largest and sum of each of the lane's two rows follow,
 // and what was summed so far is corrected.
-template <int columns, int width, class S>
-__device__ void soften(const AttentionArgs& a, S& of, int64_t head, int64_t row, int64_t begin,
-                       float (&scores)[columns / 8][4], float (&sums)[width / 8][4],
-                       float (&largest)[2], float (&total)[2]) {
+template <int columns, int width, bool masked, bool random>
+__device__ void soften(const AttentionArgs& a, Scores<masked, random>& of, int64_t head,
+                       int64_t row, int64_t begin, float (&scores)[columns / 8][4],
+                       float (&sums)[width / 8][4], float (&largest)[2], float (&total)[2]) {
   int lane = threadIdx.x & 31;
-  bool whole = is_whole(a, row, 16, begin, columns);
+  bool whole = masked || is_whole(a, row, 16, begin, columns);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     int64_t query = row + lane / 4 + r * 8, key = begin + lane % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < columns / 8; ++n)
+#pragma unroll
+      for (int c = 0; c < 2; ++c)
+        scores[n][2 * r + c] = of(head, query, key + n * 8 + c, scores[n][2 * r + c]);
+    if (!whole) {
+      int seen = seen_keys(a, query, begin) - lane % 4 * 2;
+#pragma unroll
+      for (int n = 0; n < columns / 8; ++n)
+#pragma unroll
+        for (int c = 0; c < 2; ++c)
+          if (n * 8 + c >= seen) scores[n][2 * r + c] = -math::infinity<float>;
+    }
     float most = largest[r];
 #pragma unroll
     for (int n = 0; n < columns / 8; ++n)
 #pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        float& score = scores[n][2 * r + c];
-        score = of(whole, head, query, key + n * 8 + c, score);
-        most = math::maximum(most, score);
-      }
+      for (int c = 0; c < 2; ++c) most = math::maximum(most, scores[n][2 * r + c]);
     most = join_lanes_of_row(most, true);
     float base = most == -math::infinity<float> ? 0 : most, sum = 0;
-    float correction = power_of_two((largest[r] - base) * log2_of_e);
+    float correction = power_of_two(largest[r] - base);
 #pragma unroll
     for (int i = 0; i < columns / 4; ++i) {
       PlaceInRow<columns> at(i);
       float& score = scores[at.block][2 * r + at.second];
-      float weight = power_of_two((score - base) * log2_of_e);
+      float weight = power_of_two(score - base);
       sum += weight;
       score = weight * of.kept(head, query, key + at.block * 8 + at.second);
     }
@@ -183,63 +221,84 @@ __device__ void soften(const AttentionArgs& a, S& of, int64_t head, int64_t row,
   }
 }
 
-// Shared memory: the queries' tile, the keys', the values'.
-template <class T, int width, int columns, bool masked, bool random>
+// Shared memory: the queries' tile, then twice the keys' and the values'.
+template <class T, int width, int columns, bool masked, bool random, int tiles>
 __global__ void __launch_bounds__(flash_threads) flash_forward(const __grid_constant__ AttentionArgs a) {
   RL_DYNAMIC_SHARED(T, queries);
-  T *keys = queries + flash_rows * (width + 8), *values = keys + columns * (width + 8);
-  int64_t blocks = (a.queries + flash_rows - 1) / flash_rows, group = a.heads / a.shared_heads;
+  constexpr int rows = flash_rows * tiles, step = columns * (width + 8);
+  T* others = queries + rows * (width + 8);
+  int64_t blocks = (a.queries + rows - 1) / rows, group = a.heads / a.shared_heads;
   int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   FlashTask task{blockIdx.x / blocks / a.heads, blockIdx.x / blocks % a.heads,
-                 (blocks - 1 - blockIdx.x % blocks) * flash_rows};
-  int64_t shared = task.head / group, row = task.first + warp * 16;
-  int64_t end = a.causal && task.first + flash_rows < a.keys ? task.first + flash_rows : a.keys;
+                 (blocks - 1 - blockIdx.x % blocks) * rows};
+  int64_t shared = task.head / group, row = task.first + warp * 16 * tiles;
+  int64_t end = a.causal && task.first + rows < a.keys ? task.first + rows : a.keys;
   Scores<masked, random> scores_of(a, task.sample);
-  float sums[width / 8][4], largest[2] = {-math::infinity<float>, -math::infinity<float>},
-                            total[2] = {0, 0};
+  float sums[tiles][width / 8][4], largest[tiles][2], total[tiles][2];
+  FragmentA left[tiles][width / 16];
 #pragma unroll
-  for (int n = 0; n < width / 8; ++n)
-    for (int i = 0; i < 4; ++i) sums[n][i] = 0;
-  copy_tile<flash_rows, width>(queries, a.query, task.sample, task.head, task.first, a.queries,
-                               a.width);
-  copy_tile<columns, width>(keys, a.key, task.sample, shared, 0, a.keys, a.width);
-  commit_copies();
-  for (int64_t begin = 0; begin < end; begin += columns) {
-    wait_for_copies<0>();
-    __syncthreads();  // the keys are there, the last values were read
-    copy_tile<columns, width>(values, a.value, task.sample, shared, begin, a.keys, a.value_width);
-    commit_copies();
-    float scores[columns / 8][4];
-    multiply_rows<columns, width>(scores, queries, warp * 16, keys);
-    wait_for_copies<0>();
-    __syncthreads();  // the values are there, the keys were read
-    if (begin + columns < end) {
-      copy_tile<columns, width>(keys, a.key, task.sample, shared, begin + columns, a.keys, a.width);
-      commit_copies();
+  for (int t = 0; t < tiles; ++t) {
+    for (int r = 0; r < 2; ++r) {
+      largest[t][r] = -math::infinity<float>;
+      total[t][r] = 0;
     }
-    soften<columns, width>(a, scores_of, task.head, row, begin, scores, sums, largest, total);
-    add_weighted_rows<columns, width>(sums, scores, values);
-  }
-  for (int r = 0; r < 2; ++r) {
-    bool dead = largest[r] == -math::infinity<float>;
-    int64_t query = row + lane / 4 + r * 8;
-    if (lane % 4 == 0 && query < a.queries)
-      static_cast<float*>(a.log_sum)[(task.sample * a.heads + task.head) * a.queries + query] =
-          dead ? -math::infinity<float> : largest[r] + math::log(total[r]);
-    float factor = dead ? 0 : 1 / total[r];
 #pragma unroll
     for (int n = 0; n < width / 8; ++n)
-      for (int c = 0; c < 2; ++c) sums[n][2 * r + c] *= factor;
+      for (int i = 0; i < 4; ++i) sums[t][n][i] = 0;
   }
-  write_rows<width, T>(a.out, task.sample, task.head, row, a.queries, a.value_width, sums);
+  auto copy_others = [&](T* to, int64_t begin) {
+    copy_tile<columns, width>(to, a.key, task.sample, shared, begin, a.keys, a.width);
+    copy_tile<columns, width>(to + step, a.value, task.sample, shared, begin, a.keys,
+                              a.value_width);
+    commit_copies();
+  };
+  copy_tile<rows, width>(queries, a.query, task.sample, task.head, task.first, a.queries, a.width);
+  copy_others(others, 0);
+  for (int64_t begin = 0, turn = 0; begin < end; begin += columns, turn ^= 1) {
+    const T *keys = others + turn * 2 * step, *values = keys + step;
+    wait_for_copies<0>();
+    __syncthreads();  // these are there, the others were read
+    if (begin + columns < end) copy_others(others + (turn ^ 1) * 2 * step, begin + columns);
+    if (begin == 0)
+#pragma unroll
+      for (int t = 0; t < tiles; ++t)
+#pragma unroll
+        for (int k = 0; k < width / 16; ++k)
+          left[t][k] = load_a(queries, width + 8, (warp * tiles + t) * 16, k * 16);
+    float scores[tiles][columns / 8][4];
+    multiply_tiles<tiles, columns, width>(
+        scores, [&](int t, int k) { return left[t][k / 16]; }, keys);
+#pragma unroll
+    for (int t = 0; t < tiles; ++t)
+      soften<columns, width>(a, scores_of, task.head, row + t * 16, begin, scores[t], sums[t],
+                             largest[t], total[t]);
+    add_weighted_rows<tiles, columns, width>(sums, scores, values);
+  }
+#pragma unroll
+  for (int t = 0; t < tiles; ++t) {
+    for (int r = 0; r < 2; ++r) {
+      bool dead = largest[t][r] == -math::infinity<float>;
+      int64_t query = row + t * 16 + lane / 4 + r * 8;
+      if (lane % 4 == 0 && query < a.queries)
+        static_cast<float*>(a.log_sum)[(task.sample * a.heads + task.head) * a.queries + query] =
+            dead ? -math::infinity<float> : largest[t][r] / log2_of_e + math::log(total[t][r]);
+      float factor = dead ? 0 : 1 / total[t][r];
+#pragma unroll
+      for (int n = 0; n < width / 8; ++n)
+        for (int c = 0; c < 2; ++c) sums[t][n][2 * r + c] *= factor;
+    }
+    write_rows<width, T>(a.out, task.sample, task.head, row + t * 16, a.queries, a.value_width,
+                         sums[t]);
+  }
 }
 
-// The gradients of a tile of queries. Shared memory: queries, their results' gradients, keys, values.
+// The gradients of a tile of queries. Shared memory: queries, their results' gradients, then twice
+// keys and values.
 template <class T, int width, int columns, bool masked, bool random>
 __global__ void __launch_bounds__(flash_threads) flash_query_gradients(const __grid_constant__ AttentionArgs a) {
   RL_DYNAMIC_SHARED(T, queries);
-  T *grads = queries + flash_rows * (width + 8), *keys = grads + flash_rows * (width + 8),
-    *values = keys + columns * (width + 8);
+  constexpr int step = columns * (width + 8);
+  T *grads = queries + flash_rows * (width + 8), *others = grads + flash_rows * (width + 8);
   int64_t blocks = (a.queries + flash_rows - 1) / flash_rows, group = a.heads / a.shared_heads;
   int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   FlashTask task{blockIdx.x / blocks / a.heads, blockIdx.x / blocks % a.heads,
@@ -248,7 +307,7 @@ __global__ void __launch_bounds__(flash_threads) flash_query_gradients(const __g
   int64_t end = a.causal && task.first + flash_rows < a.keys ? task.first + flash_rows : a.keys;
   int64_t line = (task.sample * a.heads + task.head) * a.queries;
   Scores<masked, random> scores_of(a, task.sample);
-  float sums[width / 8][4], log_sum[2], dot[2];
+  float sums[1][width / 8][4], log_sum[2], dot[2];
   for (int r = 0; r < 2; ++r) {
     int64_t query = row + lane / 4 + r * 8;
     bool inside = query < a.queries;
@@ -257,92 +316,110 @@ __global__ void __launch_bounds__(flash_threads) flash_query_gradients(const __g
   }
 #pragma unroll
   for (int n = 0; n < width / 8; ++n)
-    for (int i = 0; i < 4; ++i) sums[n][i] = 0;
+    for (int i = 0; i < 4; ++i) sums[0][n][i] = 0;
+  auto copy_others = [&](T* to, int64_t begin) {
+    copy_tile<columns, width>(to, a.key, task.sample, shared, begin, a.keys, a.width);
+    copy_tile<columns, width>(to + step, a.value, task.sample, shared, begin, a.keys,
+                              a.value_width);
+    commit_copies();
+  };
   copy_tile<flash_rows, width>(queries, a.query, task.sample, task.head, task.first, a.queries,
                                a.width);
   copy_tile<flash_rows, width>(grads, a.grad, task.sample, task.head, task.first, a.queries,
                                a.value_width);
-  for (int64_t begin = 0; begin < end; begin += columns) {
-    __syncthreads();  // the last tiles were read
-    copy_tile<columns, width>(keys, a.key, task.sample, shared, begin, a.keys, a.width);
-    copy_tile<columns, width>(values, a.value, task.sample, shared, begin, a.keys, a.value_width);
-    commit_copies();
+  copy_others(others, 0);
+  for (int64_t begin = 0, turn = 0; begin < end; begin += columns, turn ^= 1) {
+    const T *keys = others + turn * 2 * step, *values = keys + step;
     wait_for_copies<0>();
-    __syncthreads();
-    float products[columns / 8][4], slopes[columns / 8][4];
+    __syncthreads();  // these are there, the others were read
+    if (begin + columns < end) copy_others(others + (turn ^ 1) * 2 * step, begin + columns);
+    float products[1][columns / 8][4], slopes[1][columns / 8][4];
     multiply_rows<columns, width>(products, queries, warp * 16, keys);
     multiply_rows<columns, width>(slopes, grads, warp * 16, values);
     bool whole = is_whole(a, row, 16, begin, columns);
 #pragma unroll
-    for (int r = 0; r < 2; ++r)
+    for (int r = 0; r < 2; ++r) {
+      int64_t query = row + lane / 4 + r * 8, key = begin + lane % 4 * 2;
+      int seen = whole ? columns : seen_keys(a, query, begin) - lane % 4 * 2;
 #pragma unroll
       for (int i = 0; i < columns / 4; ++i) {
         PlaceInRow<columns> at(i);
-        int c = 2 * r + at.second;
-        scores_of.differentiate(whole, task.head, row + lane / 4 + r * 8,
-                                begin + at.block * 8 + lane % 4 * 2 + at.second, log_sum[r], dot[r],
-                                products[at.block][c], slopes[at.block][c]);
+        int c = 2 * r + at.second, column = at.block * 8 + at.second;
+        scores_of.differentiate(column < seen, task.head, query, key + column, log_sum[r], dot[r],
+                                products[0][at.block][c], slopes[0][at.block][c]);
       }
-    add_weighted_rows<columns, width>(sums, slopes, keys);
+    }
+    add_weighted_rows<1, columns, width>(sums, slopes, keys);
   }
-  write_rows<width, T>(a.grad_query, task.sample, task.head, row, a.queries, a.width, sums);
+  write_rows<width, T>(a.grad_query, task.sample, task.head, row, a.queries, a.width, sums[0]);
 }
 
 // The gradients of a tile of keys and values: rows of tiles are keys, columns queries. Shared memory:
-// keys, values, queries, their results' gradients, and log_sum and dots of those.
+// keys, values, then twice queries, their results' gradients, and log_sum and dots of those.
 template <class T, int width, int columns, bool masked, bool random>
 __global__ void __launch_bounds__(flash_threads) flash_key_gradients(const __grid_constant__ AttentionArgs a) {
   RL_DYNAMIC_SHARED(T, keys);
-  T *values = keys + flash_rows * (width + 8), *queries = values + flash_rows * (width + 8),
-    *grads = queries + columns * (width + 8);
-  auto* log_sums = reinterpret_cast<float*>(grads + columns * (width + 8));
-  float* dots = log_sums + columns;
+  constexpr int tile = columns * (width + 8), step = 2 * tile + 4 * columns;  // floats are two
+  T *values = keys + flash_rows * (width + 8), *others = values + flash_rows * (width + 8);
   int64_t blocks = (a.keys + flash_rows - 1) / flash_rows, group = a.heads / a.shared_heads;
   int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   int64_t sample = blockIdx.x / blocks / a.shared_heads;
   int64_t shared = blockIdx.x / blocks % a.shared_heads, first = blockIdx.x % blocks * flash_rows;
   int64_t row = first + warp * 16;
   Scores<masked, random> scores_of(a, sample);
-  float key_sums[width / 8][4], value_sums[width / 8][4];
+  float key_sums[1][width / 8][4], value_sums[1][width / 8][4];
 #pragma unroll
   for (int n = 0; n < width / 8; ++n)
-    for (int i = 0; i < 4; ++i) key_sums[n][i] = value_sums[n][i] = 0;
+    for (int i = 0; i < 4; ++i) key_sums[0][n][i] = value_sums[0][n][i] = 0;
   copy_tile<flash_rows, width>(keys, a.key, sample, shared, first, a.keys, a.width);
   copy_tile<flash_rows, width>(values, a.value, sample, shared, first, a.keys, a.value_width);
-  for (int64_t head = shared * group; head < (shared + 1) * group; ++head)
-    for (int64_t begin = a.causal ? first : 0; begin < a.queries; begin += columns) {
-      __syncthreads();  // the last tiles were read
-      copy_tile<columns, width>(queries, a.query, sample, head, begin, a.queries, a.width);
-      copy_tile<columns, width>(grads, a.grad, sample, head, begin, a.queries, a.value_width);
-      commit_copies();
-      if (threadIdx.x < columns) {
-        int64_t query = begin + threadIdx.x, line = (sample * a.heads + head) * a.queries + query;
-        bool inside = query < a.queries;
-        log_sums[threadIdx.x] = inside ? static_cast<const float*>(a.log_sum)[line] : 0;
-        dots[threadIdx.x] = inside ? static_cast<const float*>(a.dots)[line] : 0;
-      }
-      wait_for_copies<0>();
-      __syncthreads();
-      float products[columns / 8][4], slopes[columns / 8][4];
-      multiply_rows<columns, width>(products, keys, warp * 16, queries);
-      multiply_rows<columns, width>(slopes, values, warp * 16, grads);
-      bool whole = is_whole(a, begin, columns, row, 16);
-#pragma unroll
-      for (int n = 0; n < columns / 8; ++n)
-#pragma unroll
-        for (int c = 0; c < 2; ++c)
-#pragma unroll
-          for (int r = 0; r < 2; ++r) {
-            int column = n * 8 + lane % 4 * 2 + c;
-            scores_of.differentiate(whole, head, begin + column, row + lane / 4 + r * 8,
-                                    log_sums[column], dots[column], products[n][2 * r + c],
-                                    slopes[n][2 * r + c]);
-          }
-      add_weighted_rows<columns, width>(value_sums, products, grads);
-      add_weighted_rows<columns, width>(key_sums, slopes, queries);
+  int64_t start = a.causal ? first / columns * columns : 0, head = shared * group;
+  auto copy_others = [&](T* to, int64_t of_head, int64_t begin) {
+    copy_tile<columns, width>(to, a.query, sample, of_head, begin, a.queries, a.width);
+    copy_tile<columns, width>(to + tile, a.grad, sample, of_head, begin, a.queries, a.value_width);
+    commit_copies();
+    if (threadIdx.x >= columns) return;
+    auto* numbers = reinterpret_cast<float*>(to + 2 * tile) + threadIdx.x;
+    int64_t query = begin + threadIdx.x, line = (sample * a.heads + of_head) * a.queries + query;
+    bool inside = query < a.queries;
+    numbers[0] = inside ? static_cast<const float*>(a.log_sum)[line] : 0;
+    numbers[columns] = inside ? static_cast<const float*>(a.dots)[line] : 0;
+  };
+  if (start < a.queries) copy_others(others, head, start);
+  for (int64_t begin = start, turn = 0; begin < a.queries; turn ^= 1) {
+    const T *queries = others + turn * step, *grads = queries + tile;
+    const auto* log_sums = reinterpret_cast<const float*>(grads + tile);
+    const float* dots = log_sums + columns;
+    int64_t of_head = head, of_begin = begin;
+    begin += columns;
+    if (begin >= a.queries && head + 1 < (shared + 1) * group) {
+      ++head;
+      begin = start;
     }
-  write_rows<width, T>(a.grad_key, sample, shared, row, a.keys, a.width, key_sums);
-  write_rows<width, T>(a.grad_value, sample, shared, row, a.keys, a.value_width, value_sums);
+    wait_for_copies<0>();
+    __syncthreads();  // these are there, the others were read
+    if (begin < a.queries) copy_others(others + (turn ^ 1) * step, head, begin);
+    float products[1][columns / 8][4], slopes[1][columns / 8][4];
+    multiply_rows<columns, width>(products, keys, warp * 16, queries);
+    multiply_rows<columns, width>(slopes, values, warp * 16, grads);
+    bool whole = is_whole(a, of_begin, columns, row, 16);
+#pragma unroll
+    for (int n = 0; n < columns / 8; ++n)
+#pragma unroll
+      for (int c = 0; c < 2; ++c)
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          int column = n * 8 + lane % 4 * 2 + c;
+          int64_t query = of_begin + column, key = row + lane / 4 + r * 8;
+          bool there = whole || (query < a.queries && key < a.keys && (!a.causal || key <= query));
+          scores_of.differentiate(there, of_head, query, key, log_sums[column], dots[column],
+                                  products[0][n][2 * r + c], slopes[0][n][2 * r + c]);
+        }
+    add_weighted_rows<1, columns, width>(value_sums, products, grads);
+    add_weighted_rows<1, columns, width>(key_sums, slopes, queries);
+  }
+  write_rows<width, T>(a.grad_key, sample, shared, row, a.keys, a.width, key_sums[0]);
+  write_rows<width, T>(a.grad_value, sample, shared, row, a.keys, a.value_width, value_sums[0]);
 }
 
 }  // namespace rl::cuda

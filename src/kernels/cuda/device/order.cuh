@@ -1,126 +1,10 @@
-// Scans along a dim, sorting, and what stands on sorted lines.
+// Sorting, and what stands on sorted lines.
 #pragma once
 #include "kernels/cuda/device/elementwise.cuh"
-#include "kernels/cuda/device/order.h"
 
 namespace rl::cuda {
 
-// What a scan carries: a value, and of cummax and cummin its place.
-template <class A> struct Carried {
-  A value;
-  int64_t place;
-};
-template <class A, int kind> __device__ Carried<A> carry(Carried<A> a, Carried<A> b) {
-  if (a.place < 0) return b;
-  if (b.place < 0) return a;
-  if constexpr (kind == ScanSum) a.value = a.value + b.value;
-  if constexpr (kind == ScanProd) a.value = math::product(a.value, b.value);
-  if constexpr (kind == ScanLogSumExp) {
-    A high = math::maximum(a.value, b.value), low = a.value < b.value ? a.value : b.value;
-    if (math::isnan(high)) a.value = high;
-    else if (!math::isinf(high)) a.value = high + math::log1p(math::exp(low - high));
-    else a.value = high;
-  }
-  if constexpr (kind == ScanMax || kind == ScanMin) {
-    bool later = kind == ScanMax ? b.value >= a.value : b.value <= a.value;
-    if (math::isnan(b.value) || (later && !math::isnan(a.value))) return b;
-    return a;
-  }
-  a.place = b.place;
-  return a;
-}
-
-// A block a line, a run of elements a thread: totals of the runs, their scan, and the runs again.
-template <class In, class Out, class A, int kind>
-__global__ void scan_lines(Strided input, Strided out, Strided second, ScanLine line, int reverse) {
-  __shared__ __align__(16) unsigned char memory[block_threads * sizeof(Carried<A>)];
-  Carried<A>* totals = reinterpret_cast<Carried<A>*>(memory);
-  int64_t each = (line.count + blockDim.x - 1) / blockDim.x;
-  for (int64_t row = blockIdx.x; row < input.numel; row += gridDim.x) {
-    const In* x = static_cast<const In*>(input.data) + offset_of(input, row);
-    Out* y = static_cast<Out*>(out.data) + offset_of(out, row);
-    int64_t begin = threadIdx.x * each, end = begin + each < line.count ? begin + each : line.count;
-    auto at = [&](int64_t i) { return reverse ? line.count - 1 - i : i; };
-    auto load = [&](int64_t i) {
-      In given = x[at(i) * line.in_step];
-      A value;
-      if constexpr (kind == ScanSum || kind == ScanProd) value = convert<A>(convert<Out>(given));
-      else value = convert<A>(given);
-      return Carried<A>{value, at(i)};
-    };
-    Carried<A> total{A(0), -1};
-    for (int64_t i = begin; i < end; ++i) total = carry<A, kind>(total, load(i));
-    __syncthreads();  // the totals of the line before were read
-    totals[threadIdx.x] = total;
-    __syncthreads();
-    Carried<A> before{A(0), -1};
-    for (int t = 0; t < static_cast<int>(threadIdx.x); ++t) before = carry<A, kind>(before, totals[t]);
-    __syncthreads();  // out may be the input: all runs are read before one is written
-    for (int64_t i = begin; i < end; ++i) {
-      before = carry<A, kind>(before, load(i));
-      y[at(i) * line.out_step] = convert<Out>(before.value);
-      if constexpr (kind == ScanMax || kind == ScanMin)
-        static_cast<int64_t*>(second.data)[offset_of(second, row) + at(i) * line.second_step] =
-            before.place;
-    }
-  }
-}
-
-// A thread a line. Up to the first zero, at z, elements' gradients are sums of grad * out over what
-// follows, divided by them; that of z itself is made of the products without it; later ones are 0.
-template <class T>
-__global__ void cumprod_gradient(Strided grad, Strided input, Strided result, ScanLine line) {
-  using A = accumulate_t<T>;
-  for (int64_t row = thread_id(); row < grad.numel; row += thread_count()) {
-    const T* g = static_cast<const T*>(grad.data) + offset_of(grad, row);
-    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
-    T* r = static_cast<T*>(result.data) + offset_of(result, row);
-    auto value = [&](int64_t i) { return math::conj(convert<A>(x[i * line.in_step])); };
-    auto slope = [&](int64_t i) { return convert<A>(g[i * line.out_step]); };
-    int64_t z = 0;
-    A product = A(1);
-    for (; z < line.count && !(value(z) == A(0)); ++z) {
-      product = math::product(product, value(z));
-      r[z * line.second_step] = convert<T>(math::product(slope(z), product));  // grad * out
-    }
-    A sum = A(0);
-    for (int64_t i = z - 1; i >= 0; --i) {
-      sum = sum + convert<A>(r[i * line.second_step]);
-      r[i * line.second_step] = convert<T>(sum / value(i));
-    }
-    if (z == line.count) continue;
-    sum = A(0);
-    for (int64_t i = z; i < line.count; ++i) {
-      if (i > z) product = math::product(product, value(i));
-      sum = sum + math::product(slope(i), product);
-    }
-    r[z * line.second_step] = convert<T>(sum);
-    for (int64_t i = z + 1; i < line.count; ++i) r[i * line.second_step] = convert<T>(A(0));
-  }
-}
-template <class T>
-__global__ void logcumsumexp_gradient(Strided grad, Strided input, Strided out, Strided result,
-                                      ScanLine line, int64_t grad_step) {
-  using A = accumulate_t<T>;
-  for (int64_t row = thread_id(); row < grad.numel; row += thread_count()) {
-    const T* g = static_cast<const T*>(grad.data) + offset_of(grad, row);
-    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
-    const T* o = static_cast<const T*>(out.data) + offset_of(out, row);
-    T* r = static_cast<T*>(result.data) + offset_of(result, row);
-    A sum = A(0), later = A(0);  // of grad[j] * exp(out[i] - out[j]) over j >= i
-    for (int64_t i = line.count - 1; i >= 0; --i) {
-      A now = convert<A>(o[i * line.out_step]);
-      A factor = now == later ? A(1) : math::exp(now - later);
-      sum = convert<A>(g[i * grad_step]) + (i == line.count - 1 ? A(0) : sum * factor);
-      later = now;
-      A from = convert<A>(x[i * line.in_step]);
-      A share = from == -math::infinity<A> ? A(0) : math::exp(from - now);
-      r[i * line.second_step] = convert<T>(share * sum);
-    }
-  }
-}
-
-// ---- sorting: bitonic, of pairs (value, place), which makes it stable
+// ---- sorting of short lines: bitonic, of pairs (value, place), which makes it stable
 
 template <class C> __device__ bool sorts_before(C a, int64_t i, C b, int64_t j, bool descending) {
   bool nan_a = math::isnan(a), nan_b = math::isnan(b);
@@ -158,16 +42,6 @@ __device__ void exchange(T* keys, int64_t* places, int64_t i, int64_t j, bool up
   keys[j] = key;
   places[i] = q;
   places[j] = p;
-}
-// One step of the network over all lines.
-template <class T>
-__global__ void bitonic_step(T* keys, int64_t* places, int64_t total, int64_t size, int64_t stride,
-                             int64_t padded, int descending) {
-  for (int64_t i = thread_id(); i < total; i += thread_count()) {
-    int64_t in_line = i % padded, other = in_line ^ stride;
-    if (other <= in_line) continue;
-    exchange(keys, places, i, i + other - in_line, (in_line & size) == 0, descending);
-  }
 }
 // The whole network for lines that fit into shared memory: a block a line.
 template <class T, int most>

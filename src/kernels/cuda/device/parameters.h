@@ -40,8 +40,8 @@ template <int N> struct StridedOperands {
   int dtypes[N];
 };
 
-// The same in rows of the last dim. An operand steps through a row, repeats one element of it, or is
-// a number of the host's, an element of the compute type.
+// The same in rows of the last dim. An operand steps through a row, repeats one element of it, or
+// is a number of the host's, an element of the compute type.
 enum RowStep : int { StepRow, StepRepeat, StepNumber };
 template <int N> struct RowOperands : StridedOperands<N> {
   int steps[N];

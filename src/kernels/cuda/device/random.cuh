@@ -102,12 +102,39 @@ template <class T, int kind> __device__ void distribute_pair(T& u, T& v, const D
   }
 }
 
+// Packs of operands without strides, or single elements by theirs.
+__device__ inline bool is_whole(const Strided& v, size_t bytes) {
+  return v.ndim <= 1 && (v.ndim == 0 || v.strides[0] == 1) &&
+         reinterpret_cast<uintptr_t>(v.data) % bytes == 0;
+}
+template <class S, int count>
+__device__ Pack<S, count> load_pack(const Strided& v, int64_t pack, bool whole) {
+  const S* from = static_cast<const S*>(v.data);
+  if (whole && (pack + 1) * count <= v.numel)
+    return reinterpret_cast<const Pack<S, count>*>(from)[pack];
+  Pack<S, count> loaded;
+  for (int j = 0; j < count; ++j)
+    loaded.values[j] =
+        pack * count + j < v.numel ? from[offset_of(v, pack * count + j)] : static_cast<S>(0);
+  return loaded;
+}
+template <class S, int count>
+__device__ void store_pack(const Strided& v, int64_t pack, bool whole,
+                           const Pack<S, count>& values) {
+  S* to = static_cast<S*>(v.data);
+  if (whole && (pack + 1) * count <= v.numel) {
+    reinterpret_cast<Pack<S, count>*>(to)[pack] = values;
+    return;
+  }
+  for (int j = 0; j < count && pack * count + j < v.numel; ++j)
+    to[offset_of(v, pack * count + j)] = values.values[j];
+}
+
 // T computes: float, or double for double and int64. A thread takes packs of four neighbours, in
 // row-major order, each with random words of its own.
 template <class T, class S, int kind> __global__ void draw(Strided out, Strided p, DrawArgs a) {
   constexpr int count = 4;
-  bool whole = out.ndim <= 1 && (out.ndim == 0 || out.strides[0] == 1) &&
-               reinterpret_cast<uintptr_t>(out.data) % (count * sizeof(S)) == 0;
+  bool whole = is_whole(out, count * sizeof(S));
   for (int64_t pack = thread_id(); pack * count < out.numel; pack += thread_count()) {
     PhiloxWords<kind == DrawInteger || sizeof(T) == 8 ? 2 * count : count> random(
         a.seed, static_cast<uint64_t>(pack));
@@ -136,13 +163,47 @@ template <class T, class S, int kind> __global__ void draw(Strided out, Strided 
       }
       for (int j = 0; j < count; ++j) result.values[j] = convert<S>(values[j]);
     }
-    S* to = static_cast<S*>(out.data);
-    if (whole && (pack + 1) * count <= out.numel) {
-      reinterpret_cast<Pack<S, count>*>(to)[pack] = result;
-      continue;
+    store_pack(out, pack, whole, result);
+  }
+}
+
+// ---- dropout
+
+// The words are those of a Bernoulli draw of the same elements.
+template <class T, class S>
+__global__ void drop_elements(Strided x, Strided out, Strided kept, double chance,
+                              PhiloxSeed seed) {
+  constexpr int count = 4;
+  bool x_whole = is_whole(x, count * sizeof(S)), out_whole = is_whole(out, count * sizeof(S)),
+       kept_whole = is_whole(kept, count);
+  T limit = static_cast<T>(chance), scale = static_cast<T>(1 / chance);
+  for (int64_t pack = thread_id(); pack * count < out.numel; pack += thread_count()) {
+    PhiloxWords<sizeof(T) == 8 ? 2 * count : count> random(seed, static_cast<uint64_t>(pack));
+    Pack<S, count> values = load_pack<S, count>(x, pack, x_whole);
+    Pack<bool, count> keeps;
+    for (int j = 0; j < count; ++j) {
+      keeps.values[j] = random.template uniform<T>(j) <= limit;
+      values.values[j] =
+          static_cast<S>(static_cast<T>(values.values[j]) * (keeps.values[j] ? scale : T(0)));
     }
-    for (int j = 0; j < count && pack * count + j < out.numel; ++j)
-      to[offset_of(out, pack * count + j)] = result.values[j];
+    store_pack(out, pack, out_whole, values);
+    store_pack(kept, pack, kept_whole, keeps);
+  }
+}
+template <class S>
+__global__ void scale_kept_elements(Strided grad, Strided out, Strided kept, double chance) {
+  using T = compute_t<S>;
+  constexpr int count = 4;
+  bool grad_whole = is_whole(grad, count * sizeof(S)), out_whole = is_whole(out, count * sizeof(S)),
+       kept_whole = is_whole(kept, count);
+  T scale = static_cast<T>(1 / chance);
+  for (int64_t pack = thread_id(); pack * count < out.numel; pack += thread_count()) {
+    Pack<S, count> values = load_pack<S, count>(grad, pack, grad_whole);
+    Pack<bool, count> keeps = load_pack<bool, count>(kept, pack, kept_whole);
+    for (int j = 0; j < count; ++j)
+      values.values[j] =
+          static_cast<S>(static_cast<T>(values.values[j]) * (keeps.values[j] ? scale : T(0)));
+    store_pack(out, pack, out_whole, values);
   }
 }
 

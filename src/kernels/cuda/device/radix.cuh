@@ -1,0 +1,432 @@
+// Sorting and selection by digits of keys: of 8 bits, the last one first where lines are sorted, the
+// first one first where one key is searched. Stable, and the same each time.
+#pragma once
+#include "kernels/cuda/device/prelude.cuh"
+#include "kernels/cuda/device/radix.h"
+
+namespace rl::cuda {
+
+// ---- keys: unsigned integers that are ordered as the elements. NaN is the greatest; zeros are equal
+
+template <int bytes> struct UnsignedOf;
+template <> struct UnsignedOf<1> { using type = uint8_t; };
+template <> struct UnsignedOf<2> { using type = uint16_t; };
+template <> struct UnsignedOf<4> { using type = uint32_t; };
+template <> struct UnsignedOf<8> { using type = uint64_t; };
+template <class T> using sort_key_t = typename UnsignedOf<sizeof(T)>::type;
+template <class T> inline constexpr bool has_nan = math::is_float_v<compute_t<T>>;
+template <class K> inline constexpr K top_bit = static_cast<K>(K(1) << (8 * sizeof(K) - 1));
+template <class K> inline constexpr K nan_key = static_cast<K>(~K(0));
+
+template <class T> __device__ sort_key_t<T> sort_key(T x, bool descending) {
+  using K = sort_key_t<T>;
+  constexpr K top = top_bit<K>;
+  K bits;
+  if constexpr (std::is_same_v<T, Bool>) bits = static_cast<bool>(x);
+  else __builtin_memcpy(&bits, &x, sizeof(T));
+  if constexpr (has_nan<T>) {
+    if (math::isnan(static_cast<compute_t<T>>(x))) bits = nan_key<K>;
+    else if (static_cast<K>(bits & ~top) == 0) bits = top;
+    else bits = static_cast<K>(bits & top ? ~bits : bits | top);
+  } else if constexpr (std::is_signed_v<T>) {
+    bits = static_cast<K>(bits ^ top);
+  }
+  return descending ? static_cast<K>(~bits) : bits;
+}
+// The element of a key, but for zeros and NaNs, of which a key keeps no sign: false.
+template <class T> __device__ bool element_of(sort_key_t<T> key, bool descending, T& x) {
+  using K = sort_key_t<T>;
+  constexpr K top = top_bit<K>;
+  K bits = descending ? static_cast<K>(~key) : key;
+  if constexpr (std::is_same_v<T, Bool>) {
+    x = Bool(bits != 0);
+    return true;
+  } else if constexpr (has_nan<T>) {
+    if (bits == top || bits == nan_key<K>) return false;
+    bits = static_cast<K>(bits & top ? bits ^ top : ~bits);
+  } else if constexpr (std::is_signed_v<T>) {
+    bits = static_cast<K>(bits ^ top);
+  }
+  __builtin_memcpy(&x, &bits, sizeof(T));
+  return true;
+}
+template <class K> __device__ unsigned digit_of(K key, int shift) {
+  return static_cast<unsigned>(key >> shift) & (radix_digits - 1);
+}
+
+// ---- threads of a block
+
+// Sums of the values up to each thread's, over a warp or the block: whatever a row of threads is.
+template <class T> __device__ T scan_threads(T value, T& total) {
+  __shared__ T of_warps[32];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+  for (int step = 1; step < 32; step *= 2) {
+    T before = __shfl_up_sync(0xffffffffu, value, step);
+    if (lane >= step) value += before;
+  }
+  if (warps == 1) {
+    total = __shfl_sync(0xffffffffu, value, 31);
+    return value;
+  }
+  __syncthreads();  // those of the call before were read
+  if (lane == 31) of_warps[warp] = value;
+  __syncthreads();
+  total = 0;
+  T below = 0;
+  for (int w = 0; w < warps; ++w) {
+    if (w == warp) below = total;
+    total += of_warps[w];
+  }
+  return value + below;
+}
+// Those of the lanes `active` that have the same digit.
+__device__ inline unsigned peers_of(unsigned digit, unsigned active) {
+  for (int bit = 0; bit < 8; ++bit) {
+    bool set = digit >> bit & 1;
+    unsigned with = __ballot_sync(0xffffffffu, set);
+    active &= set ? with : ~with;
+  }
+  return active;
+}
+__device__ inline unsigned lanes_below() { return (1u << (threadIdx.x & 31)) - 1; }
+// Counts the digits of a warp, each kind of digit by one addition.
+__device__ inline void count_digit(unsigned* counts, unsigned digit, bool inside) {
+  unsigned active = __ballot_sync(0xffffffffu, inside);
+  if (!active) return;
+  unsigned peers = peers_of(digit, active);
+  if (inside && !(peers & lanes_below()))
+    atomicAdd(counts + digit, static_cast<unsigned>(__popc(peers)));
+}
+
+// ---- sorting: for each digit, counts in each tile, where each tile's begin, and the move
+
+template <class K, class P>
+inline constexpr int largest_size = sizeof(K) > sizeof(P) ? sizeof(K) : sizeof(P);
+
+template <class T, class P>
+__global__ void radix_load(Strided input, RadixLines lines, sort_key_t<T>* keys) {
+  constexpr int items = radix_items(largest_size<T, P>);
+  for (int64_t job = blockIdx.x; job < input.numel * lines.tiles; job += gridDim.x) {
+    int64_t row = job / lines.tiles, i = job % lines.tiles * items * radix_digits + threadIdx.x;
+    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
+#pragma unroll
+    for (int j = 0; j < items; ++j, i += radix_digits)
+      if (i < lines.count)
+        keys[row * lines.count + i] = sort_key(x[i * lines.step], lines.descending);
+  }
+}
+
+// counts[line][digit][tile]
+template <class K, class P>
+__global__ void radix_count(const K* keys, int64_t rows, RadixLines lines, int shift, P* counts) {
+  constexpr int items = radix_items(largest_size<K, P>);
+  __shared__ unsigned own[radix_digits];
+  for (int64_t job = blockIdx.x; job < rows * lines.tiles; job += gridDim.x) {
+    int64_t row = job / lines.tiles, tile = job % lines.tiles;
+    int64_t first = tile * items * radix_digits + threadIdx.x;
+    K key[items];
+#pragma unroll
+    for (int j = 0; j < items; ++j) {
+      int64_t i = first + j * radix_digits;
+      key[j] = i < lines.count ? keys[row * lines.count + i] : K(0);
+    }
+    __syncthreads();  // the counts of the tile before were read
+    own[threadIdx.x] = 0;
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < items; ++j)
+      count_digit(own, digit_of(key[j], shift), first + j * radix_digits < lines.count);
+    __syncthreads();
+    counts[(row * radix_digits + threadIdx.x) * lines.tiles + tile] = own[threadIdx.x];
+  }
+}
+
+// Of each row of counts: the sums before each, and that of all. Rows of threads take one each.
+template <class P>
+__global__ void radix_offsets(P* counts, int64_t rows, int64_t tiles, P* totals) {
+  for (int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; row < rows;
+       row += int64_t(gridDim.x) * blockDim.y) {
+    P carry = 0;
+    for (int64_t begin = 0; begin < tiles; begin += blockDim.x) {
+      int64_t i = begin + threadIdx.x;
+      P value = i < tiles ? counts[row * tiles + i] : P(0), total;
+      P sum = scan_threads(value, total);
+      if (i < tiles) counts[row * tiles + i] = carry + sum - value;
+      carry += total;
+    }
+    if (threadIdx.x == 0) totals[row] = carry;
+  }
+}
+
+// How many keys of the tile come before each of a thread's: those with smaller digits, and those
+// with its digit before it. ranks[warp][digit] is 0 before, begins where the tile's digits begin.
+template <class K, int items>
+__device__ void rank_digits(const K (&key)[items], int first, int size, int shift,
+                            unsigned (*ranks)[radix_digits], unsigned& begins, unsigned (&at)[items]) {
+  int warp = threadIdx.x >> 5;
+#pragma unroll
+  for (int j = 0; j < items; ++j) {
+    bool inside = first + j * 32 < size;
+    unsigned digit = digit_of(key[j], shift);
+    unsigned peers = peers_of(digit, __ballot_sync(0xffffffffu, inside));
+    unsigned below = __popc(peers & lanes_below()), before = inside ? ranks[warp][digit] : 0;
+    __syncwarp();
+    if (inside && !below) ranks[warp][digit] = before + __popc(peers);
+    __syncwarp();
+    at[j] = before + below;
+  }
+  __syncthreads();
+  unsigned sum = 0, total;
+  for (int w = 0; w < radix_digits / 32; ++w) {
+    unsigned own = ranks[w][threadIdx.x];
+    ranks[w][threadIdx.x] = sum;
+    sum += own;
+  }
+  begins = scan_threads(sum, total) - sum;
+  for (int w = 0; w < radix_digits / 32; ++w) ranks[w][threadIdx.x] += begins;
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < items; ++j)
+    if (first + j * 32 < size) at[j] += ranks[warp][digit_of(key[j], shift)];
+}
+
+// The keys and places of a tile in the order of a digit, first within shared memory, so that
+// neighbours there go to neighbours. places null: those of the line.
+template <class K, class P>
+__global__ void __launch_bounds__(radix_digits, 3) radix_scatter(const K* keys, const P* places, K* keys_to, P* places_to, int64_t rows,
+                              RadixLines lines, int shift, const P* counts, const P* totals) {
+  constexpr int items = radix_items(largest_size<K, P>), tile_size = items * radix_digits;
+  __shared__ P own_places[tile_size];
+  __shared__ K own_keys[tile_size];
+  __shared__ unsigned ranks[radix_digits / 32][radix_digits];
+  __shared__ P bases[radix_digits];  // where a digit's keys go, less where they lie in the tile
+  for (int64_t job = blockIdx.x; job < rows * lines.tiles; job += gridDim.x) {
+    int64_t row = job / lines.tiles, tile = job % lines.tiles, left = lines.count - tile * tile_size;
+    int64_t line = row * lines.count, begin = line + tile * tile_size;
+    int size = left < tile_size ? static_cast<int>(left) : tile_size;
+    int first = (threadIdx.x >> 5) * items * 32 + (threadIdx.x & 31);
+    K key[items];
+    unsigned at[items], begins;
+    P total, of_digit = totals[row * radix_digits + threadIdx.x];
+#pragma unroll
+    for (int j = 0; j < items; ++j)
+      key[j] = first + j * 32 < size ? keys[begin + first + j * 32] : K(0);
+    for (int w = 0; w < radix_digits / 32; ++w) ranks[w][threadIdx.x] = 0;
+    __syncthreads();
+    rank_digits(key, first, size, shift, ranks, begins, at);
+    bases[threadIdx.x] = scan_threads(of_digit, total) - of_digit - begins +
+                         counts[(row * radix_digits + threadIdx.x) * lines.tiles + tile];
+#pragma unroll
+    for (int j = 0; j < items; ++j) {
+      int i = first + j * 32;
+      if (i >= size) continue;
+      own_keys[at[j]] = key[j];
+      own_places[at[j]] = places ? places[begin + i] : static_cast<P>(begin - line + i);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < items; ++j) {
+      int i = threadIdx.x + j * radix_digits;
+      if (i >= size) continue;
+      K moved = own_keys[i];
+      P to = bases[digit_of(moved, shift)] + i;
+      keys_to[line + to] = moved;
+      places_to[line + to] = own_places[i];
+    }
+    __syncthreads();  // before the next tile's
+  }
+}
+
+// The `take` elements from `first` on of each sorted line. Places lead through `through` if it is
+// there: it has the lines' places in others.
+template <class T, class P>
+__global__ void radix_store(const sort_key_t<T>* keys, const P* places, Strided input,
+                            RadixLines lines, int64_t first, int64_t take, const int64_t* through,
+                            Strided values, int64_t value_step, Strided indices, int64_t index_step) {
+  constexpr int64_t tile = 4 * radix_digits;
+  int64_t tiles = (take + tile - 1) / tile;
+  for (int64_t job = blockIdx.x; job < input.numel * tiles; job += gridDim.x) {
+    int64_t row = job / tiles, k = job % tiles * tile + threadIdx.x;
+    int64_t index_begin = offset_of(indices, row), value_begin = 0;
+    if (values.data) value_begin = offset_of(values, row);
+    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
+#pragma unroll
+    for (int j = 0; j < 4; ++j, k += radix_digits) {
+      if (k >= take) continue;
+      int64_t at = row * lines.count + first + k, place = static_cast<int64_t>(places[at]);
+      if (values.data) {
+        T value;
+        if (!element_of<T>(keys[at], lines.descending, value)) value = x[place * lines.step];
+        static_cast<T*>(values.data)[value_begin + k * value_step] = value;
+      }
+      if (through) place = through[row * lines.count + place];
+      static_cast<int64_t*>(indices.data)[index_begin + k * index_step] = place;
+    }
+  }
+}
+
+// ---- selection: the key of a rank, digit by digit
+
+template <class T> __global__ void count_nans(Strided input, RadixLines lines, SelectState* states) {
+  constexpr int items = radix_items(sizeof(T));
+  for (int64_t job = blockIdx.x; job < input.numel * lines.tiles; job += gridDim.x) {
+    int64_t row = job / lines.tiles, i = job % lines.tiles * items * radix_digits + threadIdx.x;
+    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
+    unsigned nans = 0;
+#pragma unroll
+    for (int j = 0; j < items; ++j, i += radix_digits)
+      if (i < lines.count) nans += math::isnan(static_cast<compute_t<T>>(x[i * lines.step]));
+    nans = block_sum(nans);
+    if (threadIdx.x == 0 && nans) add_at(&states[row].nans, static_cast<int64_t>(nans));
+  }
+}
+template <int unused>
+__global__ void select_begin(SelectState* states, int64_t rows, int64_t count, int64_t rank,
+                             int kind) {
+  for (int64_t row = thread_id(); row < rows; row += thread_count()) {
+    int64_t nans = states[row].nans, numbers = count - nans;
+    if (kind == SelectMedian) rank = nans ? numbers : (count - 1) / 2;  // the first NaN
+    if (kind == SelectMedianOfNumbers) rank = numbers ? (numbers - 1) / 2 : 0;
+    states[row].rank = rank;
+  }
+}
+
+// counts[line][digit], of the keys that begin as the one that is searched.
+template <class T>
+__global__ void select_count(Strided input, RadixLines lines, int64_t parts, int shift,
+                             const SelectState* states, uint64_t* counts) {
+  using K = sort_key_t<T>;
+  constexpr int ahead = 8, bits = 8 * sizeof(K);
+  __shared__ unsigned own[radix_digits];
+  for (int64_t job = blockIdx.x; job < input.numel * parts; job += gridDim.x) {
+    int64_t row = job / parts, part = job % parts;
+    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
+    K searched = static_cast<K>(states[row].key), begins = 0;
+    if (shift + 8 < bits) begins = static_cast<K>(nan_key<K> << (shift + 8) % bits);
+    __syncthreads();  // the counts of the part before were read
+    own[threadIdx.x] = 0;
+    __syncthreads();
+    int64_t end = lines.count * (part + 1) / parts;
+    for (int64_t begin = lines.count * part / parts; begin < end; begin += ahead * radix_digits) {
+      K key[ahead];
+#pragma unroll
+      for (int j = 0; j < ahead; ++j) {
+        int64_t i = begin + threadIdx.x + j * radix_digits;
+        key[j] = i < end ? sort_key(x[i * lines.step], lines.descending) : K(0);
+      }
+#pragma unroll
+      for (int j = 0; j < ahead; ++j) {
+        bool inside = begin + threadIdx.x + j * radix_digits < end;
+        count_digit(own, digit_of(key[j], shift),
+                    inside && static_cast<K>(key[j] & begins) == searched);
+      }
+    }
+    __syncthreads();
+    if (own[threadIdx.x])
+      add_at(counts + row * radix_digits + threadIdx.x, static_cast<uint64_t>(own[threadIdx.x]));
+  }
+}
+template <int unused>
+__global__ void select_digit(SelectState* states, int64_t rows, int shift, uint64_t* counts) {
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    uint64_t* own = counts + row * radix_digits + threadIdx.x;
+    uint64_t equal = *own, total, end = scan_threads(equal, total), begin = end - equal;
+    uint64_t rank = static_cast<uint64_t>(states[row].rank);
+    *own = 0;  // for the next digit
+    __syncthreads();
+    if (rank < begin || rank >= end) continue;
+    states[row].key |= static_cast<uint64_t>(threadIdx.x) << shift;
+    states[row].below += static_cast<int64_t>(begin);
+    states[row].equal = static_cast<int64_t>(equal);
+    states[row].rank = static_cast<int64_t>(rank - begin);
+  }
+}
+
+// Of each tile, how many keys are below the one that was found, and how many are equal:
+// counts[line][0 or 1][tile].
+template <class T>
+__global__ void select_tally(Strided input, RadixLines lines, const SelectState* states,
+                             uint64_t* counts) {
+  using K = sort_key_t<T>;
+  constexpr int items = radix_items(sizeof(T));
+  for (int64_t job = blockIdx.x; job < input.numel * lines.tiles; job += gridDim.x) {
+    int64_t row = job / lines.tiles, tile = job % lines.tiles;
+    int64_t i = tile * items * radix_digits + threadIdx.x;
+    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
+    K found = static_cast<K>(states[row].key);
+    unsigned both = 0;  // those that are equal in the upper half
+#pragma unroll
+    for (int j = 0; j < items; ++j, i += radix_digits) {
+      if (i >= lines.count) continue;
+      K key = sort_key(x[i * lines.step], lines.descending);
+      both += key < found ? 1u : key == found ? 1u << 16 : 0u;
+    }
+    both = block_sum(both);
+    if (threadIdx.x) continue;
+    counts[row * 2 * lines.tiles + tile] = both & 0xffff;
+    counts[(row * 2 + 1) * lines.tiles + tile] = both >> 16;
+  }
+}
+
+// The elements up to the one that was found, those below it before its equals, both in the order of
+// the line.
+template <class T>
+__global__ void select_gather(Strided input, RadixLines lines, const SelectState* states,
+                              const uint64_t* offsets, SelectTaken taken, Strided values,
+                              int64_t value_step, Strided indices, int64_t index_step) {
+  using K = sort_key_t<T>;
+  constexpr int items = radix_items(sizeof(T));
+  __shared__ unsigned of_warps[radix_digits / 32];
+  int warp = threadIdx.x >> 5;
+  for (int64_t job = blockIdx.x; job < input.numel * lines.tiles; job += gridDim.x) {
+    int64_t row = job / lines.tiles, tile = job % lines.tiles;
+    SelectState s = states[row];
+    T* value_to = static_cast<T*>(values.data) + offset_of(values, row);
+    int64_t* index_to = static_cast<int64_t*>(indices.data) + offset_of(indices, row);
+    for (int64_t i = taken.take + threadIdx.x; tile == 0 && i < taken.padded; i += radix_digits)
+      index_to[i * index_step] = -1;
+    const uint64_t* at = offsets + row * 2 * lines.tiles + tile;
+    int64_t below = at[0], equal = at[lines.tiles];
+    bool last = tile + 1 == lines.tiles;
+    bool has_below = !taken.only && (last ? s.below : int64_t(at[1])) > below;
+    bool has_equal = equal <= s.rank && (last ? s.equal : int64_t(at[lines.tiles + 1])) > equal;
+    if (!has_below && !has_equal) continue;
+    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
+    int64_t first = (tile * radix_digits + warp * 32) * items + (threadIdx.x & 31);
+    unsigned less = 0, same = 0, found = 0;  // a bit for each item; counts of the warp
+#pragma unroll
+    for (int j = 0; j < items; ++j) {
+      int64_t i = first + j * 32;
+      K key = i < lines.count ? sort_key(x[i * lines.step], lines.descending) : K(0);
+      bool is_less = i < lines.count && key < K(s.key), is_same = i < lines.count && key == K(s.key);
+      less |= unsigned(is_less) << j;
+      same |= unsigned(is_same) << j;
+      found += __popc(__ballot_sync(0xffffffffu, is_less));
+      found += __popc(__ballot_sync(0xffffffffu, is_same)) << 16;
+    }
+    __syncthreads();  // those of the tile before were read
+    if ((threadIdx.x & 31) == 0) of_warps[warp] = found;
+    __syncthreads();
+    for (int w = 0; w < warp; ++w) {
+      below += of_warps[w] & 0xffff;
+      equal += of_warps[w] >> 16;
+    }
+    for (int j = 0; j < items; ++j) {
+      bool is_less = less >> j & 1, is_same = same >> j & 1;
+      unsigned all_less = __ballot_sync(0xffffffffu, is_less);
+      unsigned all_same = __ballot_sync(0xffffffffu, is_same);
+      int64_t rank = equal + __popc(all_same & lanes_below()), to = -1, i = first + j * 32;
+      if (taken.only) to = is_same && rank == s.rank ? 0 : -1;
+      else if (is_less) to = below + __popc(all_less & lanes_below());
+      else if (is_same && rank <= s.rank) to = s.below + rank;
+      if (to >= 0) {
+        value_to[to * value_step] = x[i * lines.step];
+        index_to[to * index_step] = i;
+      }
+      below += __popc(all_less);
+      equal += __popc(all_same);
+    }
+  }
+}
+
+}  // namespace rl::cuda

@@ -1,0 +1,32 @@
+// Arguments of radix sorts and selections, in both worlds.
+#pragma once
+#include <cstdint>
+
+namespace rl::cuda {
+
+constexpr int radix_digits = 256;  // of a key, and threads of a block
+// Keys that a thread has at once.
+constexpr int radix_items(int itemsize) { return itemsize == 8 ? 8 : 16; }
+constexpr int64_t radix_tile(int itemsize) { return int64_t(radix_digits) * radix_items(itemsize); }
+
+// Lines of `count` elements of a view.
+struct RadixLines {
+  int64_t count, step, tiles;
+  int descending;
+};
+
+// What is known of the key that is searched in a line: its first digits (the others are 0), how
+// many keys are below those, how many are equal, and which of these it is.
+struct SelectState {
+  uint64_t key;
+  int64_t below, equal, rank, nans;
+};
+// What is taken of a line: so many elements, or `only` the one of the rank. Places are -1 from
+// `take` to `padded`.
+struct SelectTaken {
+  int64_t take, padded;
+  int only;
+};
+enum SelectKind : int { SelectRank, SelectMedian, SelectMedianOfNumbers };
+
+}  // namespace rl::cuda

@@ -1,0 +1,72 @@
+// Sorting and selection of long lines, by the digits of their elements' keys.
+#pragma once
+#include <algorithm>
+#include <optional>
+
+#include "kernels/cuda/device/radix.h"
+#include "kernels/cuda/lines.h"
+
+namespace rl::cuda {
+
+// Lines of a real dtype: their beginnings and the step in them.
+struct LongLines {
+  int device;
+  const char* op;
+  DType dtype;
+  Strided lines;
+  int64_t count, step;
+  bool descending;
+
+  // In tiles of elements, or of elements and places of so many bytes.
+  RadixLines in_tiles(int64_t place_bytes = 1) const {
+    int64_t tile = radix_tile(static_cast<int>(std::max(itemsize(dtype), place_bytes)));
+    return {count, step, (count + tile - 1) / tile, descending};
+  }
+};
+// Where results go: the beginnings of lines and the step in them. `lines.data` null: nowhere.
+struct LineTarget {
+  Strided lines;
+  int64_t step;
+};
+
+// Sorted lines, in scratch memory. Stable.
+class RadixSort {
+ public:
+  explicit RadixSort(const LongLines& given);
+  // The `take` elements from `first` on, and their places, or what stands there in `through`.
+  void store(int64_t first, int64_t take, const int64_t* through, const LineTarget& values,
+             const LineTarget& indices);
+
+ private:
+  void sort_by(int pass, RadixLines lines, void* counts, void* totals);
+
+  LongLines given_;
+  bool wide_;  // places of 64 bits
+  std::optional<Scratch> keys_[2], places_[2];
+  int sorted_ = 0;  // which of them
+};
+
+// The element of a rank (from 0) of each line, or its median.
+class RadixSelect {
+ public:
+  RadixSelect(const Context& context, const LongLines& given, SelectKind kind, int64_t rank);
+  // That element alone.
+  void store(const LineTarget& values, const LineTarget& indices) {
+    gather({1, 0, 1}, values, indices);
+  }
+  // The `take` elements up to it, where `take` is its rank and one more; not in order, but equals
+  // are in the order of their places.
+  void store_all(int64_t take, int64_t padded, const LineTarget& values,
+                 const LineTarget& indices) {
+    gather({take, padded, 0}, values, indices);
+  }
+
+ private:
+  void find(const Context& context, SelectKind kind, int64_t rank);
+  void gather(SelectTaken taken, const LineTarget& values, const LineTarget& indices);
+
+  LongLines given_;
+  Scratch states_, tallies_;
+};
+
+}  // namespace rl::cuda
