@@ -1537,7 +1537,7 @@ def random_packs():
 
 
 def dropped_as_drawn(name, x, again):
-    """Dropout keeps what bernoulli_ draws, in the order of memory, and its gradient keeps the same."""
+    """Dropout keeps what bernoulli_ draws, in the order of memory, and so does its gradient."""
     x = x.detach().requires_grad_()
     out = again(lambda x: F.dropout(x, 0.3), x)
     kept = again(lambda x: x.bernoulli_(0.7), torch.empty_like(x).detach())
