@@ -96,31 +96,39 @@ __device__ C attention_score(const AttentionArgs& a, int64_t sample, int64_t hea
   return score + load_as<C>(a.mask.data, a.mask_dtype, at);
 }
 
-// What dropout multiplies weights by: 0 or kept_scale. Calls go through the keys of a query before
-// the next one's.
+// What dropout multiplies weights by: 0 or kept_scale.
 template <class C> class Dropped {
  public:
   __device__ explicit Dropped(const AttentionArgs& a)
-      : a_(a), draws_(a.state ? a.state : none_, a.kept_scale) {}
+      : a_(a), draws_(a.state ? a.state[0] : 0, a.state ? a.state[1] : 0, a.kept_scale) {}
 
-  __device__ C operator()(int64_t sample, int64_t head, int64_t i, int64_t j) {
-    bool kept = true;
+  __device__ C operator()(int64_t sample, int64_t head, int64_t i, int64_t j) const {
     if (i >= a_.queries || j >= a_.keys) return C(0);
+    if (a_.state)
+      return factor(draws_(line(sample, head), static_cast<uint64_t>(i), static_cast<uint64_t>(j)));
+    if (!a_.kept.data) return C(1);
+    const HeadMatrices& k = a_.kept;
+    return factor(static_cast<const Bool*>(
+        k.data)[sample * k.sample + head * k.head + i * k.row + j * k.column]);
+  }
+  // Of (i, j), (i, j + 8), (i + 8, j) and (i + 8, j + 8), where i and j are of the first 8 of 16.
+  __device__ void group(C (&factors)[4], int64_t sample, int64_t head, int64_t i, int64_t j) const {
     if (a_.state) {
-      kept = draws_(static_cast<uint64_t>((sample * a_.heads + head) * a_.queries + i),
-                    static_cast<uint64_t>(j));
-    } else if (a_.kept.data) {
-      kept = static_cast<const Bool*>(a_.kept.data)[sample * a_.kept.sample + head * a_.kept.head +
-                                                    i * a_.kept.row + j * a_.kept.column];
+      uint32_t words[4];
+      draws_.draw(words, line(sample, head), static_cast<uint64_t>(i), static_cast<uint64_t>(j));
+      for (int k = 0; k < 4; ++k) factors[k] = factor(draws_.keeps(words[k]));
     } else {
-      return C(1);
+      for (int k = 0; k < 4; ++k)
+        factors[k] = (*this)(sample, head, i + k / 2 * 8, j + k % 2 * 8);
     }
-    return kept ? static_cast<C>(a_.kept_scale) : C(0);
   }
 
  private:
+  __device__ C factor(bool kept) const { return kept ? static_cast<C>(a_.kept_scale) : C(0); }
+  __device__ uint64_t line(int64_t sample, int64_t head) const {
+    return static_cast<uint64_t>((sample * a_.heads + head) * a_.queries);
+  }
   const AttentionArgs& a_;
-  int64_t none_[2] = {0, 0};
   math::KeptWeights draws_;
 };
 
@@ -342,11 +350,12 @@ __global__ void attention_query_gradients(AttentionArgs a) {
 
 // kept (N, H, L, S), contiguous: what the kernels above draw.
 template <class T> __global__ void attention_draw(Strided kept, const int64_t* state, T scale) {
-  math::KeptWeights draws(state, scale);
+  math::KeptWeights draws(state[0], state[1], scale);
+  auto queries = static_cast<uint64_t>(kept.sizes[2]), keys = static_cast<uint64_t>(kept.sizes[3]);
   for (int64_t i = thread_id(); i < kept.numel; i += thread_count()) {
-    uint64_t keys = static_cast<uint64_t>(kept.sizes[kept.ndim - 1]);
     uint64_t row = static_cast<uint64_t>(i) / keys, column = static_cast<uint64_t>(i) % keys;
-    static_cast<Bool*>(kept.data)[offset_of(kept, i)] = draws(row, column);
+    static_cast<Bool*>(kept.data)[offset_of(kept, i)] =
+        draws(row / queries * queries, row % queries, column);
   }
 }
 

@@ -132,14 +132,18 @@ template <bool masked, bool random> class Scores {
       return attention_score(a_, sample_, head, query, key, product) * log2_of_e;
     return product * (scale_ * log2_of_e);
   }
-  __device__ float kept(int64_t head, int64_t query, int64_t key) {
-    if constexpr (random) return dropped_(sample_, head, query, key);
-    return 1;
+  // What dropout multiplies the weights of a query and the eighth after it by, for a key and the
+  // eighth after it: (query, key), (query, key + 8), (query + 8, key), (query + 8, key + 8).
+  __device__ void group(float (&factors)[4], int64_t head, int64_t query, int64_t key) const {
+    if constexpr (random) dropped_.group(factors, sample_, head, query, key);
+    else
+      for (float& factor : factors) factor = 1;
   }
-  // The product becomes its weight times what is kept, the weight's gradient the product's.
+  // The product becomes its weight times `keep`, the weight's gradient the product's.
   __device__ void differentiate(bool there, int64_t head, int64_t query, int64_t key,
-                                float log_sum, float dot, float& product, float& grad) {
-    float score = (*this)(head, query, key, product), keep = kept(head, query, key);
+                                float log_sum, float dot, float keep, float& product,
+                                float& grad) const {
+    float score = (*this)(head, query, key, product);
     if constexpr (masked) there = score != -math::infinity<float>;
     float weight = there ? power_of_two(score - log_sum * log2_of_e) : 0;
     grad = weight * (grad * keep - dot) * scale_;
@@ -156,14 +160,6 @@ template <bool masked, bool random> class Scores {
   std::conditional_t<random, Dropped<float>, KeepsAll> dropped_;
 };
 
-// The i-th of a lane's columns / 4 scores in a row, in an order in which neighbours share random words:
-// columns that are 16 apart.
-template <int columns> struct PlaceInRow {
-  int block, second;  // of 8 columns, and which of the lane's two in it
-  __device__ explicit constexpr PlaceInRow(int i)
-      : block(i % (columns / 16) * 2 + i / (columns / 16) % 2), second(i / (columns / 8)) {}
-};
-
 __device__ inline float join_lanes_of_row(float value, bool maximum) {
   for (int step = 1; step < 4; step *= 2) {
     float other = __shfl_xor_sync(0xffffffffu, value, step);
@@ -175,7 +171,7 @@ __device__ inline float join_lanes_of_row(float value, bool maximum) {
 // Scores of a tile become weights: the running largest and sum of each of the lane's two rows follow,
 // and what was summed so far is corrected.
 template <int columns, int width, bool masked, bool random>
-__device__ void soften(const AttentionArgs& a, Scores<masked, random>& of, int64_t head,
+__device__ void soften(const AttentionArgs& a, const Scores<masked, random>& of, int64_t head,
                        int64_t row, int64_t begin, float (&scores)[columns / 8][4],
                        float (&sums)[width / 8][4], float (&largest)[2], float (&total)[2]) {
   int lane = threadIdx.x & 31;
@@ -205,13 +201,10 @@ __device__ void soften(const AttentionArgs& a, Scores<masked, random>& of, int64
     float base = most == -math::infinity<float> ? 0 : most, sum = 0;
     float correction = power_of_two(largest[r] - base);
 #pragma unroll
-    for (int i = 0; i < columns / 4; ++i) {
-      PlaceInRow<columns> at(i);
-      float& score = scores[at.block][2 * r + at.second];
-      float weight = power_of_two(score - base);
-      sum += weight;
-      score = weight * of.kept(head, query, key + at.block * 8 + at.second);
-    }
+    for (int n = 0; n < columns / 8; ++n)
+#pragma unroll
+      for (int c = 0; c < 2; ++c)
+        sum += scores[n][2 * r + c] = power_of_two(scores[n][2 * r + c] - base);
     total[r] = total[r] * correction + join_lanes_of_row(sum, false);
     largest[r] = most;
 #pragma unroll
@@ -219,6 +212,15 @@ __device__ void soften(const AttentionArgs& a, Scores<masked, random>& of, int64
 #pragma unroll
       for (int c = 0; c < 2; ++c) sums[n][2 * r + c] *= correction;
   }
+  if constexpr (random)
+#pragma unroll
+    for (int n = 0; n < columns / 8; n += 2)
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        float factors[4];
+        of.group(factors, head, row + lane / 4, begin + n * 8 + lane % 4 * 2 + c);
+        for (int k = 0; k < 4; ++k) scores[n + k % 2][k / 2 * 2 + c] *= factors[k];
+      }
 }
 
 // Shared memory: the queries' tile, then twice the keys' and the values'.
@@ -337,18 +339,24 @@ __global__ void __launch_bounds__(flash_threads) flash_query_gradients(const __g
     multiply_rows<columns, width>(products, queries, warp * 16, keys);
     multiply_rows<columns, width>(slopes, grads, warp * 16, values);
     bool whole = is_whole(a, row, 16, begin, columns);
+    int64_t query = row + lane / 4, key = begin + lane % 4 * 2;
+    int seen[2];
+    for (int r = 0; r < 2; ++r)
+      seen[r] = whole ? columns : seen_keys(a, query + r * 8, begin) - lane % 4 * 2;
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      int64_t query = row + lane / 4 + r * 8, key = begin + lane % 4 * 2;
-      int seen = whole ? columns : seen_keys(a, query, begin) - lane % 4 * 2;
+    for (int n = 0; n < columns / 8; n += 2)
 #pragma unroll
-      for (int i = 0; i < columns / 4; ++i) {
-        PlaceInRow<columns> at(i);
-        int c = 2 * r + at.second, column = at.block * 8 + at.second;
-        scores_of.differentiate(column < seen, task.head, query, key + column, log_sum[r], dot[r],
-                                products[0][at.block][c], slopes[0][at.block][c]);
+      for (int c = 0; c < 2; ++c) {
+        float factors[4];
+        scores_of.group(factors, task.head, query, key + n * 8 + c);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          int r = k / 2, block = n + k % 2, column = block * 8 + c;
+          scores_of.differentiate(column < seen[r], task.head, query + r * 8, key + column,
+                                  log_sum[r], dot[r], factors[k], products[0][block][2 * r + c],
+                                  slopes[0][block][2 * r + c]);
+        }
       }
-    }
     add_weighted_rows<1, columns, width>(sums, slopes, keys);
   }
   write_rows<width, T>(a.grad_query, task.sample, task.head, row, a.queries, a.width, sums[0]);
@@ -404,17 +412,21 @@ __global__ void __launch_bounds__(flash_threads) flash_key_gradients(const __gri
     multiply_rows<columns, width>(slopes, values, warp * 16, grads);
     bool whole = is_whole(a, of_begin, columns, row, 16);
 #pragma unroll
-    for (int n = 0; n < columns / 8; ++n)
+    for (int n = 0; n < columns / 8; n += 2)
 #pragma unroll
-      for (int c = 0; c < 2; ++c)
+      for (int c = 0; c < 2; ++c) {
+        float factors[4];
+        scores_of.group(factors, of_head, of_begin + n * 8 + lane % 4 * 2 + c, row + lane / 4);
 #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          int column = n * 8 + lane % 4 * 2 + c;
+        for (int k = 0; k < 4; ++k) {
+          int r = k % 2, block = n + k / 2, column = block * 8 + lane % 4 * 2 + c;
           int64_t query = of_begin + column, key = row + lane / 4 + r * 8;
           bool there = whole || (query < a.queries && key < a.keys && (!a.causal || key <= query));
           scores_of.differentiate(there, of_head, query, key, log_sums[column], dots[column],
-                                  products[0][n][2 * r + c], slopes[0][n][2 * r + c]);
+                                  factors[k], products[0][block][2 * r + c],
+                                  slopes[0][block][2 * r + c]);
         }
+      }
     add_weighted_rows<1, columns, width>(value_sums, products, grads);
     add_weighted_rows<1, columns, width>(key_sums, slopes, queries);
   }
