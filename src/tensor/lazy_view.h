@@ -15,8 +15,10 @@ enum LazyBit : uint8_t { Conjugated = 1, Negated = 2 };
 inline bool is_conjugated(const Tensor& t) { return t.impl()->lazy & Conjugated; }
 inline bool is_negated(const Tensor& t) { return t.impl()->lazy & Negated; }
 
-// A conjugate of a sparse tensor is computed at once.
-inline bool can_be_lazy(const Tensor& t) { return !t.is_sparse(); }
+// A conjugate of a sparse tensor, or on a device of the program's own, is computed at once.
+inline bool can_be_lazy(const Tensor& t) {
+  return !t.is_sparse() && t.device().type != DeviceType::PrivateUse1;
+}
 
 // Another window on the elements of `t`, to be read as what they are now, conjugated or negated.
 Tensor lazily(const Tensor& t, LazyBit change);

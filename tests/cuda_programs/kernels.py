@@ -1522,9 +1522,34 @@ def random_packs():
             ("strided", torch.zeros(59, 34, dtype=dtype, device="cuda")[:, ::2]),
         ):
             compare(f"{name} {how}", expected, again(draw, into).flatten()[:n], 0)
-    dropped = again(lambda x: F.dropout(x, 0.25), torch.ones(n, device="cuda"))
     kept = torch.tensor([(w * 2.0**-32 + 2.0**-33) <= 0.75 for w in first])
+    dropped = again(lambda x: F.dropout(x, 0.25), torch.ones(n, device="cuda"))
     compare("dropout", kept / 0.75, dropped, 1e-6)
+    for dtype in (torch.float32, torch.float16, torch.float64):
+        x = torch.randn(4, 6, 8).to(dtype).cuda()
+        for how, change in (
+            ("whole", lambda x: x), ("off alignment", off_alignment),
+            ("odd", lambda x: x[0, :, 1:]), ("columns", lambda x: x.transpose(0, 2)),
+            ("a number", lambda x: x[0, 0, 0]),
+            ("repeated", lambda x: x[:1].expand(5, 6, 8)),
+        ):  # fmt: skip
+            dropped_as_drawn(f"dropout {dtype} {how}", change(x), again)
+
+
+def dropped_as_drawn(name, x, again):
+    """Dropout keeps what bernoulli_ draws, in the order of memory, and so does its gradient."""
+    x = x.detach().requires_grad_()
+    out = again(lambda x: F.dropout(x, 0.3), x)
+    kept = again(lambda x: x.bernoulli_(0.7), torch.empty_like(x).detach())
+    if not kept.is_contiguous():
+        kept = (out.detach() != 0).to(x.dtype)
+    slope = torch.linspace(-1, 1, x.numel(), device="cuda").to(x.dtype).view(x.shape)
+    (grad,) = torch.autograd.grad(out, x, slope)
+    again(lambda x: F.dropout(x, 0.3, inplace=True), own := x.detach().clone())
+    close = 2e-3 if x.dtype == torch.float16 else 1e-6
+    compare(name, (x * kept / 0.7).cpu(), out, close)
+    compare(f"{name} gradient", (slope * kept / 0.7).cpu(), grad, close)
+    compare(f"{name} in place", out.cpu(), own, 0)
 
 
 def of_parts(x):
