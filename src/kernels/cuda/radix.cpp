@@ -84,8 +84,9 @@ void RadixSort::store(int64_t first, int64_t take, const int64_t* through, const
 }
 
 RadixSelect::RadixSelect(const Context& context, const LongLines& given, SelectKind kind,
-                         int64_t rank)
+                         int64_t rank, SelectTaken taken)
     : given_(given),
+      taken_(taken),
       states_(static_cast<size_t>(given.lines.numel) * sizeof(SelectState), given.device),
       tallies_(static_cast<size_t>(given.lines.numel * 2 * given.in_tiles().tiles) * 8,
                given.device) {
@@ -96,7 +97,7 @@ RadixSelect::RadixSelect(const Context& context, const LongLines& given, SelectK
   CUfunction f = tallies.get(of(given_.dtype), given_.device, given_.op,
                              [&] { return instance("select_tally", given_.dtype); });
   launch_kernel(f, given_.device, given_.op, blocks_of_rows(rows * lines.tiles), block, 0,
-                given_.lines, lines, states_.get(), tallies_.get());
+                given_.lines, lines, states_.get(), taken_.any_order, tallies_.get());
   sum_counts(given_, true, tallies_.get(), rows * 2, lines.tiles, totals.get());
 }
 
@@ -127,16 +128,16 @@ void RadixSelect::find(const Context& context, SelectKind kind, int64_t rank) {
     launch_kernel(counting, device, op, blocks_of_rows(rows * parts), block, 0, given_.lines, lines,
                   parts, shift, states_.get(), found.get());
     launch_kernel(choosing, device, op, blocks_of_rows(rows), block, 0, states_.get(), rows, shift,
-                  found.get());
+                  taken_.only, found.get());
   }
 }
 
-void RadixSelect::gather(SelectTaken taken, const LineTarget& values, const LineTarget& indices) {
+void RadixSelect::store(const LineTarget& values, const LineTarget& indices) {
   RadixLines lines = given_.in_tiles();
   CUfunction f = gathers.get(of(given_.dtype), given_.device, given_.op,
                              [&] { return instance("select_gather", given_.dtype); });
   launch_kernel(f, given_.device, given_.op, blocks_of_rows(given_.lines.numel * lines.tiles),
-                block, 0, given_.lines, lines, states_.get(), tallies_.get(), taken, values.lines,
+                block, 0, given_.lines, lines, states_.get(), tallies_.get(), taken_, values.lines,
                 values.step, indices.lines, indices.step);
 }
 

@@ -296,13 +296,13 @@ template <class T>
 __global__ void select_count(Strided input, RadixLines lines, int64_t parts, int shift,
                              const SelectState* states, uint64_t* counts) {
   using K = sort_key_t<T>;
-  constexpr int ahead = 8, bits = 8 * sizeof(K);
+  constexpr int ahead = 8;
   __shared__ unsigned own[radix_digits];
   for (int64_t job = blockIdx.x; job < input.numel * parts; job += gridDim.x) {
     int64_t row = job / parts, part = job % parts;
     const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
-    K searched = static_cast<K>(states[row].key), begins = 0;
-    if (shift + 8 < bits) begins = static_cast<K>(nan_key<K> << (shift + 8) % bits);
+    if (states[row].done) continue;
+    K searched = static_cast<K>(states[row].key), mask = static_cast<K>(states[row].mask);
     __syncthreads();  // the counts of the part before were read
     own[threadIdx.x] = 0;
     __syncthreads();
@@ -318,7 +318,7 @@ __global__ void select_count(Strided input, RadixLines lines, int64_t parts, int
       for (int j = 0; j < ahead; ++j) {
         bool inside = begin + threadIdx.x + j * radix_digits < end;
         count_digit(own, digit_of(key[j], shift),
-                    inside && static_cast<K>(key[j] & begins) == searched);
+                    inside && static_cast<K>(key[j] & mask) == searched);
       }
     }
     __syncthreads();
@@ -327,8 +327,10 @@ __global__ void select_count(Strided input, RadixLines lines, int64_t parts, int
   }
 }
 template <int unused>
-__global__ void select_digit(SelectState* states, int64_t rows, int shift, uint64_t* counts) {
+__global__ void select_digit(SelectState* states, int64_t rows, int shift, int only,
+                             uint64_t* counts) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    if (states[row].done) continue;
     uint64_t* own = counts + row * radix_digits + threadIdx.x;
     uint64_t equal = *own, total, end = scan_threads(equal, total), begin = end - equal;
     uint64_t rank = static_cast<uint64_t>(states[row].rank);
@@ -336,29 +338,35 @@ __global__ void select_digit(SelectState* states, int64_t rows, int shift, uint6
     __syncthreads();
     if (rank < begin || rank >= end) continue;
     states[row].key |= static_cast<uint64_t>(threadIdx.x) << shift;
+    states[row].mask |= uint64_t(radix_digits - 1) << shift;
+    states[row].done = only ? equal == 1 : rank - begin + 1 == equal;
     states[row].below += static_cast<int64_t>(begin);
     states[row].equal = static_cast<int64_t>(equal);
     states[row].rank = static_cast<int64_t>(rank - begin);
   }
 }
 
+// All equals are taken.
+__device__ inline bool takes_all(const SelectState& s) { return s.rank + 1 == s.equal; }
+
 // Of each tile, how many keys are below the one that was found, and how many are equal:
 // counts[line][0 or 1][tile].
 template <class T>
 __global__ void select_tally(Strided input, RadixLines lines, const SelectState* states,
-                             uint64_t* counts) {
+                             int any_order, uint64_t* counts) {
   using K = sort_key_t<T>;
   constexpr int items = radix_items(sizeof(T));
   for (int64_t job = blockIdx.x; job < input.numel * lines.tiles; job += gridDim.x) {
     int64_t row = job / lines.tiles, tile = job % lines.tiles;
     int64_t i = tile * items * radix_digits + threadIdx.x;
     const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
-    K found = static_cast<K>(states[row].key);
+    if (any_order && takes_all(states[row])) continue;
+    K found = static_cast<K>(states[row].key), mask = static_cast<K>(states[row].mask);
     unsigned both = 0;  // those that are equal in the upper half
 #pragma unroll
     for (int j = 0; j < items; ++j, i += radix_digits) {
       if (i >= lines.count) continue;
-      K key = sort_key(x[i * lines.step], lines.descending);
+      K key = sort_key(x[i * lines.step], lines.descending) & mask;
       both += key < found ? 1u : key == found ? 1u << 16 : 0u;
     }
     both = block_sum(both);
@@ -368,10 +376,35 @@ __global__ void select_tally(Strided input, RadixLines lines, const SelectState*
   }
 }
 
+// A tile's elements up to the one that was found, in any order.
+template <class T>
+__device__ void gather_any(const T* x, RadixLines lines, int64_t tile, SelectState* s, T* value_to,
+                           int64_t value_step, int64_t* index_to, int64_t index_step) {
+  using K = sort_key_t<T>;
+  constexpr int items = radix_items(sizeof(T));
+  K found = static_cast<K>(s->key), mask = static_cast<K>(s->mask);
+  int64_t first = tile * items * radix_digits + threadIdx.x;
+  T value[items];
+#pragma unroll
+  for (int j = 0; j < items; ++j) {
+    int64_t i = first + j * radix_digits;
+    if (i < lines.count) value[j] = x[i * lines.step];
+  }
+#pragma unroll
+  for (int j = 0; j < items; ++j) {
+    int64_t i = first + j * radix_digits;
+    if (i >= lines.count || K(sort_key(value[j], lines.descending) & mask) > found) continue;
+    auto* taken = reinterpret_cast<unsigned long long*>(&s->taken);
+    int64_t to = static_cast<int64_t>(atomicAdd(taken, 1ull));
+    value_to[to * value_step] = value[j];
+    index_to[to * index_step] = i;
+  }
+}
+
 // The elements up to the one that was found, those below it before its equals, both in the order of
 // the line.
 template <class T>
-__global__ void select_gather(Strided input, RadixLines lines, const SelectState* states,
+__global__ void select_gather(Strided input, RadixLines lines, SelectState* states,
                               const uint64_t* offsets, SelectTaken taken, Strided values,
                               int64_t value_step, Strided indices, int64_t index_step) {
   using K = sort_key_t<T>;
@@ -385,19 +418,23 @@ __global__ void select_gather(Strided input, RadixLines lines, const SelectState
     int64_t* index_to = static_cast<int64_t*>(indices.data) + offset_of(indices, row);
     for (int64_t i = taken.take + threadIdx.x; tile == 0 && i < taken.padded; i += radix_digits)
       index_to[i * index_step] = -1;
+    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
+    if (taken.any_order && takes_all(s)) {
+      gather_any(x, lines, tile, states + row, value_to, value_step, index_to, index_step);
+      continue;
+    }
     const uint64_t* at = offsets + row * 2 * lines.tiles + tile;
     int64_t below = at[0], equal = at[lines.tiles];
     bool last = tile + 1 == lines.tiles;
     bool has_below = !taken.only && (last ? s.below : int64_t(at[1])) > below;
     bool has_equal = equal <= s.rank && (last ? s.equal : int64_t(at[lines.tiles + 1])) > equal;
     if (!has_below && !has_equal) continue;
-    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
     int64_t first = (tile * radix_digits + warp * 32) * items + (threadIdx.x & 31);
     unsigned less = 0, same = 0, found = 0;  // a bit for each item; counts of the warp
 #pragma unroll
     for (int j = 0; j < items; ++j) {
       int64_t i = first + j * 32;
-      K key = i < lines.count ? sort_key(x[i * lines.step], lines.descending) : K(0);
+      K key = i < lines.count ? sort_key(x[i * lines.step], lines.descending) & K(s.mask) : K(0);
       bool is_less = i < lines.count && key < K(s.key), is_same = i < lines.count && key == K(s.key);
       less |= unsigned(is_less) << j;
       same |= unsigned(is_same) << j;
