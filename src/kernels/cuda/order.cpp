@@ -58,7 +58,7 @@ class SortedLines {
     LongLines given{device_, op_, dtype_, lines, count_, step, descending};
     if (count_ <= most_in_block) sort_short(lines, step);
     else if (take > 0 && take <= count_ / 4) sort_selected(context, given, take);
-    else radix_.emplace(given);
+    else radix_.emplace(context, given);
   }
 
   // The `take` pairs from `first` on.
@@ -133,7 +133,8 @@ class SortedLines {
     RadixSelect(context, given, SelectRank, take - 1, {take, padded_, 0, in_block})
         .store(keys_target(), places_target());
     if (in_block) return sort_in_blocks();
-    radix_.emplace(LongLines{device_, op_, dtype_, keys_target().lines, take, 1, descending_});
+    radix_.emplace(context,
+                   LongLines{device_, op_, dtype_, keys_target().lines, take, 1, descending_});
   }
   void unpack() {
     allocate(count_, false);

@@ -32,18 +32,19 @@ struct LineTarget {
 // Sorted lines, in scratch memory. Stable.
 class RadixSort {
  public:
-  explicit RadixSort(const LongLines& given);
+  RadixSort(const Context& context, const LongLines& given);
   // The `take` elements from `first` on, and their places, or what stands there in `through`.
   void store(int64_t first, int64_t take, const int64_t* through, const LineTarget& values,
              const LineTarget& indices);
 
  private:
-  void sort_by(int pass, RadixLines lines, void* counts, void* totals);
+  void sort_by(int shift, RadixLines lines, void* of_tiles, void* totals);
 
   LongLines given_;
   bool wide_;  // places of 64 bits
+  Scratch bits_;
   std::optional<Scratch> keys_[2], places_[2];
-  int sorted_ = 0;  // which of them
+  RadixBuffers buffers_{};
 };
 
 // The element of a rank (from 0) of each line or its median, or all up to it.

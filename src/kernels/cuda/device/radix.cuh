@@ -103,23 +103,67 @@ __device__ inline void count_digit(unsigned* counts, unsigned digit, bool inside
 template <class K, class P>
 inline constexpr int largest_size = sizeof(K) > sizeof(P) ? sizeof(K) : sizeof(P);
 
+struct KeyBits {
+  uint64_t set = 0, unset = 0;
+  static __device__ KeyBits join(KeyBits a, KeyBits b) {
+    a.set |= b.set;
+    a.unset |= b.unset;
+    return a;
+  }
+};
+__device__ inline void add_bits(uint64_t* to, uint64_t bits) {
+  if (bits & ~*to)
+    atomicOr(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(bits));
+}
+__device__ inline bool has_pass(const RadixBuffers& b, int shift) {
+  return (b.bits[0] & b.bits[1]) >> shift & (radix_digits - 1);
+}
+// How many passes there are below a shift: of them, the keys lie in the last one's result.
+__device__ inline int passes_below(const RadixBuffers& b, int shift) {
+  int passes = 0;
+  for (int s = 0; s < shift; s += 8) passes += has_pass(b, s);
+  return passes;
+}
+
+// Buffers are chosen by a condition: a variable index would copy their pointers to local memory.
+template <class K> __device__ K* keys_in(const RadixBuffers& b, int second) {
+  return static_cast<K*>(second ? b.keys[1] : b.keys[0]);
+}
+template <class P> __device__ P* places_in(const RadixBuffers& b, int second) {
+  return static_cast<P*>(second ? b.places[1] : b.places[0]);
+}
+
 template <class T, class P>
-__global__ void radix_load(Strided input, RadixLines lines, sort_key_t<T>* keys) {
+__global__ void radix_load(Strided input, RadixLines lines, RadixBuffers buffers) {
+  using K = sort_key_t<T>;
   constexpr int items = radix_items(largest_size<T, P>);
+  K* keys = keys_in<K>(buffers, 0);
   for (int64_t job = blockIdx.x; job < input.numel * lines.tiles; job += gridDim.x) {
     int64_t row = job / lines.tiles, i = job % lines.tiles * items * radix_digits + threadIdx.x;
     const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
+    KeyBits bits;
 #pragma unroll
-    for (int j = 0; j < items; ++j, i += radix_digits)
-      if (i < lines.count)
-        keys[row * lines.count + i] = sort_key(x[i * lines.step], lines.descending);
+    for (int j = 0; j < items; ++j, i += radix_digits) {
+      if (i >= lines.count) continue;
+      K key = sort_key(x[i * lines.step], lines.descending);
+      bits.set |= key;
+      bits.unset |= static_cast<K>(~key);
+      keys[row * lines.count + i] = key;
+    }
+    bits = block_reduce(bits, KeyBits());
+    if (threadIdx.x) continue;
+    add_bits(buffers.bits, bits.set);
+    add_bits(buffers.bits + 1, bits.unset);
   }
 }
 
 // counts[line][digit][tile]
 template <class K, class P>
-__global__ void radix_count(const K* keys, int64_t rows, RadixLines lines, int shift, P* counts) {
+__global__ void radix_count(RadixBuffers buffers, int64_t rows, RadixLines lines, int shift,
+                            P* counts) {
   constexpr int items = radix_items(largest_size<K, P>);
+  if (!has_pass(buffers, shift)) return;
+  const K* keys = keys_in<K>(buffers, passes_below(buffers, shift) % 2);
   __shared__ unsigned own[radix_digits];
   for (int64_t job = blockIdx.x; job < rows * lines.tiles; job += gridDim.x) {
     int64_t row = job / lines.tiles, tile = job % lines.tiles;
@@ -143,7 +187,9 @@ __global__ void radix_count(const K* keys, int64_t rows, RadixLines lines, int s
 
 // Of each row of counts: the sums before each, and that of all. Rows of threads take one each.
 template <class P>
-__global__ void radix_offsets(P* counts, int64_t rows, int64_t tiles, P* totals) {
+__global__ void radix_offsets(RadixBuffers buffers, int shift, P* counts, int64_t rows,
+                              int64_t tiles, P* totals) {
+  if (buffers.bits && !has_pass(buffers, shift)) return;
   for (int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; row < rows;
        row += int64_t(gridDim.x) * blockDim.y) {
     P carry = 0;
@@ -191,15 +237,22 @@ __device__ void rank_digits(const K (&key)[items], int first, int size, int shif
 }
 
 // The keys and places of a tile in the order of a digit, first within shared memory, so that
-// neighbours there go to neighbours. places null: those of the line.
+// neighbours there go to neighbours.
 template <class K, class P>
-__global__ void __launch_bounds__(radix_digits, 3) radix_scatter(const K* keys, const P* places, K* keys_to, P* places_to, int64_t rows,
-                              RadixLines lines, int shift, const P* counts, const P* totals) {
+__global__ void __launch_bounds__(radix_digits, 3)
+    radix_scatter(RadixBuffers buffers, int64_t rows, RadixLines lines, int shift, const P* counts,
+                  const P* totals) {
   constexpr int items = radix_items(largest_size<K, P>), tile_size = items * radix_digits;
   __shared__ P own_places[tile_size];
   __shared__ K own_keys[tile_size];
   __shared__ unsigned ranks[radix_digits / 32][radix_digits];
   __shared__ P bases[radix_digits];  // where a digit's keys go, less where they lie in the tile
+  if (!has_pass(buffers, shift)) return;
+  int passes = passes_below(buffers, shift), from = passes % 2;
+  const K* keys = keys_in<K>(buffers, from);
+  const P* places = passes ? places_in<P>(buffers, from) : nullptr;
+  K* keys_to = keys_in<K>(buffers, 1 - from);
+  P* places_to = places_in<P>(buffers, 1 - from);
   for (int64_t job = blockIdx.x; job < rows * lines.tiles; job += gridDim.x) {
     int64_t row = job / lines.tiles, tile = job % lines.tiles, left = lines.count - tile * tile_size;
     int64_t line = row * lines.count, begin = line + tile * tile_size;
@@ -240,10 +293,13 @@ __global__ void __launch_bounds__(radix_digits, 3) radix_scatter(const K* keys, 
 // The `take` elements from `first` on of each sorted line. Places lead through `through` if it is
 // there: it has the lines' places in others.
 template <class T, class P>
-__global__ void radix_store(const sort_key_t<T>* keys, const P* places, Strided input,
-                            RadixLines lines, int64_t first, int64_t take, const int64_t* through,
-                            Strided values, int64_t value_step, Strided indices, int64_t index_step) {
+__global__ void radix_store(RadixBuffers buffers, Strided input, RadixLines lines, int64_t first,
+                            int64_t take, const int64_t* through, Strided values,
+                            int64_t value_step, Strided indices, int64_t index_step) {
   constexpr int64_t tile = 4 * radix_digits;
+  int passes = passes_below(buffers, 8 * sizeof(T));
+  const auto* keys = keys_in<sort_key_t<T>>(buffers, passes % 2);
+  const P* places = places_in<P>(buffers, passes % 2);
   int64_t tiles = (take + tile - 1) / tile;
   for (int64_t job = blockIdx.x; job < input.numel * tiles; job += gridDim.x) {
     int64_t row = job / tiles, k = job % tiles * tile + threadIdx.x;
@@ -253,7 +309,8 @@ __global__ void radix_store(const sort_key_t<T>* keys, const P* places, Strided 
 #pragma unroll
     for (int j = 0; j < 4; ++j, k += radix_digits) {
       if (k >= take) continue;
-      int64_t at = row * lines.count + first + k, place = static_cast<int64_t>(places[at]);
+      int64_t at = row * lines.count + first + k;
+      int64_t place = passes ? static_cast<int64_t>(places[at]) : first + k;
       if (values.data) {
         T value;
         if (!element_of<T>(keys[at], lines.descending, value)) value = x[place * lines.step];
@@ -401,13 +458,33 @@ __device__ void gather_any(const T* x, RadixLines lines, int64_t tile, SelectSta
   }
 }
 
+// A bit for each of a thread's elements: is it below the one that was found, is it equal? And how many
+// of a warp's are below, and, in the upper half, equal.
+template <class T>
+__device__ unsigned compare_keys(const T* x, RadixLines lines, int64_t first, const SelectState& s,
+                                 unsigned& less, unsigned& same) {
+  using K = sort_key_t<T>;
+  unsigned found = 0;
+  less = same = 0;
+#pragma unroll
+  for (int j = 0; j < radix_items(sizeof(T)); ++j) {
+    int64_t i = first + j * 32;
+    K key = i < lines.count ? sort_key(x[i * lines.step], lines.descending) & K(s.mask) : K(0);
+    bool is_less = i < lines.count && key < K(s.key), is_same = i < lines.count && key == K(s.key);
+    less |= unsigned(is_less) << j;
+    same |= unsigned(is_same) << j;
+    found += __popc(__ballot_sync(0xffffffffu, is_less));
+    found += __popc(__ballot_sync(0xffffffffu, is_same)) << 16;
+  }
+  return found;
+}
+
 // The elements up to the one that was found, those below it before its equals, both in the order of
 // the line.
 template <class T>
 __global__ void select_gather(Strided input, RadixLines lines, SelectState* states,
                               const uint64_t* offsets, SelectTaken taken, Strided values,
                               int64_t value_step, Strided indices, int64_t index_step) {
-  using K = sort_key_t<T>;
   constexpr int items = radix_items(sizeof(T));
   __shared__ unsigned of_warps[radix_digits / 32];
   int warp = threadIdx.x >> 5;
@@ -430,17 +507,7 @@ __global__ void select_gather(Strided input, RadixLines lines, SelectState* stat
     bool has_equal = equal <= s.rank && (last ? s.equal : int64_t(at[lines.tiles + 1])) > equal;
     if (!has_below && !has_equal) continue;
     int64_t first = (tile * radix_digits + warp * 32) * items + (threadIdx.x & 31);
-    unsigned less = 0, same = 0, found = 0;  // a bit for each item; counts of the warp
-#pragma unroll
-    for (int j = 0; j < items; ++j) {
-      int64_t i = first + j * 32;
-      K key = i < lines.count ? sort_key(x[i * lines.step], lines.descending) & K(s.mask) : K(0);
-      bool is_less = i < lines.count && key < K(s.key), is_same = i < lines.count && key == K(s.key);
-      less |= unsigned(is_less) << j;
-      same |= unsigned(is_same) << j;
-      found += __popc(__ballot_sync(0xffffffffu, is_less));
-      found += __popc(__ballot_sync(0xffffffffu, is_same)) << 16;
-    }
+    unsigned less, same, found = compare_keys(x, lines, first, s, less, same);
     __syncthreads();  // those of the tile before were read
     if ((threadIdx.x & 31) == 0) of_warps[warp] = found;
     __syncthreads();

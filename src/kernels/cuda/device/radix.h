@@ -15,6 +15,14 @@ struct RadixLines {
   int descending;
 };
 
+// Keys and places of a sort: passes go from one to the other. Where a digit is the same in all keys
+// its pass is left out, which kernels see from the bits that were set, or not set, in any key:
+// bits[0], [1].
+struct RadixBuffers {
+  void *keys[2], *places[2];
+  uint64_t* bits;
+};
+
 // What is known of the key that is searched in a line: the digits under `mask` (the others are 0 in
 // both), how many keys are below in these, how many are equal, and which of the equals it is. done:
 // more digits would tell no more of what is taken. taken: how many were, where their order is free.
