@@ -393,6 +393,8 @@ def long_orders():
     wide[::7] = torch.iinfo(torch.int64).min
     wide[::11] = torch.iinfo(torch.int64).max
     orders_of("wide integers", wide, 0, 1100)
+    for digits in (0, 0xFF00FF0000, -1 << 56):  # of which keys differ in some alone
+        orders_of(f"digits {digits}", wide[:2500] & digits, 0, 700)
     strange = torch.randn(4, 6000)
     strange[0, ::13] = float("nan")
     strange[1, ::2] = 0.0

@@ -58,7 +58,7 @@ class SortedLines {
     LongLines given{device_, op_, dtype_, lines, count_, step, descending};
     if (count_ <= most_in_block) sort_short(lines, step);
     else if (take > 0 && take <= count_ / 4) sort_selected(context, given, take);
-    else radix_.emplace(given);
+    else radix_.emplace(context, given);
   }
 
   // The `take` pairs from `first` on.
@@ -130,10 +130,11 @@ class SortedLines {
   void sort_selected(const Context& context, const LongLines& given, int64_t take) {
     bool in_block = take <= most_in_block;
     allocate(take, in_block);
-    RadixSelect(context, given, SelectRank, take - 1)
-        .store_all(take, padded_, keys_target(), places_target());
+    RadixSelect(context, given, SelectRank, take - 1, {take, padded_, 0, in_block})
+        .store(keys_target(), places_target());
     if (in_block) return sort_in_blocks();
-    radix_.emplace(LongLines{device_, op_, dtype_, keys_target().lines, take, 1, descending_});
+    radix_.emplace(context,
+                   LongLines{device_, op_, dtype_, keys_target().lines, take, 1, descending_});
   }
   void unpack() {
     allocate(count_, false);
@@ -156,7 +157,7 @@ void select(const Context& context, const char* op, const View& input, int64_t d
   if (!indices.numel) return;
   LongLines given{context.device.index, op, input.dtype, {}, 0, 0, false};
   given.lines = lines_of(input, dim, given.count, given.step, op);
-  RadixSelect(context, given, kind, rank)
+  RadixSelect(context, given, kind, rank, {1, 0, 1, 0})
       .store(target(&values, dim, op), target(&indices, dim, op));
 }
 int64_t length_of(const View& v, int64_t dim) { return v.ndim ? v.sizes[dim] : 1; }

@@ -18,56 +18,57 @@ const char* place_type(bool wide) { return key_type(wide ? 8 : 4); }
 uint64_t variant_of(DType t, bool wide) { return of(t) * 2 + wide; }
 uint64_t variant_of(int64_t bytes, bool wide) { return static_cast<uint64_t>(bytes) * 2 + wide; }
 
-// Of each of `rows` rows of counts, the sums before each.
-void sum_counts(const LongLines& given, bool wide, void* rows_of_counts, int64_t rows,
-                int64_t length, void* totals) {
+// Of each of `rows` rows of counts, the sums before each; of a sort, if it has a pass for the
+// shift.
+void sum_counts(const LongLines& given, const RadixBuffers& sort, int shift, bool wide,
+                void* rows_of_counts, int64_t rows, int64_t length, void* totals) {
   CUfunction f = offsets.get(wide, given.device, given.op,
                              [&] { return instance("radix_offsets", place_type(wide)); });
   bool narrow = length <= 64;  // a warp takes a row
   Grid grid = blocks_of_rows(narrow ? (rows + 7) / 8 : rows);
-  launch_kernel(f, given.device, given.op, grid, narrow ? Grid{32, 8} : block, 0, rows_of_counts,
-                rows, length, totals);
+  launch_kernel(f, given.device, given.op, grid, narrow ? Grid{32, 8} : block, 0, sort, shift,
+                rows_of_counts, rows, length, totals);
 }
 
 }  // namespace
 
-RadixSort::RadixSort(const LongLines& given) : given_(given), wide_(given.count > 0x7fffffff) {
+RadixSort::RadixSort(const Context& context, const LongLines& given)
+    : given_(given), wide_(given.count > 0x7fffffff), bits_(16, given.device) {
   int64_t rows = given_.lines.numel, total = rows * given_.count, bytes = itemsize(given_.dtype);
-  int64_t place_bytes = wide_ ? 8 : 4;
-  int passes = static_cast<int>(bytes);
+  int64_t place_bytes = wide_ ? 8 : 4, rows_of_counts = rows * radix_digits;
   RadixLines lines = given_.in_tiles(place_bytes);
+  set_zero(context, bits_.get(), 16);
+  buffers_.bits = bits_.get<uint64_t>();
   for (int i = 0; i < 2; ++i) {
     keys_[i].emplace(static_cast<size_t>(total * bytes), given_.device);
-    if (i == 1 || passes > 1)
-      places_[i].emplace(static_cast<size_t>(total * place_bytes), given_.device);
+    buffers_.keys[i] = keys_[i]->get();
+    if (i == 0 && bytes == 1) continue;  // the only pass finds places by itself
+    places_[i].emplace(static_cast<size_t>(total * place_bytes), given_.device);
+    buffers_.places[i] = places_[i]->get();
   }
-  int64_t rows_of_counts = rows * radix_digits;
   Scratch of_tiles(static_cast<size_t>(rows_of_counts * lines.tiles * place_bytes), given_.device);
   Scratch totals(static_cast<size_t>(rows_of_counts * place_bytes), given_.device);
   CUfunction f = loads.get(variant_of(given_.dtype, wide_), given_.device, given_.op,
                            [&] { return instance("radix_load", given_.dtype, place_type(wide_)); });
   launch_kernel(f, given_.device, given_.op, blocks_of_rows(rows * lines.tiles), block, 0,
-                given_.lines, lines, keys_[0]->get());
-  for (int pass = 0; pass < passes; ++pass) sort_by(pass, lines, of_tiles.get(), totals.get());
-  sorted_ = passes % 2;
+                given_.lines, lines, buffers_);
+  for (int shift = 0; shift < 8 * bytes; shift += 8)
+    sort_by(shift, lines, of_tiles.get(), totals.get());
 }
 
-// One digit: from the keys and places of the last pass into the others.
-void RadixSort::sort_by(int pass, RadixLines lines, void* of_tiles, void* totals) {
+// One digit, if keys differ in it.
+void RadixSort::sort_by(int shift, RadixLines lines, void* of_tiles, void* totals) {
   int64_t rows = given_.lines.numel, bytes = itemsize(given_.dtype);
-  int from = pass % 2, to = 1 - from, shift = 8 * pass;
-  void *keys = keys_[from]->get(), *keys_to = keys_[to]->get();
-  void *places = pass ? places_[from]->get() : nullptr, *places_to = places_[to]->get();
   auto get = [&](KernelTemplate& kernel, const char* name) {
     return kernel.get(variant_of(bytes, wide_), given_.device, given_.op,
                       [&] { return instance(name, key_type(bytes), place_type(wide_)); });
   };
   Grid grid = blocks_of_rows(rows * lines.tiles);
-  launch_kernel(get(counts, "radix_count"), given_.device, given_.op, grid, block, 0, keys, rows,
-                lines, shift, of_tiles);
-  sum_counts(given_, wide_, of_tiles, rows * radix_digits, lines.tiles, totals);
-  launch_kernel(get(scatters, "radix_scatter"), given_.device, given_.op, grid, block, 0, keys,
-                places, keys_to, places_to, rows, lines, shift, of_tiles, totals);
+  launch_kernel(get(counts, "radix_count"), given_.device, given_.op, grid, block, 0, buffers_,
+                rows, lines, shift, of_tiles);
+  sum_counts(given_, buffers_, shift, wide_, of_tiles, rows * radix_digits, lines.tiles, totals);
+  launch_kernel(get(scatters, "radix_scatter"), given_.device, given_.op, grid, block, 0, buffers_,
+                rows, lines, shift, of_tiles, totals);
 }
 
 void RadixSort::store(int64_t first, int64_t take, const int64_t* through, const LineTarget& values,
@@ -77,15 +78,15 @@ void RadixSort::store(int64_t first, int64_t take, const int64_t* through, const
   });
   int64_t tile = 4 * radix_digits;
   Grid grid = blocks_of_rows(given_.lines.numel * ((take + tile - 1) / tile));
-  void *keys = keys_[sorted_]->get(), *places = places_[sorted_]->get();
-  launch_kernel(f, given_.device, given_.op, grid, block, 0, keys, places, given_.lines,
+  launch_kernel(f, given_.device, given_.op, grid, block, 0, buffers_, given_.lines,
                 given_.in_tiles(), first, take, through, values.lines, values.step, indices.lines,
                 indices.step);
 }
 
 RadixSelect::RadixSelect(const Context& context, const LongLines& given, SelectKind kind,
-                         int64_t rank)
+                         int64_t rank, SelectTaken taken)
     : given_(given),
+      taken_(taken),
       states_(static_cast<size_t>(given.lines.numel) * sizeof(SelectState), given.device),
       tallies_(static_cast<size_t>(given.lines.numel * 2 * given.in_tiles().tiles) * 8,
                given.device) {
@@ -96,8 +97,8 @@ RadixSelect::RadixSelect(const Context& context, const LongLines& given, SelectK
   CUfunction f = tallies.get(of(given_.dtype), given_.device, given_.op,
                              [&] { return instance("select_tally", given_.dtype); });
   launch_kernel(f, given_.device, given_.op, blocks_of_rows(rows * lines.tiles), block, 0,
-                given_.lines, lines, states_.get(), tallies_.get());
-  sum_counts(given_, true, tallies_.get(), rows * 2, lines.tiles, totals.get());
+                given_.lines, lines, states_.get(), taken_.any_order, tallies_.get());
+  sum_counts(given_, RadixBuffers{}, 0, true, tallies_.get(), rows * 2, lines.tiles, totals.get());
 }
 
 // The key of the rank in each line, digit by digit.
@@ -127,16 +128,16 @@ void RadixSelect::find(const Context& context, SelectKind kind, int64_t rank) {
     launch_kernel(counting, device, op, blocks_of_rows(rows * parts), block, 0, given_.lines, lines,
                   parts, shift, states_.get(), found.get());
     launch_kernel(choosing, device, op, blocks_of_rows(rows), block, 0, states_.get(), rows, shift,
-                  found.get());
+                  taken_.only, found.get());
   }
 }
 
-void RadixSelect::gather(SelectTaken taken, const LineTarget& values, const LineTarget& indices) {
+void RadixSelect::store(const LineTarget& values, const LineTarget& indices) {
   RadixLines lines = given_.in_tiles();
   CUfunction f = gathers.get(of(given_.dtype), given_.device, given_.op,
                              [&] { return instance("select_gather", given_.dtype); });
   launch_kernel(f, given_.device, given_.op, blocks_of_rows(given_.lines.numel * lines.tiles),
-                block, 0, given_.lines, lines, states_.get(), tallies_.get(), taken, values.lines,
+                block, 0, given_.lines, lines, states_.get(), tallies_.get(), taken_, values.lines,
                 values.step, indices.lines, indices.step);
 }
 

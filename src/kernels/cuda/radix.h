@@ -32,40 +32,35 @@ struct LineTarget {
 // Sorted lines, in scratch memory. Stable.
 class RadixSort {
  public:
-  explicit RadixSort(const LongLines& given);
+  RadixSort(const Context& context, const LongLines& given);
   // The `take` elements from `first` on, and their places, or what stands there in `through`.
   void store(int64_t first, int64_t take, const int64_t* through, const LineTarget& values,
              const LineTarget& indices);
 
  private:
-  void sort_by(int pass, RadixLines lines, void* counts, void* totals);
+  void sort_by(int shift, RadixLines lines, void* of_tiles, void* totals);
 
   LongLines given_;
   bool wide_;  // places of 64 bits
+  Scratch bits_;
   std::optional<Scratch> keys_[2], places_[2];
-  int sorted_ = 0;  // which of them
+  RadixBuffers buffers_{};
 };
 
-// The element of a rank (from 0) of each line, or its median.
+// The element of a rank (from 0) of each line or its median, or all up to it.
 class RadixSelect {
  public:
-  RadixSelect(const Context& context, const LongLines& given, SelectKind kind, int64_t rank);
-  // That element alone.
-  void store(const LineTarget& values, const LineTarget& indices) {
-    gather({1, 0, 1}, values, indices);
-  }
-  // The `take` elements up to it, where `take` is its rank and one more; not in order, but equals
-  // are in the order of their places.
-  void store_all(int64_t take, int64_t padded, const LineTarget& values,
-                 const LineTarget& indices) {
-    gather({take, padded, 0}, values, indices);
-  }
+  RadixSelect(const Context& context, const LongLines& given, SelectKind kind, int64_t rank,
+              SelectTaken taken);
+  // Elements up to the one of the rank are not in order, but unless any_order equals are in that of
+  // their places.
+  void store(const LineTarget& values, const LineTarget& indices);
 
  private:
   void find(const Context& context, SelectKind kind, int64_t rank);
-  void gather(SelectTaken taken, const LineTarget& values, const LineTarget& indices);
 
   LongLines given_;
+  SelectTaken taken_;
   Scratch states_, tallies_;
 };
 

@@ -103,23 +103,67 @@ __device__ inline void count_digit(unsigned* counts, unsigned digit, bool inside
 template <class K, class P>
 inline constexpr int largest_size = sizeof(K) > sizeof(P) ? sizeof(K) : sizeof(P);
 
+struct KeyBits {
+  uint64_t set = 0, unset = 0;
+  static __device__ KeyBits join(KeyBits a, KeyBits b) {
+    a.set |= b.set;
+    a.unset |= b.unset;
+    return a;
+  }
+};
+__device__ inline void add_bits(uint64_t* to, uint64_t bits) {
+  if (bits & ~*to)
+    atomicOr(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(bits));
+}
+__device__ inline bool has_pass(const RadixBuffers& b, int shift) {
+  return (b.bits[0] & b.bits[1]) >> shift & (radix_digits - 1);
+}
+// How many passes there are below a shift: of them, the keys lie in the last one's result.
+__device__ inline int passes_below(const RadixBuffers& b, int shift) {
+  int passes = 0;
+  for (int s = 0; s < shift; s += 8) passes += has_pass(b, s);
+  return passes;
+}
+
+// Buffers are chosen by a condition: a variable index would copy their pointers to local memory.
+template <class K> __device__ K* keys_in(const RadixBuffers& b, int second) {
+  return static_cast<K*>(second ? b.keys[1] : b.keys[0]);
+}
+template <class P> __device__ P* places_in(const RadixBuffers& b, int second) {
+  return static_cast<P*>(second ? b.places[1] : b.places[0]);
+}
+
 template <class T, class P>
-__global__ void radix_load(Strided input, RadixLines lines, sort_key_t<T>* keys) {
+__global__ void radix_load(Strided input, RadixLines lines, RadixBuffers buffers) {
+  using K = sort_key_t<T>;
   constexpr int items = radix_items(largest_size<T, P>);
+  K* keys = keys_in<K>(buffers, 0);
   for (int64_t job = blockIdx.x; job < input.numel * lines.tiles; job += gridDim.x) {
     int64_t row = job / lines.tiles, i = job % lines.tiles * items * radix_digits + threadIdx.x;
     const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
+    KeyBits bits;
 #pragma unroll
-    for (int j = 0; j < items; ++j, i += radix_digits)
-      if (i < lines.count)
-        keys[row * lines.count + i] = sort_key(x[i * lines.step], lines.descending);
+    for (int j = 0; j < items; ++j, i += radix_digits) {
+      if (i >= lines.count) continue;
+      K key = sort_key(x[i * lines.step], lines.descending);
+      bits.set |= key;
+      bits.unset |= static_cast<K>(~key);
+      keys[row * lines.count + i] = key;
+    }
+    bits = block_reduce(bits, KeyBits());
+    if (threadIdx.x) continue;
+    add_bits(buffers.bits, bits.set);
+    add_bits(buffers.bits + 1, bits.unset);
   }
 }
 
 // counts[line][digit][tile]
 template <class K, class P>
-__global__ void radix_count(const K* keys, int64_t rows, RadixLines lines, int shift, P* counts) {
+__global__ void radix_count(RadixBuffers buffers, int64_t rows, RadixLines lines, int shift,
+                            P* counts) {
   constexpr int items = radix_items(largest_size<K, P>);
+  if (!has_pass(buffers, shift)) return;
+  const K* keys = keys_in<K>(buffers, passes_below(buffers, shift) % 2);
   __shared__ unsigned own[radix_digits];
   for (int64_t job = blockIdx.x; job < rows * lines.tiles; job += gridDim.x) {
     int64_t row = job / lines.tiles, tile = job % lines.tiles;
@@ -143,7 +187,9 @@ __global__ void radix_count(const K* keys, int64_t rows, RadixLines lines, int s
 
 // Of each row of counts: the sums before each, and that of all. Rows of threads take one each.
 template <class P>
-__global__ void radix_offsets(P* counts, int64_t rows, int64_t tiles, P* totals) {
+__global__ void radix_offsets(RadixBuffers buffers, int shift, P* counts, int64_t rows,
+                              int64_t tiles, P* totals) {
+  if (buffers.bits && !has_pass(buffers, shift)) return;
   for (int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; row < rows;
        row += int64_t(gridDim.x) * blockDim.y) {
     P carry = 0;
@@ -191,15 +237,22 @@ __device__ void rank_digits(const K (&key)[items], int first, int size, int shif
 }
 
 // The keys and places of a tile in the order of a digit, first within shared memory, so that
-// neighbours there go to neighbours. places null: those of the line.
+// neighbours there go to neighbours.
 template <class K, class P>
-__global__ void __launch_bounds__(radix_digits, 3) radix_scatter(const K* keys, const P* places, K* keys_to, P* places_to, int64_t rows,
-                              RadixLines lines, int shift, const P* counts, const P* totals) {
+__global__ void __launch_bounds__(radix_digits, 3)
+    radix_scatter(RadixBuffers buffers, int64_t rows, RadixLines lines, int shift, const P* counts,
+                  const P* totals) {
   constexpr int items = radix_items(largest_size<K, P>), tile_size = items * radix_digits;
   __shared__ P own_places[tile_size];
   __shared__ K own_keys[tile_size];
   __shared__ unsigned ranks[radix_digits / 32][radix_digits];
   __shared__ P bases[radix_digits];  // where a digit's keys go, less where they lie in the tile
+  if (!has_pass(buffers, shift)) return;
+  int passes = passes_below(buffers, shift), from = passes % 2;
+  const K* keys = keys_in<K>(buffers, from);
+  const P* places = passes ? places_in<P>(buffers, from) : nullptr;
+  K* keys_to = keys_in<K>(buffers, 1 - from);
+  P* places_to = places_in<P>(buffers, 1 - from);
   for (int64_t job = blockIdx.x; job < rows * lines.tiles; job += gridDim.x) {
     int64_t row = job / lines.tiles, tile = job % lines.tiles, left = lines.count - tile * tile_size;
     int64_t line = row * lines.count, begin = line + tile * tile_size;
@@ -240,10 +293,13 @@ __global__ void __launch_bounds__(radix_digits, 3) radix_scatter(const K* keys, 
 // The `take` elements from `first` on of each sorted line. Places lead through `through` if it is
 // there: it has the lines' places in others.
 template <class T, class P>
-__global__ void radix_store(const sort_key_t<T>* keys, const P* places, Strided input,
-                            RadixLines lines, int64_t first, int64_t take, const int64_t* through,
-                            Strided values, int64_t value_step, Strided indices, int64_t index_step) {
+__global__ void radix_store(RadixBuffers buffers, Strided input, RadixLines lines, int64_t first,
+                            int64_t take, const int64_t* through, Strided values,
+                            int64_t value_step, Strided indices, int64_t index_step) {
   constexpr int64_t tile = 4 * radix_digits;
+  int passes = passes_below(buffers, 8 * sizeof(T));
+  const auto* keys = keys_in<sort_key_t<T>>(buffers, passes % 2);
+  const P* places = places_in<P>(buffers, passes % 2);
   int64_t tiles = (take + tile - 1) / tile;
   for (int64_t job = blockIdx.x; job < input.numel * tiles; job += gridDim.x) {
     int64_t row = job / tiles, k = job % tiles * tile + threadIdx.x;
@@ -253,7 +309,8 @@ __global__ void radix_store(const sort_key_t<T>* keys, const P* places, Strided 
 #pragma unroll
     for (int j = 0; j < 4; ++j, k += radix_digits) {
       if (k >= take) continue;
-      int64_t at = row * lines.count + first + k, place = static_cast<int64_t>(places[at]);
+      int64_t at = row * lines.count + first + k;
+      int64_t place = passes ? static_cast<int64_t>(places[at]) : first + k;
       if (values.data) {
         T value;
         if (!element_of<T>(keys[at], lines.descending, value)) value = x[place * lines.step];
@@ -296,13 +353,13 @@ template <class T>
 __global__ void select_count(Strided input, RadixLines lines, int64_t parts, int shift,
                              const SelectState* states, uint64_t* counts) {
   using K = sort_key_t<T>;
-  constexpr int ahead = 8, bits = 8 * sizeof(K);
+  constexpr int ahead = 8;
   __shared__ unsigned own[radix_digits];
   for (int64_t job = blockIdx.x; job < input.numel * parts; job += gridDim.x) {
     int64_t row = job / parts, part = job % parts;
     const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
-    K searched = static_cast<K>(states[row].key), begins = 0;
-    if (shift + 8 < bits) begins = static_cast<K>(nan_key<K> << (shift + 8) % bits);
+    if (states[row].done) continue;
+    K searched = static_cast<K>(states[row].key), mask = static_cast<K>(states[row].mask);
     __syncthreads();  // the counts of the part before were read
     own[threadIdx.x] = 0;
     __syncthreads();
@@ -318,7 +375,7 @@ __global__ void select_count(Strided input, RadixLines lines, int64_t parts, int
       for (int j = 0; j < ahead; ++j) {
         bool inside = begin + threadIdx.x + j * radix_digits < end;
         count_digit(own, digit_of(key[j], shift),
-                    inside && static_cast<K>(key[j] & begins) == searched);
+                    inside && static_cast<K>(key[j] & mask) == searched);
       }
     }
     __syncthreads();
@@ -327,8 +384,10 @@ __global__ void select_count(Strided input, RadixLines lines, int64_t parts, int
   }
 }
 template <int unused>
-__global__ void select_digit(SelectState* states, int64_t rows, int shift, uint64_t* counts) {
+__global__ void select_digit(SelectState* states, int64_t rows, int shift, int only,
+                             uint64_t* counts) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    if (states[row].done) continue;
     uint64_t* own = counts + row * radix_digits + threadIdx.x;
     uint64_t equal = *own, total, end = scan_threads(equal, total), begin = end - equal;
     uint64_t rank = static_cast<uint64_t>(states[row].rank);
@@ -336,29 +395,35 @@ __global__ void select_digit(SelectState* states, int64_t rows, int shift, uint6
     __syncthreads();
     if (rank < begin || rank >= end) continue;
     states[row].key |= static_cast<uint64_t>(threadIdx.x) << shift;
+    states[row].mask |= uint64_t(radix_digits - 1) << shift;
+    states[row].done = only ? equal == 1 : rank - begin + 1 == equal;
     states[row].below += static_cast<int64_t>(begin);
     states[row].equal = static_cast<int64_t>(equal);
     states[row].rank = static_cast<int64_t>(rank - begin);
   }
 }
 
+// All equals are taken.
+__device__ inline bool takes_all(const SelectState& s) { return s.rank + 1 == s.equal; }
+
 // Of each tile, how many keys are below the one that was found, and how many are equal:
 // counts[line][0 or 1][tile].
 template <class T>
 __global__ void select_tally(Strided input, RadixLines lines, const SelectState* states,
-                             uint64_t* counts) {
+                             int any_order, uint64_t* counts) {
   using K = sort_key_t<T>;
   constexpr int items = radix_items(sizeof(T));
   for (int64_t job = blockIdx.x; job < input.numel * lines.tiles; job += gridDim.x) {
     int64_t row = job / lines.tiles, tile = job % lines.tiles;
     int64_t i = tile * items * radix_digits + threadIdx.x;
     const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
-    K found = static_cast<K>(states[row].key);
+    if (any_order && takes_all(states[row])) continue;
+    K found = static_cast<K>(states[row].key), mask = static_cast<K>(states[row].mask);
     unsigned both = 0;  // those that are equal in the upper half
 #pragma unroll
     for (int j = 0; j < items; ++j, i += radix_digits) {
       if (i >= lines.count) continue;
-      K key = sort_key(x[i * lines.step], lines.descending);
+      K key = sort_key(x[i * lines.step], lines.descending) & mask;
       both += key < found ? 1u : key == found ? 1u << 16 : 0u;
     }
     both = block_sum(both);
@@ -368,13 +433,58 @@ __global__ void select_tally(Strided input, RadixLines lines, const SelectState*
   }
 }
 
+// A tile's elements up to the one that was found, in any order.
+template <class T>
+__device__ void gather_any(const T* x, RadixLines lines, int64_t tile, SelectState* s, T* value_to,
+                           int64_t value_step, int64_t* index_to, int64_t index_step) {
+  using K = sort_key_t<T>;
+  constexpr int items = radix_items(sizeof(T));
+  K found = static_cast<K>(s->key), mask = static_cast<K>(s->mask);
+  int64_t first = tile * items * radix_digits + threadIdx.x;
+  T value[items];
+#pragma unroll
+  for (int j = 0; j < items; ++j) {
+    int64_t i = first + j * radix_digits;
+    if (i < lines.count) value[j] = x[i * lines.step];
+  }
+#pragma unroll
+  for (int j = 0; j < items; ++j) {
+    int64_t i = first + j * radix_digits;
+    if (i >= lines.count || K(sort_key(value[j], lines.descending) & mask) > found) continue;
+    auto* taken = reinterpret_cast<unsigned long long*>(&s->taken);
+    int64_t to = static_cast<int64_t>(atomicAdd(taken, 1ull));
+    value_to[to * value_step] = value[j];
+    index_to[to * index_step] = i;
+  }
+}
+
+// A bit for each of a thread's elements: is it below the one that was found, is it equal? And how many
+// of a warp's are below, and, in the upper half, equal.
+template <class T>
+__device__ unsigned compare_keys(const T* x, RadixLines lines, int64_t first, const SelectState& s,
+                                 unsigned& less, unsigned& same) {
+  using K = sort_key_t<T>;
+  unsigned found = 0;
+  less = same = 0;
+#pragma unroll
+  for (int j = 0; j < radix_items(sizeof(T)); ++j) {
+    int64_t i = first + j * 32;
+    K key = i < lines.count ? sort_key(x[i * lines.step], lines.descending) & K(s.mask) : K(0);
+    bool is_less = i < lines.count && key < K(s.key), is_same = i < lines.count && key == K(s.key);
+    less |= unsigned(is_less) << j;
+    same |= unsigned(is_same) << j;
+    found += __popc(__ballot_sync(0xffffffffu, is_less));
+    found += __popc(__ballot_sync(0xffffffffu, is_same)) << 16;
+  }
+  return found;
+}
+
 // The elements up to the one that was found, those below it before its equals, both in the order of
 // the line.
 template <class T>
-__global__ void select_gather(Strided input, RadixLines lines, const SelectState* states,
+__global__ void select_gather(Strided input, RadixLines lines, SelectState* states,
                               const uint64_t* offsets, SelectTaken taken, Strided values,
                               int64_t value_step, Strided indices, int64_t index_step) {
-  using K = sort_key_t<T>;
   constexpr int items = radix_items(sizeof(T));
   __shared__ unsigned of_warps[radix_digits / 32];
   int warp = threadIdx.x >> 5;
@@ -385,25 +495,19 @@ __global__ void select_gather(Strided input, RadixLines lines, const SelectState
     int64_t* index_to = static_cast<int64_t*>(indices.data) + offset_of(indices, row);
     for (int64_t i = taken.take + threadIdx.x; tile == 0 && i < taken.padded; i += radix_digits)
       index_to[i * index_step] = -1;
+    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
+    if (taken.any_order && takes_all(s)) {
+      gather_any(x, lines, tile, states + row, value_to, value_step, index_to, index_step);
+      continue;
+    }
     const uint64_t* at = offsets + row * 2 * lines.tiles + tile;
     int64_t below = at[0], equal = at[lines.tiles];
     bool last = tile + 1 == lines.tiles;
     bool has_below = !taken.only && (last ? s.below : int64_t(at[1])) > below;
     bool has_equal = equal <= s.rank && (last ? s.equal : int64_t(at[lines.tiles + 1])) > equal;
     if (!has_below && !has_equal) continue;
-    const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
     int64_t first = (tile * radix_digits + warp * 32) * items + (threadIdx.x & 31);
-    unsigned less = 0, same = 0, found = 0;  // a bit for each item; counts of the warp
-#pragma unroll
-    for (int j = 0; j < items; ++j) {
-      int64_t i = first + j * 32;
-      K key = i < lines.count ? sort_key(x[i * lines.step], lines.descending) : K(0);
-      bool is_less = i < lines.count && key < K(s.key), is_same = i < lines.count && key == K(s.key);
-      less |= unsigned(is_less) << j;
-      same |= unsigned(is_same) << j;
-      found += __popc(__ballot_sync(0xffffffffu, is_less));
-      found += __popc(__ballot_sync(0xffffffffu, is_same)) << 16;
-    }
+    unsigned less, same, found = compare_keys(x, lines, first, s, less, same);
     __syncthreads();  // those of the tile before were read
     if ((threadIdx.x & 31) == 0) of_warps[warp] = found;
     __syncthreads();
