@@ -718,6 +718,13 @@ def cublas_products():
         check("depth 1", lambda x, y: x[:, :1] @ y[:1], x, y)
         if not dtype.is_complex:
             check("relu", lambda x, w, b: F.relu(F.linear(x, w, b)), x, random(6, 7), b)
+    x, y = (torch.randn(*size, dtype=torch.bfloat16) / 23 for size in ((513, 520), (520, 515)))
+    for name, function in (
+        ("odd lines", lambda x, y: x @ y), ("turned", lambda x, y: (y.t() @ x.t()).t()),
+        ("off alignment", lambda x, y: off_alignment(x[:512, :512]) @ y[:512]),
+        ("with a bias", lambda x, y: F.relu(F.linear(x, y.t(), y[0]))),
+    ):  # fmt: skip
+        both(name, function, x, y, tolerance=3e-2)
     x = torch.randn(8, 8).cuda()
     exact = x.double() @ x.double()
     torch.set_float32_matmul_precision("high")

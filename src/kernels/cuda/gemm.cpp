@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/library.h"
 #include "kernels/elementwise.h"
 
 namespace rl::cuda {
@@ -15,7 +16,8 @@ namespace {
 
 using kernels::GemmScale;
 
-KernelTemplate elements("kernels/cuda/device/gemm.cuh"), tiled("kernels/cuda/device/gemm.cuh");
+constexpr const char* header = "kernels/cuda/device/gemm.cuh";
+KernelTemplate elements(header), tiled(header), line_copies(header);
 constexpr int64_t small_depth = 64, small_result = 4096;
 
 void finish(const Context& context, const GemmScale& scale, const View& out) {
@@ -62,6 +64,64 @@ bool launch_product(const Context& context, Product p, int64_t batches, DType dt
   return false;
 }
 
+// A matrix of 16-bit floats whose lines begin at multiples of 16 bytes, as tensor cores load them:
+// the view itself, or a copy, written back by finish() if it is the result.
+class AlignedLines {
+ public:
+  static constexpr int64_t pack = 8;
+  static bool fits(const View& v) {
+    int64_t step = v.strides[1] == 1 ? v.strides[0] : v.strides[1];
+    bool dense = v.strides[0] == 1 || v.strides[1] == 1;
+    return !dense || (step % pack == 0 && reinterpret_cast<uintptr_t>(v.data) % 16 == 0);
+  }
+
+  AlignedLines(const Context& context, const View& view, bool result)
+      : device_(context.device.index), view_(view), aligned_(view) {
+    if (fits(view)) return;
+    int64_t inner = view.strides[1] == 1 ? 1 : 0;
+    lines_ = view.sizes[1 - inner];
+    length_ = view.sizes[inner];
+    step_ = view.strides[1 - inner];
+    strides_[inner] = 1;
+    strides_[1 - inner] = aligned_step_ = (length_ + pack - 1) / pack * pack;
+    memory_.emplace(static_cast<size_t>(lines_ * aligned_step_ * itemsize(view.dtype)), device_);
+    aligned_.data = memory_->get();
+    aligned_.strides = strides_;
+    if (!result) move(view.data, step_, memory_->get(), aligned_step_);
+  }
+  AlignedLines(const AlignedLines&) = delete;
+
+  const View& view() const { return aligned_; }
+  void finish() const {
+    if (memory_) move(memory_->get(), aligned_step_, view_.data, step_);
+  }
+
+ private:
+  void move(const void* from, int64_t from_step, void* to, int64_t to_step) const {
+    CUfunction f = line_copies.get(static_cast<uint64_t>(view_.dtype), device_, "matmul",
+                                   [&] { return instance("copy_lines", view_.dtype); });
+    Grid grid{static_cast<unsigned>(std::min<int64_t>((length_ + 2047) / 2048, 65535)),
+              static_cast<unsigned>(std::min<int64_t>(lines_, 65535))};
+    launch_kernel(f, device_, "matmul", grid, Grid{256}, 0, from, from_step, to, to_step, lines_,
+                  length_);
+  }
+  int device_;
+  const View& view_;
+  View aligned_;
+  int64_t strides_[2] = {}, lines_ = 0, length_ = 0, step_ = 0, aligned_step_ = 0;
+  std::optional<Scratch> memory_;
+};
+
+// Whether copies take a fraction of what cuBLASLt loses by lines that begin anywhere.
+bool wants_alignment(const View& a, const View& b, const View& out, const GemmScale& scale,
+                     const View* added) {
+  constexpr int64_t least = 512;
+  return a.ndim == 2 && is_reduced(out.dtype) && out.sizes[0] >= least && out.sizes[1] >= least &&
+         a.sizes[1] >= least && (added || scale.beta.equals(0)) &&
+         !(AlignedLines::fits(a) && AlignedLines::fits(b) && AlignedLines::fits(out)) &&
+         cublas_lt();
+}
+
 void set_scale(Product& p, const GemmScale& scale, const View& out, const View* added) {
   DType compute = compute_dtype(out.dtype);
   encode(scale.alpha, compute, p.alpha);
@@ -74,6 +134,11 @@ void set_scale(Product& p, const GemmScale& scale, const View& out, const View* 
 
 void gemm(const Context& context, const View& a, const View& b, const View& out,
           const GemmScale& scale, const View* added) {
+  if (wants_alignment(a, b, out, scale, added)) {
+    AlignedLines x(context, a, false), y(context, b, false), z(context, out, true);
+    gemm(context, x.view(), y.view(), z.view(), scale, added);
+    return z.finish();
+  }
   int64_t m = a.ndim - 2;  // the dim of rows
   Product p{};
   p.a = a.data;

@@ -5,6 +5,28 @@
 
 namespace rl::cuda {
 
+// Lines of neighbours to where lines lie at other steps; a thread has eight elements of a line.
+template <class T>
+__global__ void copy_lines(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t lines,
+                           int64_t length) {
+  constexpr int each = 8;
+  for (int64_t line = blockIdx.y; line < lines; line += gridDim.y)
+    for (int64_t begin = blockIdx.x * blockDim.x * each + threadIdx.x; begin < length;
+         begin += static_cast<int64_t>(gridDim.x) * blockDim.x * each) {
+      T values[each];
+#pragma unroll
+      for (int k = 0; k < each; ++k) {
+        int64_t i = begin + k * blockDim.x;
+        if (i < length) values[k] = from[line * from_step + i];
+      }
+#pragma unroll
+      for (int k = 0; k < each; ++k) {
+        int64_t i = begin + k * blockDim.x;
+        if (i < length) to[line * to_step + i] = values[k];
+      }
+    }
+}
+
 template <class T> struct Multiply {
   using C = compute_t<T>;
   static __device__ C load(const T* p) { return static_cast<C>(*p); }
