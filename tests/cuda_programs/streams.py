@@ -175,9 +175,10 @@ def exchange():
         y = torch.from_dlpack(x)
         capsule = x.__dlpack__(stream=1)
     z = torch.from_dlpack(capsule) * 2  # the default stream waits for what side was given
-    w = torch.from_dlpack(torch.ones(2, device=f"cuda:{cuda.device_count() - 1}"))
+    last = torch.device("cuda", cuda.device_count() - 1)
+    w = torch.from_dlpack(torch.ones(2, device=last))
     right = z.cpu().tolist() == [2.0] * 8 and y.data_ptr() == x.data_ptr() and y.is_cuda
-    right &= x.__dlpack_device__() == (2, 0) and w.device == torch.device("cuda", 1)
+    right &= x.__dlpack_device__() == (2, 0) and w.device == last
     right &= described["data"] == (x.data_ptr(), False) and described["typestr"] == "<f4"
     right &= described["stream"] == side.cuda_stream and described["shape"] == (8,)
     refused = 0
