@@ -31,6 +31,16 @@ __device__ void copy_tile(T* to, const HeadMatrices& m, int64_t sample, int64_t 
   }
 }
 
+// The same of keys, and behind them of their values.
+template <int columns, int width, class T>
+__device__ void copy_keys_and_values(T* to, const AttentionArgs& a, int64_t sample, int64_t head,
+                                     int64_t begin) {
+  copy_tile<columns, width>(to, a.key, sample, head, begin, a.keys, a.width);
+  copy_tile<columns, width>(to + columns * (width + 8), a.value, sample, head, begin, a.keys,
+                            a.value_width);
+  commit_copies();
+}
+
 // Tiles of 16 rows; left(tile, k) is the fragment of columns [k, k + 16) of one of them.
 // sums (16 by columns each) = the tiles times the transpose of `columns` rows of b.
 template <int tiles, int columns, int width, class T, class Left>
@@ -223,6 +233,26 @@ __device__ void soften(const AttentionArgs& a, const Scores<masked, random>& of,
       }
 }
 
+// Divides 16 rows of sums by the totals of their weights, and writes them and their log_sum.
+template <int width, class T>
+__device__ void finish_rows(const AttentionArgs& a, const FlashTask& task, int64_t row,
+                            float (&sums)[width / 8][4], const float (&largest)[2],
+                            const float (&total)[2]) {
+  int lane = threadIdx.x & 31;
+  for (int r = 0; r < 2; ++r) {
+    bool dead = largest[r] == -math::infinity<float>;
+    int64_t query = row + lane / 4 + r * 8;
+    if (lane % 4 == 0 && query < a.queries)
+      static_cast<float*>(a.log_sum)[(task.sample * a.heads + task.head) * a.queries + query] =
+          dead ? -math::infinity<float> : largest[r] / log2_of_e + math::log(total[r]);
+    float factor = dead ? 0 : 1 / total[r];
+#pragma unroll
+    for (int n = 0; n < width / 8; ++n)
+      for (int c = 0; c < 2; ++c) sums[n][2 * r + c] *= factor;
+  }
+  write_rows<width, T>(a.out, task.sample, task.head, row, a.queries, a.value_width, sums);
+}
+
 // Shared memory: the queries' tile, then twice the keys' and the values'.
 template <class T, int width, int columns, bool masked, bool random, int tiles>
 __global__ void __launch_bounds__(flash_threads) flash_forward(const __grid_constant__ AttentionArgs a) {
@@ -230,7 +260,7 @@ __global__ void __launch_bounds__(flash_threads) flash_forward(const __grid_cons
   constexpr int rows = flash_rows * tiles, step = columns * (width + 8);
   T* others = queries + rows * (width + 8);
   int64_t blocks = (a.queries + rows - 1) / rows, group = a.heads / a.shared_heads;
-  int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+  int warp = threadIdx.x / 32;
   FlashTask task{blockIdx.x / blocks / a.heads, blockIdx.x / blocks % a.heads,
                  (blocks - 1 - blockIdx.x % blocks) * rows};
   int64_t shared = task.head / group, row = task.first + warp * 16 * tiles;
@@ -248,19 +278,15 @@ __global__ void __launch_bounds__(flash_threads) flash_forward(const __grid_cons
     for (int n = 0; n < width / 8; ++n)
       for (int i = 0; i < 4; ++i) sums[t][n][i] = 0;
   }
-  auto copy_others = [&](T* to, int64_t begin) {
-    copy_tile<columns, width>(to, a.key, task.sample, shared, begin, a.keys, a.width);
-    copy_tile<columns, width>(to + step, a.value, task.sample, shared, begin, a.keys,
-                              a.value_width);
-    commit_copies();
-  };
   copy_tile<rows, width>(queries, a.query, task.sample, task.head, task.first, a.queries, a.width);
-  copy_others(others, 0);
+  copy_keys_and_values<columns, width>(others, a, task.sample, shared, 0);
   for (int64_t begin = 0, turn = 0; begin < end; begin += columns, turn ^= 1) {
     const T *keys = others + turn * 2 * step, *values = keys + step;
     wait_for_copies<0>();
     __syncthreads();  // these are there, the others were read
-    if (begin + columns < end) copy_others(others + (turn ^ 1) * 2 * step, begin + columns);
+    if (begin + columns < end)
+      copy_keys_and_values<columns, width>(others + (turn ^ 1) * 2 * step, a, task.sample, shared,
+                                           begin + columns);
     if (begin == 0)
 #pragma unroll
       for (int t = 0; t < tiles; ++t)
@@ -277,21 +303,36 @@ __global__ void __launch_bounds__(flash_threads) flash_forward(const __grid_cons
     add_weighted_rows<tiles, columns, width>(sums, scores, values);
   }
 #pragma unroll
-  for (int t = 0; t < tiles; ++t) {
-    for (int r = 0; r < 2; ++r) {
-      bool dead = largest[t][r] == -math::infinity<float>;
-      int64_t query = row + t * 16 + lane / 4 + r * 8;
-      if (lane % 4 == 0 && query < a.queries)
-        static_cast<float*>(a.log_sum)[(task.sample * a.heads + task.head) * a.queries + query] =
-            dead ? -math::infinity<float> : largest[t][r] / log2_of_e + math::log(total[t][r]);
-      float factor = dead ? 0 : 1 / total[t][r];
+  for (int t = 0; t < tiles; ++t)
+    finish_rows<width, T>(a, task, row + t * 16, sums[t], largest[t], total[t]);
+}
+
+// Of 16 queries and `columns` keys, products become weights and slopes the products' gradients.
+template <int columns, bool masked, bool random>
+__device__ void differentiate_rows(const AttentionArgs& a, const Scores<masked, random>& of,
+                                   int64_t head, int64_t row, int64_t begin,
+                                   const float (&log_sum)[2], const float (&dot)[2],
+                                   float (&products)[columns / 8][4],
+                                   float (&slopes)[columns / 8][4]) {
+  int lane = threadIdx.x & 31;
+  bool whole = is_whole(a, row, 16, begin, columns);
+  int64_t query = row + lane / 4, key = begin + lane % 4 * 2;
+  int seen[2];
+  for (int r = 0; r < 2; ++r)
+    seen[r] = whole ? columns : seen_keys(a, query + r * 8, begin) - lane % 4 * 2;
 #pragma unroll
-      for (int n = 0; n < width / 8; ++n)
-        for (int c = 0; c < 2; ++c) sums[t][n][2 * r + c] *= factor;
+  for (int n = 0; n < columns / 8; n += 2)
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      float factors[4];
+      of.group(factors, head, query, key + n * 8 + c);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        int r = k / 2, block = n + k % 2, column = block * 8 + c;
+        of.differentiate(column < seen[r], head, query + r * 8, key + column, log_sum[r], dot[r],
+                         factors[k], products[block][2 * r + c], slopes[block][2 * r + c]);
+      }
     }
-    write_rows<width, T>(a.out, task.sample, task.head, row + t * 16, a.queries, a.value_width,
-                         sums[t]);
-  }
 }
 
 // The gradients of a tile of queries. Shared memory: queries, their results' gradients, then twice
@@ -319,47 +360,68 @@ __global__ void __launch_bounds__(flash_threads) flash_query_gradients(const __g
 #pragma unroll
   for (int n = 0; n < width / 8; ++n)
     for (int i = 0; i < 4; ++i) sums[0][n][i] = 0;
-  auto copy_others = [&](T* to, int64_t begin) {
-    copy_tile<columns, width>(to, a.key, task.sample, shared, begin, a.keys, a.width);
-    copy_tile<columns, width>(to + step, a.value, task.sample, shared, begin, a.keys,
-                              a.value_width);
-    commit_copies();
-  };
   copy_tile<flash_rows, width>(queries, a.query, task.sample, task.head, task.first, a.queries,
                                a.width);
   copy_tile<flash_rows, width>(grads, a.grad, task.sample, task.head, task.first, a.queries,
                                a.value_width);
-  copy_others(others, 0);
+  copy_keys_and_values<columns, width>(others, a, task.sample, shared, 0);
   for (int64_t begin = 0, turn = 0; begin < end; begin += columns, turn ^= 1) {
     const T *keys = others + turn * 2 * step, *values = keys + step;
     wait_for_copies<0>();
     __syncthreads();  // these are there, the others were read
-    if (begin + columns < end) copy_others(others + (turn ^ 1) * 2 * step, begin + columns);
+    if (begin + columns < end)
+      copy_keys_and_values<columns, width>(others + (turn ^ 1) * 2 * step, a, task.sample, shared,
+                                           begin + columns);
     float products[1][columns / 8][4], slopes[1][columns / 8][4];
     multiply_rows<columns, width>(products, queries, warp * 16, keys);
     multiply_rows<columns, width>(slopes, grads, warp * 16, values);
-    bool whole = is_whole(a, row, 16, begin, columns);
-    int64_t query = row + lane / 4, key = begin + lane % 4 * 2;
-    int seen[2];
-    for (int r = 0; r < 2; ++r)
-      seen[r] = whole ? columns : seen_keys(a, query + r * 8, begin) - lane % 4 * 2;
-#pragma unroll
-    for (int n = 0; n < columns / 8; n += 2)
-#pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        float factors[4];
-        scores_of.group(factors, task.head, query, key + n * 8 + c);
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          int r = k / 2, block = n + k % 2, column = block * 8 + c;
-          scores_of.differentiate(column < seen[r], task.head, query + r * 8, key + column,
-                                  log_sum[r], dot[r], factors[k], products[0][block][2 * r + c],
-                                  slopes[0][block][2 * r + c]);
-        }
-      }
+    differentiate_rows<columns>(a, scores_of, task.head, row, begin, log_sum, dot, products[0],
+                                slopes[0]);
     add_weighted_rows<1, columns, width>(sums, slopes, keys);
   }
   write_rows<width, T>(a.grad_query, task.sample, task.head, row, a.queries, a.width, sums[0]);
+}
+
+// The same of 16 keys as rows and `columns` queries.
+template <int columns, bool masked, bool random>
+__device__ void differentiate_columns(const AttentionArgs& a, const Scores<masked, random>& of,
+                                      int64_t head, int64_t begin, int64_t row,
+                                      const float* log_sums, const float* dots,
+                                      float (&products)[columns / 8][4],
+                                      float (&slopes)[columns / 8][4]) {
+  int lane = threadIdx.x & 31;
+  bool whole = is_whole(a, begin, columns, row, 16);
+#pragma unroll
+  for (int n = 0; n < columns / 8; n += 2)
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      float factors[4];
+      of.group(factors, head, begin + n * 8 + lane % 4 * 2 + c, row + lane / 4);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        int r = k % 2, block = n + k / 2, column = block * 8 + lane % 4 * 2 + c;
+        int64_t query = begin + column, key = row + lane / 4 + r * 8;
+        bool there = whole || (query < a.queries && key < a.keys && (!a.causal || key <= query));
+        of.differentiate(there, head, query, key, log_sums[column], dots[column], factors[k],
+                         products[block][2 * r + c], slopes[block][2 * r + c]);
+      }
+    }
+}
+
+// Copies of `columns` queries, their results' gradients, and log_sum and dots of those.
+template <int columns, int width, class T>
+__device__ void copy_queries_and_grads(T* to, const AttentionArgs& a, int64_t sample, int64_t head,
+                                       int64_t begin) {
+  constexpr int tile = columns * (width + 8);
+  copy_tile<columns, width>(to, a.query, sample, head, begin, a.queries, a.width);
+  copy_tile<columns, width>(to + tile, a.grad, sample, head, begin, a.queries, a.value_width);
+  commit_copies();
+  if (threadIdx.x >= columns) return;
+  auto* numbers = reinterpret_cast<float*>(to + 2 * tile) + threadIdx.x;
+  int64_t query = begin + threadIdx.x, line = (sample * a.heads + head) * a.queries + query;
+  bool inside = query < a.queries;
+  numbers[0] = inside ? static_cast<const float*>(a.log_sum)[line] : 0;
+  numbers[columns] = inside ? static_cast<const float*>(a.dots)[line] : 0;
 }
 
 // The gradients of a tile of keys and values: rows of tiles are keys, columns queries. Shared memory:
@@ -370,7 +432,7 @@ __global__ void __launch_bounds__(flash_threads) flash_key_gradients(const __gri
   constexpr int tile = columns * (width + 8), step = 2 * tile + 4 * columns;  // floats are two
   T *values = keys + flash_rows * (width + 8), *others = values + flash_rows * (width + 8);
   int64_t blocks = (a.keys + flash_rows - 1) / flash_rows, group = a.heads / a.shared_heads;
-  int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+  int warp = threadIdx.x / 32;
   int64_t sample = blockIdx.x / blocks / a.shared_heads;
   int64_t shared = blockIdx.x / blocks % a.shared_heads, first = blockIdx.x % blocks * flash_rows;
   int64_t row = first + warp * 16;
@@ -382,18 +444,8 @@ __global__ void __launch_bounds__(flash_threads) flash_key_gradients(const __gri
   copy_tile<flash_rows, width>(keys, a.key, sample, shared, first, a.keys, a.width);
   copy_tile<flash_rows, width>(values, a.value, sample, shared, first, a.keys, a.value_width);
   int64_t start = a.causal ? first / columns * columns : 0, head = shared * group;
-  auto copy_others = [&](T* to, int64_t of_head, int64_t begin) {
-    copy_tile<columns, width>(to, a.query, sample, of_head, begin, a.queries, a.width);
-    copy_tile<columns, width>(to + tile, a.grad, sample, of_head, begin, a.queries, a.value_width);
-    commit_copies();
-    if (threadIdx.x >= columns) return;
-    auto* numbers = reinterpret_cast<float*>(to + 2 * tile) + threadIdx.x;
-    int64_t query = begin + threadIdx.x, line = (sample * a.heads + of_head) * a.queries + query;
-    bool inside = query < a.queries;
-    numbers[0] = inside ? static_cast<const float*>(a.log_sum)[line] : 0;
-    numbers[columns] = inside ? static_cast<const float*>(a.dots)[line] : 0;
-  };
-  if (start < a.queries) copy_others(others, head, start);
+  if (start < a.queries)
+    copy_queries_and_grads<columns, width>(others, a, sample, head, start);
   for (int64_t begin = start, turn = 0; begin < a.queries; turn ^= 1) {
     const T *queries = others + turn * step, *grads = queries + tile;
     const auto* log_sums = reinterpret_cast<const float*>(grads + tile);
@@ -406,27 +458,13 @@ __global__ void __launch_bounds__(flash_threads) flash_key_gradients(const __gri
     }
     wait_for_copies<0>();
     __syncthreads();  // these are there, the others were read
-    if (begin < a.queries) copy_others(others + (turn ^ 1) * step, head, begin);
+    if (begin < a.queries)
+      copy_queries_and_grads<columns, width>(others + (turn ^ 1) * step, a, sample, head, begin);
     float products[1][columns / 8][4], slopes[1][columns / 8][4];
     multiply_rows<columns, width>(products, keys, warp * 16, queries);
     multiply_rows<columns, width>(slopes, values, warp * 16, grads);
-    bool whole = is_whole(a, of_begin, columns, row, 16);
-#pragma unroll
-    for (int n = 0; n < columns / 8; n += 2)
-#pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        float factors[4];
-        scores_of.group(factors, of_head, of_begin + n * 8 + lane % 4 * 2 + c, row + lane / 4);
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          int r = k % 2, block = n + k / 2, column = block * 8 + lane % 4 * 2 + c;
-          int64_t query = of_begin + column, key = row + lane / 4 + r * 8;
-          bool there = whole || (query < a.queries && key < a.keys && (!a.causal || key <= query));
-          scores_of.differentiate(there, of_head, query, key, log_sums[column], dots[column],
-                                  factors[k], products[0][block][2 * r + c],
-                                  slopes[0][block][2 * r + c]);
-        }
-      }
+    differentiate_columns<columns>(a, scores_of, of_head, of_begin, row, log_sums, dots,
+                                   products[0], slopes[0]);
     add_weighted_rows<1, columns, width>(value_sums, products, grads);
     add_weighted_rows<1, columns, width>(key_sums, slopes, queries);
   }
