@@ -28,6 +28,8 @@ function("sgn_backward(grad: Tensor, input: Tensor, out: Tensor)", """
 function("pow_backward(grad: Tensor, input: Tensor, exponent: Scalar)", """
     if equals(exponent, 0):
         return zeros_like(grad)
+    if equals(exponent, 2):
+        return grad * conj_now(input * exponent)
     return grad * conj_now(pow(input, exponent - 1) * exponent)
          """)
 elementwise("add(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)",

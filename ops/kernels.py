@@ -39,8 +39,8 @@ KERNELS = {
     "standard_gamma dirichlet dropout dropout_backward",
     "range": "arange linspace",
     "recurrent": "recurrent_forward recurrent_backward",
-    "reduce": "sum nansum prod all any count_nonzero amax amin max_with_index min_with_index norm "
-    "var logsumexp",
+    "reduce": "sum nansum mean prod all any count_nonzero amax amin max_with_index min_with_index "
+    "norm var logsumexp",
     "scan": "cumsum cumprod logcumsumexp cummax cummin cumprod_backward logcumsumexp_backward",
     "softmax": "softmax log_softmax softmax_backward log_softmax_backward",
     "sort": "sort topk kthvalue median mode unique unique_consecutive unique_rows searchsorted "

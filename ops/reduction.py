@@ -150,19 +150,16 @@ kernel("nansum(input: Tensor, dim: list[int, 1] | None = None, keepdim: bool = F
        """, out=True,
        doc="Sum over the given dims, NaN counting as 0.", ref="numpy.nansum",
        grad={"input": f"where(isnan(input), 0, {_SPREAD.format('grad')})"})
-kernel("total_of(input: Tensor, dim: list[int, 1] | None, keepdim: bool)", names=(),
-       shape='reduced("mean", input, dim, keepdim, '
-             'is_reduced(input.dtype()) ? DType::Float32 : input.dtype())',
-       launch=f"sum(physical(input), {_KEPT.format('dim')})",
-       doc="Sums that 16-bit numbers do not overflow.", grad="mean has it")
+kernel("mean_kernel(input: Tensor, dim: list[int, 1] | None, keepdim: bool)", names=(),
+       shape='reduced("mean", input, dim, keepdim, input.dtype())',
+       launch=f"mean(physical(input), {_KEPT.format('dim')})",
+       doc="mean of floating point and complex numbers.", grad="mean has it")
 function("mean_of(input: Tensor, dim: list[int] | None, keepdim: bool, dtype: dtype)", """
     kind = value_or(dtype, dtype_of(input))
     check(is_differentiable(kind),
           "mean(): could not infer output dtype. Input dtype must be either a floating point or "
           "complex dtype. Got: ", kind)
-    total = total_of(converted(input, dtype), dim, keepdim)
-    count = float(numel(input)) / float(numel(total)) if numel(total) > 0 else 0.0
-    return converted(div_(total, count), kind)
+    return mean_kernel(converted(input, dtype), dim, keepdim)
          """)
 kernel("mean(input: Tensor, *, dtype: dtype = None)",
        body="return mean_of(input, None, False, dtype)", out=True, doc="Mean of all elements.",

@@ -57,9 +57,11 @@ bool is_alias(const char* parameter, const char* given) {
   return false;
 }
 
-int find_parameter(const Overload& overload, PyObject* name) {
+// Most calls give keywords in the order of the parameters: `from` is where the next one may be.
+int find_parameter(const Overload& overload, PyObject* name, int from) {
   const char* text = PyUnicode_AsUTF8(name);
   if (!text) throw PythonError{};
+  if (from < overload.count && same(overload.parameters[from].name, text)) return from;
   for (int i = 0; i < overload.count; ++i)
     if (same(overload.parameters[i].name, text)) return i;
   for (int i = 0; i < overload.count; ++i)
@@ -201,9 +203,10 @@ std::string Arguments::explain_type(int i, bool is_method) const {
 }
 
 bool Arguments::place_keywords(const Call& call, std::string* why) {
+  int i = static_cast<int>(call.count) + (call.self ? 1 : 0) - 1;
   for (Py_ssize_t j = 0; j < call.keywords(); ++j) {
     PyObject* name = PyTuple_GET_ITEM(call.names, j);
-    int i = find_parameter(*overload_, name);
+    i = find_parameter(*overload_, name, i + 1);
     if (i < 0) {
       explain(why, " got an unexpected keyword argument '", PyUnicode_AsUTF8(name), "'");
       return false;

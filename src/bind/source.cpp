@@ -43,18 +43,22 @@ bool lies_in_package(PyObject* file) {
 }
 
 // Code objects of one module share the object of their file name, so this is asked once per module;
-// and most calls come from where the last one came from.
+// calls walk the same few files again and again.
 bool is_ours(PyCodeObject* code) {
+  struct Answer {
+    PyObject* file;
+    bool ours;
+  };
+  constexpr size_t kept = 16;
 #ifdef Py_GIL_DISABLED
-  static __thread PyObject* last = nullptr;
-  static __thread bool last_is_ours = false;
+  static __thread Answer answers[kept] = {};
 #else
-  static PyObject* last = nullptr;
-  static bool last_is_ours = false;
+  static Answer answers[kept] = {};
 #endif
-  if (code->co_filename == last) return last_is_ours;
-  last = code->co_filename;
-  return last_is_ours = lies_in_package(code->co_filename);
+  PyObject* file = code->co_filename;
+  Answer& answer = answers[reinterpret_cast<uintptr_t>(file) / 64 % kept];
+  if (__builtin_expect(answer.file != file, 0)) answer = {file, lies_in_package(file)};
+  return answer.ours;
 }
 
 // References that threads without the GIL take and give up, counted by the next one that has it.

@@ -1,5 +1,6 @@
 #include "dispatch/elementwise.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <sstream>
@@ -106,7 +107,7 @@ void check_layouts(const Loop& loop, const Tensor& given, const Tensor* const* i
 }
 
 constexpr int64_t serial_limit = 16384;
-constexpr int64_t number_limit = 256;  // elements up to which a number is spread over a buffer here
+constexpr int64_t spread_length = 512;  // elements of a number that is spread over a buffer
 
 bool plain(const TensorImpl* t, DType dtype) {
   return t->dtype == dtype && t->standard_strides && !t->wrapped_number && t->data &&
@@ -128,49 +129,121 @@ bool lies_over(const Tensor& out, const Tensor* const* inputs, int count) {
   return false;
 }
 
-// Small operands with standard strides, of one shape and dtype, beside numbers of that dtype: no
-// promotion, no broadcast, one call of the loop. Undefined where the case is another one; most
-// calls of small programs end here.
+// One element for all of a shape: a number, or what was expanded from one.
+bool stands_for_all(const TensorImpl* t, const Dims& sizes) {
+  if (t->sizes.empty()) return true;
+  return t->sizes == sizes && std::all_of(t->strides.begin(), t->strides.end(),
+                                          [](int64_t stride) { return stride == 0; });
+}
+
+// Writes up to 63 bytes behind them.
+template <class T> void repeat(const void* element, void* to, int64_t n) {
+  constexpr int block = 64 / sizeof(T);
+  T value, *out = static_cast<T*>(to);
+  std::memcpy(&value, element, sizeof value);
+  for (int i = 0; i < block; ++i) out[i] = value;
+  for (int64_t i = block; i < n; i += block) std::memcpy(out + i, out, 64);
+}
+
+// Fills n elements of `to` with the one of t, as `dtype`. False where promotion has to decide what
+// dtype the operation has.
+bool spread(const TensorImpl* t, DType dtype, void* to, int64_t n) {
+  if (!t->data || !t->device.is_cpu()) return false;
+  float single;
+  double wide;
+  const void* element = t->data;
+  if (t->wrapped_number && is_floating(dtype) && t->dtype != DType::Complex128) {
+    Scalar number = load_scalar(element, t->dtype);
+    single = number.to<float>();
+    wide = number.to<double>();
+    element = dtype == DType::Float32 ? static_cast<void*>(&single) : &wide;
+  } else if (t->dtype != dtype || t->wrapped_number) {
+    return false;
+  }
+  switch (itemsize(dtype)) {
+    case 1: repeat<uint8_t>(element, to, n); break;
+    case 2: repeat<uint16_t>(element, to, n); break;
+    case 4: repeat<uint32_t>(element, to, n); break;
+    case 8: repeat<uint64_t>(element, to, n); break;
+    default: repeat<complex128>(element, to, n);
+  }
+  return true;
+}
+
+// The operands of a small call, the result first: pointers that walk along, or to a spread number.
+class SmallOperands {
+ public:
+  // The shape of all: that of the first input that is no number; null where there is none.
+  static const TensorImpl* shape_of(const Tensor* const* inputs, int count) {
+    for (int k = 0; k < count; ++k) {
+      const TensorImpl* t = inputs[k]->impl();
+      if (plain(t, t->dtype) && (!t->sizes.empty() || count == 1)) return t;
+    }
+    const TensorImpl* first = inputs[0]->impl();
+    return plain(first, first->dtype) ? first : nullptr;
+  }
+
+  bool add(const TensorImpl* t, const TensorImpl* shape) {
+    int64_t size = itemsize(shape->dtype);
+    if (plain(t, shape->dtype) && t->sizes == shape->sizes) return push(t->data, size);
+    if (used_ == most || shape->numel == 0 || !stands_for_all(t, shape->sizes)) return false;
+    char* buffer = buffers_[used_++];
+    return spread(t, shape->dtype, buffer, std::min(shape->numel, spread_length)) &&
+           push(buffer, 0);
+  }
+
+  void run(kernels::StripFunction function, int64_t n, const Tensor& out, const Scalar* numbers) {
+    pointers_[0] = out.impl()->data;
+    steps_[0] = itemsize(out.dtype());
+    int64_t strip = used_ ? spread_length : std::max<int64_t>(n, 1);
+    for (int64_t i = 0; i < n; i += strip) {
+      function(std::min(strip, n - i), pointers_, numbers);
+      for (int k = 0; k < count_; ++k)
+        pointers_[k] = static_cast<char*>(pointers_[k]) + strip * steps_[k];
+    }
+  }
+
+ private:
+  static constexpr int most = 2;
+  bool push(void* pointer, int64_t step) {
+    pointers_[count_] = pointer;
+    steps_[count_++] = step;
+    return true;
+  }
+
+  int count_ = 1, used_ = 0;
+  void* pointers_[kernels::max_loop_inputs + 1];
+  int64_t steps_[kernels::max_loop_inputs + 1];
+  alignas(64) char buffers_[most][spread_length * 16];
+};
+
+// Small operands with standard strides, of one shape and dtype, beside single elements that stand
+// for all: no promotion, no other broadcast. Undefined where the case is another one; most calls
+// of small programs end here.
 Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, int count,
                  const Scalar* numbers, const Tensor& given) {
-  const TensorImpl* first = inputs[0]->impl();
-  DType dtype = first->dtype;
-  if (!plain(first, dtype) || first->numel > serial_limit || is_reduced(dtype)) return {};
+  const TensorImpl* shape = SmallOperands::shape_of(inputs, count);
+  if (!shape || shape->numel > serial_limit || is_reduced(shape->dtype)) return {};
+  DType dtype = shape->dtype, returned = loop_result_dtype(loop_result(type), dtype);
   if (type == LoopType::Float && is_integral_or_bool(dtype)) return {};
-  if (given.defined() && (!plain(given.impl(), loop_result_dtype(loop_result(type), dtype)) ||
-                          given.sizes() != first->sizes || lies_over(given, inputs, count)))
+  if (given.defined() && (!plain(given.impl(), returned) || given.sizes() != shape->sizes ||
+                          lies_over(given, inputs, count)))
     return {};
-  alignas(64) char buffers[2][number_limit * 8];
-  int used = 0;
-  void* operands[kernels::max_loop_inputs + 1];
-  operands[1] = first->data;
-  for (int k = 1; k < count; ++k) {
-    const TensorImpl* t = inputs[k]->impl();
-    if (!plain(t, dtype)) return {};
-    operands[k + 1] = t->data;
-    if (t->sizes == first->sizes) continue;
-    if (!t->sizes.empty() || first->numel > number_limit || used == 2 || itemsize(dtype) > 8)
-      return {};
-    char* spread = buffers[used++];
-    operands[k + 1] = spread;
-    int64_t size = itemsize(dtype);
-    for (int64_t i = 0; i < first->numel; ++i)
-      std::memcpy(spread + i * size, t->data, static_cast<size_t>(size));
-  }
+  SmallOperands operands;
+  for (int k = 0; k < count; ++k)
+    if (!operands.add(inputs[k]->impl(), shape)) return {};
   kernels::StripFunction function = launch::find_strip(loop, dtype);  // the CPU's
-  Tensor out =
-      given.defined() ? given : empty_beside(*first, loop_result_dtype(loop_result(type), dtype));
-  operands[0] = out.impl()->data;
+  Tensor out = given.defined() ? given : empty_beside(*shape, returned);
   if (__builtin_expect(mode() & Profiled, 0)) {
     launch::KernelObserver observer(loop.name);
     if (observer) {
       for (int k = 0; k < count; ++k) observer.add(*inputs[k]);
       observer.add(out);
     }
-    function(first->numel, operands, numbers);
+    operands.run(function, shape->numel, out, numbers);
     return out;
   }
-  function(first->numel, operands, numbers);
+  operands.run(function, shape->numel, out, numbers);
   return out;
 }
 

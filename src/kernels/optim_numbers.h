@@ -30,7 +30,7 @@ inline void set(double* numbers, std::initializer_list<double> values) {
 }  // namespace optim
 
 // run(rule, arrays, numbers_of), where numbers_of(slot, i, numbers) fills in those of the i-th
-// slot.
+// slot. It may remember numbers of the last one: each thread takes a copy.
 template <class Run> void update_sgd(const SgdArgs& args, Run&& run) {
   bool momentum = args.momentum != 0;
   run(momentum ? OptimRule::SgdMomentum : OptimRule::Sgd, momentum ? 3 : 2,
@@ -41,16 +41,22 @@ template <class Run> void update_sgd(const SgdArgs& args, Run&& run) {
       });
 }
 
+// The bias corrections scale the step and eps: lr / c1 * m / (sqrt(v) / c2 + eps) with one
+// division.
 template <class Run> void update_adam(const AdamArgs& args, Run&& run) {
   run(args.amsgrad ? OptimRule::Amsgrad : OptimRule::Adam, args.amsgrad ? 5 : 4,
-      [&](const OptimSlot& slot, int64_t, double* numbers) {
-        double correction1 = 1 - std::pow(args.beta1, slot.step);
-        double correction2 = 1 - std::pow(args.beta2, slot.step);
-        optim::set(
-            numbers,
-            {optim::sign(args.maximize), optim::added_decay(args.decoupled, args.weight_decay),
-             optim::shrink(args.decoupled, args.lr, args.weight_decay), args.lr / correction1,
-             1 - args.beta1, args.beta2, 1 - args.beta2, std::sqrt(correction2), args.eps});
+      [&, step = 0.0, correction1 = 0.0, correction2 = 0.0](const OptimSlot& slot, int64_t,
+                                                            double* numbers) mutable {
+        if (slot.step != step) {  // most often all slots have the same
+          step = slot.step;
+          correction1 = 1 - std::pow(args.beta1, step);
+          correction2 = std::sqrt(1 - std::pow(args.beta2, step));
+        }
+        optim::set(numbers, {optim::sign(args.maximize),
+                             optim::added_decay(args.decoupled, args.weight_decay),
+                             optim::shrink(args.decoupled, args.lr, args.weight_decay),
+                             args.lr / correction1 * correction2, 1 - args.beta1, args.beta2,
+                             1 - args.beta2, args.eps * correction2});
       });
 }
 

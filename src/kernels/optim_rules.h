@@ -60,7 +60,7 @@ template <class T, bool amsgrad>
 void adam(const Strip<T>& s, const double* numbers) {
   T sign = T(numbers[0]), decay = T(numbers[1]), shrink = T(numbers[2]), step_size = T(numbers[3]);
   T weight1 = T(numbers[4]), beta2 = T(numbers[5]), weight2 = T(numbers[6]);
-  T correction = T(numbers[7]), eps = T(numbers[8]);
+  T eps = T(numbers[7]);
   for (int64_t i = 0; i < s.n; ++i) {
     T g = gradient(s.grad[i], s.param[i], sign, decay);
     T p = s.param[i] * shrink;
@@ -72,7 +72,7 @@ void adam(const Strip<T>& s, const double* numbers) {
       v = s.third[i] > v ? s.third[i] : v;
       s.third[i] = v;
     }
-    s.param[i] = p - step_size * m / (math::sqrt(v) / correction + eps);
+    s.param[i] = p - step_size * m / (math::sqrt(v) + eps);
   }
 }
 

@@ -12,6 +12,7 @@ namespace rl::kernels {
 
 void sum(const View& input, const View& out);
 void nansum(const View& input, const View& out);  // floating inputs
+void mean(const View& input, const View& out);    // floating and complex inputs
 void prod(const View& input, const View& out);
 void all(const View& input, const View& out);
 void any(const View& input, const View& out);

@@ -60,12 +60,12 @@ class Adadelta(ElementwiseOptimizer):
 
     _update = staticmethod(_update)
 
-    def _fused(self, params, grads, states, group):
+    def _columns(self, group):
+        return ("square_avg", "acc_delta")
+
+    def _fused(self, lists, group):
         rushlight._fused_adadelta_(
-            params,
-            grads,
-            rushlight._C._column(states, "square_avg"),
-            rushlight._C._column(states, "acc_delta"),
+            *lists,
             lr=_to_scalar(group["lr"]),
             rho=group["rho"],
             eps=group["eps"],

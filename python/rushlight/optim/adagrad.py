@@ -90,12 +90,12 @@ class Adagrad(ElementwiseOptimizer):
 
     _update = staticmethod(_update)
 
-    def _fused(self, params, grads, states, group):
+    def _columns(self, group):
+        return ("sum", "step")
+
+    def _fused(self, lists, group):
         rushlight._fused_adagrad_(
-            params,
-            grads,
-            rushlight._C._column(states, "sum"),
-            rushlight._C._column(states, "step"),
+            *lists,
             lr=_to_scalar(group["lr"]),
             lr_decay=group["lr_decay"],
             weight_decay=group["weight_decay"],

@@ -86,17 +86,21 @@ class Adam(ElementwiseOptimizer):
 
     _update = staticmethod(_update)
 
-    def _fused(self, params, grads, states, group):
+    def _columns(self, group):
+        return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq" if group["amsgrad"] else None, "step")
+
+    def _fused(self, lists, group):
         decoupled = group["decoupled_weight_decay"]
         fused = rushlight._fused_adamw_ if decoupled else rushlight._fused_adam_
         beta1, beta2 = group["betas"]
-        fused(
+        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps = lists
+        fused(  # lists one by one: keywords beside a *list go through a dict
             params,
             grads,
-            rushlight._C._column(states, "exp_avg"),
-            rushlight._C._column(states, "exp_avg_sq"),
-            rushlight._C._column(states, "max_exp_avg_sq") if group["amsgrad"] else [],
-            rushlight._C._column(states, "step"),
+            exp_avgs,
+            exp_avg_sqs,
+            max_exp_avg_sqs,
+            steps,
             lr=_to_scalar(group["lr"]),
             beta1=_to_scalar(beta1),
             beta2=_to_scalar(beta2),

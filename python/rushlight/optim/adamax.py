@@ -59,13 +59,12 @@ class Adamax(ElementwiseOptimizer):
 
     _update = staticmethod(_update)
 
-    def _fused(self, params, grads, states, group):
+    def _columns(self, group):
+        return ("exp_avg", "exp_inf", "step")
+
+    def _fused(self, lists, group):
         rushlight._fused_adamax_(
-            params,
-            grads,
-            rushlight._C._column(states, "exp_avg"),
-            rushlight._C._column(states, "exp_inf"),
-            rushlight._C._column(states, "step"),
+            *lists,
             lr=_to_scalar(group["lr"]),
             beta1=group["betas"][0],
             beta2=group["betas"][1],

@@ -77,16 +77,15 @@ class ASGD(ElementwiseOptimizer):
         _update(param, grad, state, group)
         _next_sizes(state, group)
 
-    def _fused(self, params, grads, states, group):
+    def _columns(self, group):
+        return ("ax", "mu", "eta")
+
+    def _fused(self, lists, group):
         rushlight._fused_asgd_(
-            params,
-            grads,
-            rushlight._C._column(states, "ax"),
-            rushlight._C._column(states, "mu"),
-            rushlight._C._column(states, "eta"),
+            *lists,
             lambd=group["lambd"],
             weight_decay=group["weight_decay"],
             maximize=group["maximize"],
         )
-        for state in states:
-            _next_sizes(state, group)
+        for param in lists[0]:
+            _next_sizes(self.state[param], group)

@@ -78,16 +78,14 @@ class NAdam(ElementwiseOptimizer):
         state["mu_product"] *= _momentum(state["step"].item(), group)
         _update(param, grad, state, group)
 
-    def _fused(self, params, grads, states, group):
-        for state in states:
-            state["mu_product"] *= _momentum(state["step"].item(), group)
+    def _columns(self, group):
+        return ("exp_avg", "exp_avg_sq", "mu_product", "step")
+
+    def _fused(self, lists, group):
+        for mu_product, step in zip(*lists[-2:]):
+            mu_product *= _momentum(step.item(), group)
         rushlight._fused_nadam_(
-            params,
-            grads,
-            rushlight._C._column(states, "exp_avg"),
-            rushlight._C._column(states, "exp_avg_sq"),
-            rushlight._C._column(states, "mu_product"),
-            rushlight._C._column(states, "step"),
+            *lists,
             lr=_to_scalar(group["lr"]),
             beta1=group["betas"][0],
             beta2=group["betas"][1],

@@ -290,37 +290,40 @@ class Optimizer:
 
         @functools.wraps(func)
         def step(*args, **kwargs):
-            if not _spans.active():
-                return hooked_step(*args, **kwargs)
-            span = _spans.begin(f"Optimizer.step#{type(args[0]).__name__}.step")
-            try:
-                return hooked_step(*args, **kwargs)
-            finally:
-                _spans.end(span)
-
-        def hooked_step(*args, **kwargs):
             self = args[0]
-            before = self._optimizer_step_pre_hooks
-            after = self._optimizer_step_post_hooks
-            if before or _global_optimizer_pre_hooks:
-                for hook in [*_global_optimizer_pre_hooks.values(), *before.values()]:
-                    changed = hook(self, args, kwargs)
-                    if changed is None:
-                        continue
-                    if not (isinstance(changed, tuple) and len(changed) == 2):
-                        raise RuntimeError(
-                            "optimizer step pre hook: expected None or a tuple of new args and "
-                            f"kwargs, but it returned {changed!r}"
-                        )
-                    args, kwargs = changed
-            result = func(*args, **kwargs)
-            if after or _global_optimizer_post_hooks:
-                for hook in [*after.values(), *_global_optimizer_post_hooks.values()]:
-                    hook(self, args, kwargs)
-            return result
+            span = None
+            if _spans.active():
+                span = _spans.begin(f"Optimizer.step#{type(self).__name__}.step")
+            try:
+                if self._optimizer_step_pre_hooks or _global_optimizer_pre_hooks:
+                    args, kwargs = self._run_step_pre_hooks(args, kwargs)
+                result = func(*args, **kwargs)
+                after = self._optimizer_step_post_hooks
+                if after or _global_optimizer_post_hooks:
+                    for hook in [*after.values(), *_global_optimizer_post_hooks.values()]:
+                        hook(self, args, kwargs)
+                return result
+            finally:
+                if span is not None:
+                    _spans.end(span)
 
         step.hooked = True
         return step
+
+    def _run_step_pre_hooks(self, args, kwargs):
+        """The arguments of a step as the hooks before it leave them."""
+        hooks = [*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]
+        for hook in hooks:
+            changed = hook(self, args, kwargs)
+            if changed is None:
+                continue
+            if not (isinstance(changed, tuple) and len(changed) == 2):
+                raise RuntimeError(
+                    "optimizer step pre hook: expected None or a tuple of new args and "
+                    f"kwargs, but it returned {changed!r}"
+                )
+            args, kwargs = changed
+        return args, kwargs
 
     def _patch_step_function(self):
         # Subclasses write a plain step; its class gets the hooks when the first one is made.
@@ -604,28 +607,40 @@ class ElementwiseOptimizer(Optimizer):
     def _update(self, param, grad, state, group):
         raise NotImplementedError
 
-    def _fused(self, params, grads, states, group):
+    def _columns(self, group):
+        """The names of what `_fused` takes of the states, in its order; None for an empty list."""
+        raise NotImplementedError
+
+    def _fused(self, lists, group):
+        """The rule for all: parameters, their gradients and a list for each name of `_columns`."""
         raise NotImplementedError
 
     def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Update the parameters once; see `Optimizer.step`."""
         loss = _run_closure(closure)
-        with rushlight.set_grad_enabled(self.defaults["differentiable"]):
+        recorded = rushlight.is_grad_enabled()
+        rushlight._C.set_grad_enabled(self.defaults["differentiable"])  # cheaper than a `with`
+        try:
             for group in self.param_groups:
                 self._step_group(group)
+        finally:
+            rushlight._C.set_grad_enabled(recorded)
         return loss
 
     def _step_group(self, group):
-        fusible = _fusible(group)
-        params, grads = fusible or _with_gradients(group)
-        if not (fusible or self._takes_sparse):
+        if not group["differentiable"] and group.get("fused") is not False:
+            names = self._columns(group)
+            lists = rushlight._C._step_lists(group["params"], self.state, names)
+            if lists:
+                if len(lists) == 2:  # there are new parameters
+                    states = [self._next_step(param, group) for param in lists[0]]
+                    lists += rushlight._C._columns(states, names)
+                self._fused(lists, group)
+                return
+        params, grads = _with_gradients(group)
+        if not self._takes_sparse:
             self._refuse_sparse(grads)
-        states = rushlight._C._next_step(self.state, params)
-        if states is None:  # there are new parameters
-            states = [self._next_step(param, group) for param in params]
-        if fusible:
-            self._fused(params, grads, states, group)
-            return
+        states = [self._next_step(param, group) for param in params]
         for param, grad, state in zip(params, grads, states):
             if group["maximize"]:
                 grad = -grad

@@ -81,13 +81,16 @@ class RMSprop(ElementwiseOptimizer):
 
     _update = staticmethod(_update)
 
-    def _fused(self, params, grads, states, group):
+    def _columns(self, group):
+        return (
+            "square_avg",
+            "grad_avg" if group["centered"] else None,
+            "momentum_buffer" if group["momentum"] > 0 else None,
+        )
+
+    def _fused(self, lists, group):
         rushlight._fused_rmsprop_(
-            params,
-            grads,
-            rushlight._C._column(states, "square_avg"),
-            rushlight._C._column(states, "grad_avg") if group["centered"] else [],
-            rushlight._C._column(states, "momentum_buffer") if group["momentum"] > 0 else [],
+            *lists,
             lr=_to_scalar(group["lr"]),
             alpha=group["alpha"],
             eps=group["eps"],

@@ -69,12 +69,12 @@ class Rprop(ElementwiseOptimizer):
 
     _update = staticmethod(_update)
 
-    def _fused(self, params, grads, states, group):
+    def _columns(self, group):
+        return ("prev", "step_size")
+
+    def _fused(self, lists, group):
         rushlight._fused_rprop_(
-            params,
-            grads,
-            rushlight._C._column(states, "prev"),
-            rushlight._C._column(states, "step_size"),
+            *lists,
             eta_minus=group["etas"][0],
             eta_plus=group["etas"][1],
             step_size_min=group["step_sizes"][0],

@@ -67,13 +67,14 @@ void run(OptimRule rule, int arrays, OptimSlots list, NumbersOf numbers_of) {
   int64_t total = 0;
   for (int64_t i = 0; i < list.count; ++i) ends[i] = total += list.slots[i].param.numel;
   parallel_for(0, total, default_grain / 2, [&](int64_t begin, int64_t end) {
+    NumbersOf numbers_of_slot = numbers_of;
     int64_t i = std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin();
     for (; begin < end; ++i) {
       const OptimSlot& slot = list.slots[i];
       int64_t first = ends[i] - slot.param.numel, last = std::min(end, ends[i]);
       if (last <= begin) continue;
       double numbers[max_optim_numbers] = {};
-      numbers_of(slot, i, numbers);
+      numbers_of_slot(slot, i, numbers);
       update(rule, arrays, slot, begin - first, last - first, numbers);
       begin = last;
     }

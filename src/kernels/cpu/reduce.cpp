@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -314,6 +315,22 @@ void finish_norm(const Reduction& op, const void* accumulators, int64_t width, i
   else take_root<float>(op, accumulators, width, results);
 }
 
+template <class T, class Number>
+void divide(const void* accumulators, int64_t width, int64_t n, void* results) {
+  for (int64_t j = 0; j < width; ++j)
+    static_cast<T*>(results)[j] = static_cast<const T*>(accumulators)[j] / static_cast<Number>(n);
+}
+void finish_mean(const Reduction& op, const void* accumulators, int64_t width, int64_t n,
+                 void* results, void*) {
+  switch (op.result) {
+    case DType::Float32: return divide<float, float>(accumulators, width, n, results);
+    case DType::Float64: return divide<double, double>(accumulators, width, n, results);
+    case DType::Complex64:
+      return divide<std::complex<float>, float>(accumulators, width, n, results);
+    default: return divide<std::complex<double>, double>(accumulators, width, n, results);
+  }
+}
+
 void finish_variance(const Reduction& op, const void* accumulators, int64_t width, int64_t n,
                      void* results, void* second) {
   const Moments* acc = static_cast<const Moments*>(accumulators);
@@ -401,6 +418,13 @@ void sum(const View& input, const View& out) {
 void nansum(const View& input, const View& out) {
   Prepare prepare = is_floating(input.dtype) ? Prepare::NanToZero : Prepare::None;
   fold("nansum", Fold::Sum, accumulation_dtype(input.dtype), input, out, &zero, prepare);
+}
+void mean(const View& input, const View& out) {
+  static const Scalar of_nothing(std::complex<double>(NAN, NAN));
+  DType t = accumulation_dtype(input.dtype);
+  Reduction op{"mean", Fold::Sum, t, t, t};
+  op.finish = finish_mean;
+  reduce(op, input, out, is_complex(t) ? &of_nothing : &not_a_number);
 }
 void prod(const View& input, const View& out) {
   fold("prod", Fold::Prod, accumulation_dtype(input.dtype), input, out, &one);

@@ -4,7 +4,7 @@
 // clang-format off
 #define RL_CUDA_KERNELS(X) \
   X(run_loop) X(copy) X(conj_copy) X(fill) \
-  X(sum) X(nansum) X(prod) X(all) X(any) X(count_nonzero) X(amax) X(amin) X(max_with_index) \
+  X(sum) X(nansum) X(mean) X(prod) X(all) X(any) X(count_nonzero) X(amax) X(amin) X(max_with_index) \
   X(min_with_index) X(norm) X(var) X(logsumexp) \
   X(softmax) X(log_softmax) X(softmax_backward) X(log_softmax_backward) X(cross_entropy) \
   X(cross_entropy_backward) X(nll_loss) X(nll_loss_backward) \

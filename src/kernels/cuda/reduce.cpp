@@ -19,6 +19,7 @@ KernelTemplate in_thread(header), in_rows(header), in_columns(header), parts_joi
 enum StateId : uint64_t {
   SumId,
   NanSumId,
+  MeanId,
   ProdId,
   AllId,
   AnyId,
@@ -29,9 +30,9 @@ enum StateId : uint64_t {
   VarId,
   LogSumExpId
 };
-const char* const state_names[] = {"SumState",  "NanSumState", "ProdState",     "AllState",
-                                   "AnyState",  "CountState",  "LargestState",  "SmallestState",
-                                   "NormState", "VarState",    "LogSumExpState"};
+const char* const state_names[] = {"SumState",      "NanSumState", "MeanState",  "ProdState",
+                                   "AllState",      "AnyState",    "CountState", "LargestState",
+                                   "SmallestState", "NormState",   "VarState",   "LogSumExpState"};
 
 // What the kernels read and write: the dims that are kept, and those that are reduced.
 struct Operands {
@@ -194,6 +195,11 @@ void sum(const Context& c, const View& input, const View& out) {
 }
 void nansum(const Context& c, const View& input, const View& out) {
   reduce(c, "nansum", NanSumId, input, out, &out, nullptr, {});
+}
+void mean(const Context& c, const View& input, const View& out) {
+  ReduceArgs args;
+  args.p = static_cast<double>(input.numel) / static_cast<double>(std::max<int64_t>(out.numel, 1));
+  reduce(c, "mean", MeanId, input, out, &out, nullptr, args);
 }
 void prod(const Context& c, const View& input, const View& out) {
   reduce(c, "prod", ProdId, input, out, &out, nullptr, {});

@@ -28,6 +28,15 @@ template <class In> struct NanSumState : SumState<In> {
     return a;
   }
 };
+template <class In> struct MeanState : SumState<In> {
+  static __device__ MeanState join(MeanState a, MeanState b) {
+    a.value = a.value + b.value;
+    return a;
+  }
+  __device__ void write(void* out, int64_t at, const ReduceArgs& a) const {
+    store_as(out, a.dtype, at, this->value / real_t<accumulate_t<In>>(a.p));
+  }
+};
 template <class In> struct ProdState {
   using A = accumulate_t<In>;
   A value = A(1);

@@ -5,7 +5,7 @@
 namespace rl::cuda {
 
 struct ReduceArgs {
-  double p = 0;  // the norm's order, or var's correction
+  double p = 0;  // the norm's order, var's correction, or how many a mean is of
   int root = 0;
   int dtype = 0;  // of what is written
   void* second = nullptr;
