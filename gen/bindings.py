@@ -27,16 +27,32 @@ def groups_of(tables):
     found = []
     for names in groups.values():
         members = targets[names[0]]
-        if any(_second_type(m) == "int" for m in members):
-            # A tensor is tried as a tensor first: one of no dims would pass for the int.
-            members = sorted(members, key=lambda m: _second_type(m) != "Tensor")
-        found.append((members[0][0].table, names, members))
+        found.append((members[0][0].table, names, _tensors_first(members)))
     return found
 
 
-def _second_type(member):
-    parameters = member[0].signature.parameters
-    return parameters[1].type if len(parameters) > 1 else None
+def _tensors_first(members):
+    """The forms so that a tensor is tried as a tensor first: one of no dims would pass for a number,
+    and with it its dtype and gradient would be lost.
+    """
+    found = []
+    for member in members:
+        place = next(
+            (i for i, other in enumerate(found) if _takes_for_number(other, member)), len(found)
+        )
+        found.insert(place, member)
+    return found
+
+
+def _takes_for_number(one, other):
+    """Does `one` have a number where the first difference to `other` is a tensor there?"""
+    lists = (member[0].signature.parameters for member in (one, other))
+    for a, b in zip(*lists):
+        a, b = (p.type.removesuffix(" | None") for p in (a, b))
+        if {a, b} == {"Tensor", "Tensor | Number"} or a == b:
+            continue
+        return a in ("Scalar", "float", "int", "bool") and b == "Tensor"
+    return False
 
 
 def _identifier(target):

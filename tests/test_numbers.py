@@ -128,3 +128,17 @@ def test_statistics_of_too_few_elements_warn():
             call(rushlight.ones(1))
     with pytest.warns(UserWarning, match="discards the imaginary part"):
         assert rushlight.tensor([1 + 2j]).float().item() == 1
+
+
+def test_a_tensor_of_no_dims_is_no_number():
+    # A form that takes a tensor comes before the one with a number in that place.
+    whole, wide = rushlight.tensor([1, 2, 3]), rushlight.tensor(2.5, dtype=rushlight.float64)
+    for power in (whole.pow(wide), whole**wide, rushlight.pow(whole, wide)):
+        assert power.dtype is rushlight.float64
+    assert rushlight.tensor(2.0).pow(wide).dtype is rushlight.float64
+    assert whole.pow(2.5).dtype is rushlight.float32
+    for bounded in (whole.clamp(wide), whole.clamp(max=wide), rushlight.clip(whole, wide, wide)):
+        assert bounded.dtype is rushlight.float64
+    assert rushlight.tensor(1.0).clamp(wide).dtype is rushlight.float64
+    assert whole.clamp(2).dtype is rushlight.int64
+    assert whole.pow(rushlight.tensor(-1)).tolist() == [1, 0, 0]  # as for more dims
