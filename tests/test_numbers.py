@@ -142,3 +142,27 @@ def test_a_tensor_of_no_dims_is_no_number():
     assert rushlight.tensor(1.0).clamp(wide).dtype is rushlight.float64
     assert whole.clamp(2).dtype is rushlight.int64
     assert whole.pow(rushlight.tensor(-1)).tolist() == [1, 0, 0]  # as for more dims
+
+
+DIMS = {
+    "fftn": lambda x, d: rushlight.fft.fftn(x, dim=d),
+    "fftshift": lambda x, d: rushlight.fft.fftshift(x, dim=d),
+    "gradient": lambda x, d: rushlight.gradient(x, dim=d)[0],
+    "hash_tensor": lambda x, d: rushlight.hash_tensor(x, dim=d).view(rushlight.int64),
+    "linalg.norm": lambda x, d: rushlight.linalg.norm(x, 2, dim=d),
+    "masked.sum": lambda x, d: rushlight.masked.sum(x, d),
+    "broadcast_shapes": lambda x, d: rushlight.empty(rushlight.broadcast_shapes(d, (2, 1))).zero_(),
+    "unravel_index": lambda x, d: rushlight.unravel_index(rushlight.tensor([0]), d)[0],
+    "adaptive_avg_pool1d": rushlight.nn.functional.adaptive_avg_pool1d,
+    "Conv1d": lambda x, d: rushlight.nn.functional.conv1d(x, rushlight.ones(1, 3, d), padding=d),
+}
+
+
+@pytest.mark.parametrize("name", DIMS)
+def test_one_integer_may_be_of_numpy_or_a_tensor(name):
+    numpy = pytest.importorskip("numpy")
+    x = rushlight.arange(12.0).reshape(3, 4)
+    expected = DIMS[name](x, 1)
+    for one in (numpy.int64(1), numpy.array(1), rushlight.tensor(1)):
+        found = DIMS[name](x, one)
+        assert found.shape == expected.shape and found.tolist() == expected.tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight._integers import integers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def gradient(
     if dim is None:
         dims = list(range(input.dim()))
     else:
-        dims = [dim] if isinstance(dim, int) else list(dim)
+        dims = list(integers(dim))
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     spacing = 1 if spacing is None else spacing

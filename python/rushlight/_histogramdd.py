@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight._integers import is_integer
 from rushlight.return_types import histogramdd as _Histogram
 
 TYPE_CHECKING = False
@@ -55,7 +56,7 @@ def histogramdd(
         )
     points = input.detach().reshape(-1, input.shape[-1])
     count, dims = points.shape
-    bins = [bins] * dims if isinstance(bins, int) else list(bins)
+    bins = [int(bins)] * dims if is_integer(bins) else list(bins)
     if len(bins) != dims:
         raise RuntimeError(
             "histogramdd: The size of bins must be equal to the innermost dimension of the input: "

@@ -4,6 +4,7 @@ as in torch, 1 for the mean, 2 for the sum.
 """
 
 import rushlight
+from rushlight._integers import integers
 from rushlight.nn import functional as F
 from rushlight.nn._reduction import reduce_loss
 
@@ -174,7 +175,7 @@ def embedding_bag(
 
 def frobenius_norm(input, dim, keepdim=False):
     """Return the root of the sum of squares along one or two dims."""
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = integers(dim)
     return rushlight.linalg.vector_norm(input, 2, dims or None, keepdim)
 
 

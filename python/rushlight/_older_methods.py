@@ -4,6 +4,7 @@ and devices that are not here: these refuse, and say what to use.
 
 import rushlight
 from rushlight import Tensor
+from rushlight._integers import integers
 
 
 class _Methods:
@@ -140,7 +141,7 @@ class _Methods:
         """
         if mode != 0:
             raise RuntimeError(f"hash_tensor: mode must be 0, got {mode}")
-        dims = (dim,) if isinstance(dim, int) else tuple(dim)
+        dims = integers(dim)
         if not dims and self.numel() == 0:
             raise IndexError("hash_tensor: a tensor without elements needs a dim")
         is_float = self.is_floating_point()

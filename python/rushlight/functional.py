@@ -10,6 +10,7 @@ from rushlight import Tensor
 from rushlight._autocast import autocasts as _autocasts
 from rushlight._contraction_order import contraction_order
 from rushlight._ignored import warn_program
+from rushlight._integers import integers as _integers, is_integer as _is_integer
 from rushlight._out import into
 from rushlight._set_module import set_module
 from rushlight._shown_name import shown_as as _shown_as
@@ -37,7 +38,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
         >>> rushlight.broadcast_shapes((2, 1), (3,))
         torch.Size([2, 3])
     """
-    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    shapes = [_integers(s) for s in shapes]
     out = [1] * max((len(s) for s in shapes), default=0)
     for shape in shapes:
         for at in range(-1, -len(shape) - 1, -1):
@@ -189,7 +190,7 @@ def tensordot(
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, Sequence):
-        dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+        dims_a, dims_b = (list(_integers(d)) for d in dims)
     else:
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -240,8 +241,8 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         raise TypeError(
             f"unravel_index: expected 'indices' to be of integer dtype, but got {indices.dtype}"
         )
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    if not all(isinstance(size, int) for size in shape):
+    shape = _integers(shape)
+    if not all(_is_integer(size) for size in shape):
         raise TypeError(f"unravel_index: expected 'shape' to be of ints, but got {shape}")
     if any(size < 0 for size in shape):
         raise ValueError(f"unravel_index: 'shape' cannot have negative sizes, but got {shape}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight._integers import integers
 from rushlight._out import into
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ def _scaled(bins, span, out, dtype, requires_grad):
 
 
 def _dims(input, dim):
-    return list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    return list(range(input.dim())) if dim is None else list(integers(dim))
 
 
 def fftshift(input: Tensor, dim: int | None = None) -> Any:

@@ -6,6 +6,7 @@ import math
 
 import rushlight
 from rushlight._autocast import autocasts
+from rushlight._integers import integers
 from rushlight._out import into
 from rushlight._shown_name import shown_as
 from rushlight._table import fft as _native
@@ -203,8 +204,8 @@ fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = (
 
 
 def _sizes_and_dims(name, input, s, dim):
-    s = [s] if isinstance(s, int) else None if s is None else list(s)
-    dim = [dim] if isinstance(dim, int) else None if dim is None else list(dim)
+    s = None if s is None else list(integers(s))
+    dim = None if dim is None else list(integers(dim))
     if s is not None and dim is not None and len(s) != len(dim):
         raise RuntimeError(
             f"{name}: When dim and shape are both given, they must have the same length"

@@ -6,6 +6,7 @@ import math
 
 import rushlight
 from rushlight._autocast import autocasts
+from rushlight._integers import is_integer
 from rushlight._out import into
 from rushlight._table import linalg as _native
 from rushlight.linalg._checks import check_matrix, check_square, eps
@@ -100,7 +101,7 @@ def norm(
     """Norm of a vector or a matrix: of all elements, of one dim (a vector) or of two dims (a
     matrix)."""
     if ord is not None:
-        if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
+        if dim is not None and not is_integer(dim) and len(dim) not in (1, 2):
             raise RuntimeError(
                 f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dim}"
             )
@@ -112,7 +113,7 @@ def norm(
     if isinstance(dim, (tuple, list)) and len(dim) == 1:
         dim = dim[0]
     matrix = ord is not None and (
-        (dim is None and A.dim() == 2) or (dim is not None and not isinstance(dim, int))
+        (dim is None and A.dim() == 2) or (dim is not None and not is_integer(dim))
     )
     if matrix:
         return matrix_norm(A, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype, out=out)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 
 import rushlight
+from rushlight._integers import integers as _integers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _filled(name, input, mask, value):
 def _dims(input, dim):
     if dim is None:
         return tuple(range(input.dim()))
-    return (dim,) if isinstance(dim, int) else tuple(dim)
+    return _integers(dim)
 
 
 def _extreme(dtype, largest):

@@ -8,6 +8,7 @@ import functools
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._integers import integers
 from rushlight._set_module import set_module
 
 TYPE_CHECKING = False
@@ -290,7 +291,7 @@ def _counted(mask, dim, keepdim):
 
 
 def _listed(dim):
-    return (dim,) if isinstance(dim, int) else tuple(dim)
+    return integers(dim)
 
 
 def _reduction(func, x, *args, **kwargs):

@@ -6,7 +6,7 @@ from itertools import repeat
 
 def _ntuple(n, name="parse"):
     def parse(x):
-        if isinstance(x, Iterable):
+        if isinstance(x, Iterable) and getattr(x, "ndim", 1) != 0:
             return tuple(x)
         return tuple(repeat(x, n))
 

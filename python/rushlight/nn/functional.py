@@ -17,6 +17,7 @@ from typing import Any
 import rushlight
 from rushlight import Tensor, _absent
 from rushlight._autocast import autocasts as _autocasts
+from rushlight._integers import is_integer as _is_integer
 from rushlight._set_module import set_module
 from rushlight._shown_name import shown_as as _shown_as
 from rushlight._table import nn_functional as _table
@@ -450,7 +451,7 @@ class SwizzleType(enum.IntEnum):
 
 def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
     """Raise AssertionError unless `arg` is an int or two of them; `message` is given its name."""
-    if not (isinstance(arg, int) or len(arg) == 2):
+    if not (_is_integer(arg) or len(arg) == 2):
         raise AssertionError(message.format(arg_name))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._integers import integers
 from rushlight.sparse._convert import to_coo, to_layout
 from rushlight.sparse._functions import (
     ANY,
@@ -190,7 +191,7 @@ def sum(
 ) -> Tensor | SparseTensor:
     if dim is None or (isinstance(dim, (list, tuple)) and not dim):
         return values_of(coalesced(input)).sum(dtype=dtype)
-    dims = sorted({wrap_dim(d, input) for d in ([dim] if isinstance(dim, int) else dim)})
+    dims = sorted({wrap_dim(d, input) for d in integers(dim)})
     if input.layout is not COO:
         return _sum_compressed(input, dims, keepdim, dtype)
     source = coalesced(input)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight._integers import integers, is_integer
 from rushlight.sparse._tensor import (
     BSC,
     BSR,
@@ -111,7 +112,7 @@ def _checked_blocksize(layout, blocksize, height, width):
         return None
     if blocksize is None:
         raise RuntimeError(f"to_sparse: {layout} needs a blocksize")
-    block = (blocksize, blocksize) if isinstance(blocksize, int) else tuple(blocksize)
+    block = integers(blocksize) * (2 if is_integer(blocksize) else 1)
     if len(block) != 2 or min(block) < 1:
         raise RuntimeError(f"to_sparse: blocksize must be two positive numbers, got {blocksize}")
     if height % block[0] or width % block[1]:

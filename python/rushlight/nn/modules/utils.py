@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight._integers import is_integer as _is_integer
 from rushlight.nn._ntuple import _ntuple
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
@@ -22,7 +23,7 @@ def _reverse_repeat_tuple(t, n):
 
 def _list_with_default(out_size, defaults):
     """The sizes, None replaced by the last of `defaults` in their place."""
-    if isinstance(out_size, int):
+    if _is_integer(out_size):
         return out_size
     if len(defaults) <= len(out_size):
         raise ValueError(
