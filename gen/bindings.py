@@ -32,8 +32,8 @@ def groups_of(tables):
 
 
 def _tensors_first(members):
-    """The forms so that a tensor is tried as a tensor first: one of no dims would pass for a number,
-    and with it its dtype and gradient would be lost.
+    """The forms so that a tensor is tried as a tensor first: one of no dims would pass for a
+    number, and with it its dtype and gradient would be lost.
     """
     found = []
     for member in members:
