@@ -207,3 +207,13 @@ def test_functions_that_read_elements_where_there_are_some():
     assert rl.linalg.matrix_rank(rl.empty(2, 0, 0, device="meta")).is_meta
     counts = rl.empty(3, dtype=rl.int64, device="meta")
     assert rl.repeat_interleave(scores, counts, 0, output_size=7).shape == (7, 5)
+
+
+def test_results_whose_size_is_an_argument():
+    data, lengths = rushlight.rand(2, 5, 3), rushlight.tensor([[2, 3], [1, 4]])
+    whole = rushlight.segment_reduce(data, "sum", lengths=lengths, axis=1)
+    for given in (lengths, lengths.to("meta")):
+        on_meta = rushlight.segment_reduce(data.to("meta"), "sum", lengths=given, axis=1)
+        assert on_meta.is_meta and on_meta.shape == whole.shape
+    places = rushlight.nonzero_static(data.to("meta"), size=4)
+    assert places.is_meta and places.shape == (4, 3) and places.dtype is rushlight.int64

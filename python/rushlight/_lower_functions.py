@@ -290,6 +290,8 @@ def nonzero_static(input, *, size, fill_value=-1):
     """
     if size < 0:
         raise RuntimeError(f"nonzero_static: size must be an non-negative integer, got {size}")
+    if input.is_meta:
+        return input.new_empty((size, input.dim()), dtype=rushlight.int64)
     found = input.nonzero()[:size]
     rows = size - len(found)
     return rushlight.cat([found, found.new_full((rows, input.dim()), fill_value)])

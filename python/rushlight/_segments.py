@@ -65,9 +65,11 @@ def segment_reduce(
         raise IndexError(f"segment_reduce: axis {axis} is out of range for shape {data.shape}")
     axis %= data.dim()
     lengths = _checked_lengths(data, lengths, offsets, axis, unsafe)
-    starts = lengths.cumsum(-1) - lengths if offsets is None else offsets[..., :-1]
     batch, rest = data.shape[:axis], data.shape[axis + 1 :]
     rows, segments, length = batch.numel(), lengths.size(-1), data.size(axis)
+    if data.is_meta:
+        return data.new_empty((*batch, segments, *rest))
+    starts = lengths.cumsum(-1) - lengths if offsets is None else offsets[..., :-1]
     counts = lengths.reshape(-1)
     members = rushlight.repeat_interleave(
         rushlight.arange(rows * segments, device=data.device), counts.to(data.device)
@@ -110,9 +112,11 @@ def _checked_lengths(data, lengths, offsets, axis, unsafe):
         )
     if lengths is None:
         lengths = offsets.diff()
+        if data.is_meta or given.is_meta:
+            return lengths
         if not unsafe and not bool((offsets[..., :1] == 0).all()):
             raise RuntimeError("segment_reduce(): offsets must begin with 0")
-    if unsafe:
+    if unsafe or data.is_meta or given.is_meta:
         return lengths
     if bool((lengths < 0).any()):
         raise RuntimeError("segment_reduce(): lengths contains negative value!")
