@@ -1,5 +1,6 @@
 // Composites that rearrange: pieces, repetitions, diagonals, stacks.
 #include <algorithm>
+#include <cstring>
 
 #include "autograd/geometry.h"
 #include "dispatch/generated.h"
@@ -78,7 +79,8 @@ Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::option
   Tensor counts =
       on_host(contiguous(to_dtype(expand(reshape(repeats, Dims{-1}), Dims{n}), DType::Int64)));
   // A copy: somebody may change them after the check.
-  const Dims count(IntSpan(counts.data<int64_t>(), n));
+  const Dims copied(IntSpan(counts.data<int64_t>(), n));
+  const int64_t* count = copied.begin();
   int64_t total = 0;
   for (int64_t i = 0; i < n; ++i) {
     check(count[i] >= 0, "repeat_interleave: repeats can not be negative");
@@ -92,8 +94,13 @@ Tensor repeat_interleave(const Tensor& input, const Tensor& repeats, std::option
   constexpr int64_t ahead = 8;
   Tensor room = rl::empty(Dims{total + ahead}, {DType::Int64, Device{}});
   int64_t* place = room.data<int64_t>();
+  using Pair = int64_t __attribute__((vector_size(16)));
   for (int64_t i = 0; i < n; ++i) {
-    std::fill_n(place, ahead, i);
+    Pair pair = {i, i};
+    std::memcpy(place, &pair, 16);
+    std::memcpy(place + 2, &pair, 16);
+    std::memcpy(place + 4, &pair, 16);
+    std::memcpy(place + 6, &pair, 16);
     if (count[i] > ahead) std::fill_n(place + ahead, count[i] - ahead, i);
     place += count[i];
   }

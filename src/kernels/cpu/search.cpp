@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <tuple>
 #include <vector>
 
@@ -99,16 +100,17 @@ void count_bins(const View& input, C low, C high, std::vector<int64_t>& counts) 
   });
 }
 
-// f(elements, n) for strips of a 1-D view as int64, which somebody else may change meanwhile.
+// f(elements, n) for strips of elements [begin, end) of a 1-D view as int64, which somebody else may
+// change meanwhile.
 template <class F>
-void for_integers(const View& v, F f) {
+void for_integers(const View& v, int64_t begin, int64_t end, F f) {
   constexpr int64_t strip = 1024;
   int64_t loaded[strip], step = v.strides[0] * itemsize(v.dtype);
   bool in_place = v.dtype == DType::Int64 && step == sizeof(int64_t);
   Interruption interruption;
-  for (int64_t i = 0; i < v.numel; i += strip) {
-    if (i > 0) interruption.poll();
-    int64_t n = std::min(strip, v.numel - i);
+  for (int64_t i = begin; i < end; i += strip) {
+    if (i > begin) interruption.poll();
+    int64_t n = std::min(strip, end - i);
     const char* from = v.ptr<char>() + i * step;
     if (!in_place) load_strip(v.dtype, from, step, DType::Int64, loaded, n);
     f(in_place ? reinterpret_cast<const int64_t*>(from) : loaded, n);
@@ -129,24 +131,53 @@ inline int64_t checked_bin(const int64_t* x, int64_t bins) {
 }
 
 // counts[x] += 1 for each element. Neighbours are counted apart where there are few bins: of two
-// that are equal the second waits for the first one's sum.
-template <class T> void count_each(const View& input, int64_t bins, T* counts) {
-  constexpr int64_t ways = 4, most_bins = 2048;
-  bool apart = bins <= most_bins && input.numel >= bins;
-  Scratch<int64_t> part(static_cast<size_t>(apart ? ways * bins : 0), 0);
-  for_integers(input, [bins, counts, apart, &part](const int64_t* x, int64_t n) {
-    const int64_t last = apart ? n - ways : -1, m = bins;  // stores might change what is captured
-    int64_t *first = part.data(), k = 0;
-    for (; k <= last; k += ways) {
-      ++first[checked_bin(x + k, m)];
-      ++first[m + checked_bin(x + k + 1, m)];
-      ++first[2 * m + checked_bin(x + k + 2, m)];
-      ++first[3 * m + checked_bin(x + k + 3, m)];
+// that are equal the second waits for the first one's sum. So are the parts of several threads.
+void count_each(const View& input, int64_t bins, int64_t* counts) {
+  static constexpr int64_t ways = 4, most_bins = 2048;
+  if (bins > most_bins || input.numel < bins)
+    return for_integers(input, 0, input.numel, [bins, counts](const int64_t* x, int64_t n) {
+      for (int64_t k = 0; k < n; ++k) ++counts[checked_bin(x + k, bins)];
+    });
+  parallel_for(0, input.numel, default_grain + ways * bins, [&](int64_t begin, int64_t end) {
+    Scratch<int64_t> part(static_cast<size_t>(ways * bins), 0);
+    for_integers(input, begin, end, [bins, &part](const int64_t* x, int64_t n) {
+      const int64_t m = bins;  // stores might change what is captured
+      int64_t *first = part.data(), k = 0;
+      for (; k + ways <= n; k += ways) {
+        ++first[checked_bin(x + k, m)];
+        ++first[m + checked_bin(x + k + 1, m)];
+        ++first[2 * m + checked_bin(x + k + 2, m)];
+        ++first[3 * m + checked_bin(x + k + 3, m)];
+      }
+      for (; k < n; ++k) ++first[checked_bin(x + k, m)];
+    });
+    for (int64_t i = 0; i < bins; ++i) {
+      int64_t sum = part[i] + part[i + bins] + part[i + 2 * bins] + part[i + 3 * bins];
+      if (sum) __atomic_fetch_add(counts + i, sum, __ATOMIC_RELAXED);
     }
-    for (; k < n; ++k) counts[checked_bin(x + k, m)] += T(1);
   });
-  for (size_t i = 0; i < part.size(); ++i)
-    counts[static_cast<int64_t>(i) % bins] += static_cast<T>(part[i]);
+}
+
+// The largest element, at least 0; a negative one raises.
+int64_t largest_bin(const View& input, int64_t begin, int64_t end) {
+  int64_t high = 0;
+  for_integers(input, begin, end, [&high](const int64_t* x, int64_t n) {
+    int64_t top[4] = {high, high, high, high}, signs = 0, k = 0;
+    for (; k + 4 <= n; k += 4)
+      for (int64_t way = 0; way < 4; ++way) {  // so that none waits for the one before
+        signs |= x[k + way];
+        top[way] = std::max(top[way], x[k + way]);
+      }
+    for (; k < n; ++k) {
+      signs |= x[k];
+      high = std::max(high, x[k]);
+    }
+    for (int64_t t : top) high = std::max(high, t);
+    if (signs < 0)
+      check(false, "bincount: only supports 1-d non-negative integral inputs, got the element ",
+            std::min(int64_t(-1), *std::min_element(x, x + n)));
+  });
+  return high;
 }
 
 }  // namespace
@@ -192,38 +223,28 @@ int64_t bincount_size(const View& input) {
         "bincount: only supports 1-d non-negative integral inputs, got sizes ", input.shape(),
         " and dtype ", input.dtype);
   if (input.numel == 0) return 0;
-  int64_t high = 0;
-  for_integers(input, [&high](const int64_t* x, int64_t n) {
-    int64_t top[4] = {high, high, high, high}, signs = 0, k = 0;
-    for (; k + 4 <= n; k += 4)
-      for (int64_t way = 0; way < 4; ++way) {  // so that none waits for the one before
-        signs |= x[k + way];
-        top[way] = std::max(top[way], x[k + way]);
-      }
-    for (; k < n; ++k) {
-      signs |= x[k];
-      high = std::max(high, x[k]);
-    }
-    for (int64_t t : top) high = std::max(high, t);
-    if (signs < 0)
-      check(false, "bincount: only supports 1-d non-negative integral inputs, got the element ",
-            std::min(int64_t(-1), *std::min_element(x, x + n)));
+  int64_t largest = 0;
+  std::mutex mutex;
+  parallel_for(0, input.numel, default_grain, [&](int64_t begin, int64_t end) {
+    int64_t high = largest_bin(input, begin, end);
+    std::lock_guard<std::mutex> lock(mutex);
+    largest = std::max(largest, high);
   });
-  return high + 1;
+  return largest + 1;
 }
 
 void bincount(const View& input, const View* weights, const View& out) {
   check(!weights || (weights->numel == input.numel && weights->dtype == out.dtype),
         "bincount: weights should have the same length as input and out's dtype");
   fill(out, 0);
+  if (!weights && out.dtype == DType::Int64) return count_each(input, out.numel, out.ptr<int64_t>());
   visit<int64_t, float, double>("bincount", out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* counts = out.ptr<T>();
     const T* weight = weights ? weights->ptr<T>() : nullptr;
     int64_t weight_step = weights ? weights->strides[0] : 0;
-    if (!weight) return count_each(input, out.numel, counts);
     int64_t i = 0;
-    for_integers(input, [&](const int64_t* x, int64_t n) {
+    for_integers(input, 0, input.numel, [&](const int64_t* x, int64_t n) {
       for (int64_t k = 0; k < n; ++k)
         counts[checked_bin(x + k, out.numel)] += weight[(i + k) * weight_step];
       i += n;
