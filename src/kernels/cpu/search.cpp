@@ -100,8 +100,8 @@ void count_bins(const View& input, C low, C high, std::vector<int64_t>& counts) 
   });
 }
 
-// f(elements, n) for strips of elements [begin, end) of a 1-D view as int64, which somebody else may
-// change meanwhile.
+// f(elements, n) for strips of elements [begin, end) of a 1-D view as int64, which somebody else
+// may change meanwhile.
 template <class F>
 void for_integers(const View& v, int64_t begin, int64_t end, F f) {
   constexpr int64_t strip = 1024;
@@ -237,7 +237,8 @@ void bincount(const View& input, const View* weights, const View& out) {
   check(!weights || (weights->numel == input.numel && weights->dtype == out.dtype),
         "bincount: weights should have the same length as input and out's dtype");
   fill(out, 0);
-  if (!weights && out.dtype == DType::Int64) return count_each(input, out.numel, out.ptr<int64_t>());
+  if (!weights && out.dtype == DType::Int64)
+    return count_each(input, out.numel, out.ptr<int64_t>());
   visit<int64_t, float, double>("bincount", out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* counts = out.ptr<T>();
