@@ -49,13 +49,24 @@ def formulas():
     return list(cuda.elementwise_kernels(gen.read_tables()))
 
 
-def listed(paths, at_once=16):
-    """(header, expressions) of the kernels that FILEs list; a program starts for 50 ms."""
-    found = collections.defaultdict(set)
+# header, no definitions, name<arguments>
+_LISTED = r"^(\S+\.cuh)\t\t(\w+(?:::\w+)*)(.*)$"
+
+
+def listed(paths, words, at_once=16):
+    """(header, expressions) of the kernels that FILEs list; a program starts for 50 ms. FILEs may
+    be older than the headers: what none of their `words` names is left out.
+    """
+    found, gone = collections.defaultdict(set), set()
     for path in paths:
         lines = pathlib.Path(path).read_text()
-        for header, expression in re.findall(r"^(\S+\.cuh)\t\t(.*)$", lines, re.M):
-            found[header].add(expression)
+        for header, name, arguments in re.findall(_LISTED, lines, re.M):
+            if name.rpartition("::")[2] in words:
+                found[header].add(name + arguments)
+            else:
+                gone.add(name)
+    if gone:
+        print(f"left out, as no header has them: {', '.join(sorted(gone))}", flush=True)
     for header, expressions in sorted(found.items()):
         some = sorted(expressions)
         for i in range(0, len(some), at_once):
@@ -96,8 +107,9 @@ def main():
     options = parser.parse_args()
     nvrtc = open_compiler(options.library)
     names, texts = read_headers()
+    words = set(re.findall(r"\w+", "\n".join(texts)))
     programs = [] if options.no_formulas else formulas()
-    programs += [(header, "", some) for header, some in listed(options.kernels)]
+    programs += [(header, "", some) for header, some in listed(options.kernels, words)]
     part, parts = map(int, options.part.split("/"))
     failed = done = 0
     for header, definitions, expressions in programs[part::parts]:
