@@ -13,8 +13,10 @@ foreach(layer core math tensor autograd dispatch program api)
   file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.h)
   install(FILES ${headers} DESTINATION ${cpp_include}/${layer} COMPONENT cpp EXCLUDE_FROM_ALL)
 endforeach()
-install(FILES ${RUSHLIGHT_GENERATED_DIR}/ops.h DESTINATION ${cpp_include} COMPONENT cpp
-        EXCLUDE_FROM_ALL)
+# ops.h, and a header for each table of operations.
+install(DIRECTORY ${RUSHLIGHT_GENERATED_DIR}/ DESTINATION ${cpp_include} COMPONENT cpp
+        EXCLUDE_FROM_ALL
+        FILES_MATCHING PATTERN "ops*.h" PATTERN kernels EXCLUDE PATTERN python EXCLUDE)
 # <rushlight/nn.h> is api/nn.h.
 foreach(name rushlight nn optim c_api)
   file(WRITE ${PROJECT_BINARY_DIR}/headers/${name}.h "#include \"api/${name}.h\"\n")
