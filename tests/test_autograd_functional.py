@@ -524,6 +524,13 @@ def test_variable_is_a_tensor():
         Variable([1.0])
 
 
+@pytest.mark.parametrize("check", [gradcheck, gradgradcheck])
+def test_sparse_inputs_are_refused_by_name(check):
+    x = rushlight.eye(2, dtype=rushlight.float64).to_sparse().requires_grad_()
+    with pytest.raises(NotImplementedError, match=r"gradcheck\(.*input #0 is torch.sparse_coo"):
+        check(lambda x: x.to_dense() ** 2, (x,))
+
+
 def test_volatile_spreads():
     weight = Variable(rushlight.ones(2), requires_grad=True)
     x = Variable(rushlight.ones(2), volatile=True)
