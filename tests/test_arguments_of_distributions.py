@@ -10,7 +10,7 @@ from rushlight import distributions as D
 from rushlight.distributions import constraints, utils
 
 NO_EFFECT = {
-    "Independent": {"validate_args": "it has no parameters, and its base checks values, as in torch"}
+    "Independent": {"validate_args": "as in torch, its base checks values"}
 }
 
 HALF, ONES = rl.tensor([0.5, 0.25]), rl.ones(2)
