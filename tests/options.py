@@ -12,6 +12,7 @@ from test_arguments_of_functions import seen_of
 from test_arguments_of_services import with_options
 
 import rushlight as rl
+from rushlight import _ignored
 
 
 def found(name):
@@ -49,6 +50,7 @@ def has_effect(call, name, values):
 
     def run(value):
         rl.manual_seed(0)
+        _ignored._warned.clear()  # what is said once is said again
         return look(call(**({} if value is usual else {name: value})))
 
     usual = object()
