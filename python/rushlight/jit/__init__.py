@@ -11,7 +11,7 @@ import contextlib
 from typing import Any, Final
 
 from rushlight import _absent
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module as _set_module
 from rushlight.jit._modules import (
     CompilationError,
@@ -46,7 +46,7 @@ def ignore(drop=False, **options):
     if options:
         raise TypeError(f"jit.ignore: unexpected arguments {', '.join(options)}")
     if drop or older:
-        warn_program(
+        _warn_program(
             "jit.ignore: drop and drop_on_export are deprecated: write jit.unused", FutureWarning
         )
     return unused

@@ -11,7 +11,7 @@ import warnings
 import rushlight
 from rushlight import _C, Tensor, _absent
 from rushlight._set_module import set_module
-from rushlight.utils._checkpoint_log import OperationLog
+from rushlight.utils import _checkpoint_log
 from rushlight.utils._checkpoint_policy import (
     CheckpointPolicy,
     Selective,
@@ -146,7 +146,10 @@ def checkpoint(
     debug = debug if _settings["debug"] is None else _settings["debug"]
     if debug and context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
-    first_context, second_context = (OperationLog(), OperationLog()) if debug else context_fn()
+    if debug:
+        first_context, second_context = (_checkpoint_log.OperationLog() for _ in range(2))
+    else:
+        first_context, second_context = context_fn()
     if not rushlight.is_grad_enabled():
         with first_context:
             return function(*args, **kwargs)
@@ -173,7 +176,7 @@ class _Frame:
         context: Any,
         check: bool,
         early_stop: bool,
-        log: OperationLog | None,
+        log: _checkpoint_log.OperationLog | None,
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.surroundings, self.context = surroundings, context
