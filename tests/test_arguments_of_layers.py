@@ -341,6 +341,9 @@ CASES = {
         lambda **named: nn.parallel.gather([rl.ones(2, 2), rl.ones(2, 2)], "cpu", **named)],
     "nn.parallel.scatter": [
         lambda **named: nn.parallel.scatter(rl.ones(2, 4), ["cpu", "cpu"], **named)],
+    "nn.parallel.scatter_gather.scatter_kwargs": [
+        lambda **named: nn.parallel.scatter_gather.scatter_kwargs(
+            (rl.ones(2, 4),), {"x": rl.ones(4, 2)}, ["cpu", "cpu"], **named)],
     "optim.swa_utils.SWALR": [rates], "optim.swa_utils.AveragedModel": [averaged],
     "optim.swa_utils.get_ema_avg_fn": [averaging],
     "optim.swa_utils.get_ema_multi_avg_fn": [averaging_of_lists],
