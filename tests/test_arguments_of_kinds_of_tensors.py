@@ -14,11 +14,9 @@ import rushlight as rl
 from rushlight.nn.attention import flex_attention as flex
 
 COMPILED = "options of a compiler of kernels, of which there is none"
-NOT_HERE = "of devices that are not there"
 CHECKED = "they are always checked"
 NO_EFFECT = {
     "nn.attention.flex_attention.flex_attention": {"kernel_options": COMPILED},
-    "random.fork_rng": {"device_type": NOT_HERE},
     "sparse.check_sparse_tensor_invariants": {"enable": CHECKED},
 }
 
@@ -252,7 +250,7 @@ VALUES = {
     "testing.assert_allclose": {"rtol": [0.5], "atol": [0.5], "msg": ["words"]},
     "testing.make_tensor": {"low": [5.0], "high": [-5.0, 20.0],
                             "memory_format": [rl.channels_last]},
-    "random.fork_rng": {"devices": [["cpu"], [0]], "device_type": ["cpu"]},
+    "random.fork_rng": {"devices": [["cpu"], [0]], "device_type": ["another"]},
     "amp.custom_fwd": {"fwd": [lambda ctx, x: x], "cast_inputs": [rl.float32],
                        "device_type": ["cuda"]},
     "amp.custom_bwd": {"bwd": [lambda ctx, x: x], "device_type": ["cuda"]},
