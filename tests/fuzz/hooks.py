@@ -26,7 +26,7 @@ TORCH_ALONE = re.compile(
     "|mutated during iteration"
 )
 # Errors of torch that come of looking into what a hook returned, or of an assert.
-KINDER = re.compile("KeyError|AssertionError|an invalid number of grad_output|has no len")
+KINDER = re.compile("KeyError|AssertionError|an invalid number of grad_(in|out)put|has no len")
 
 
 class Planned(Exception):
