@@ -79,14 +79,15 @@ def cost_of_event(setup, statement, count, rounds, calls=False):
 def cost_of_watching(case, rounds, watch):
     """How much longer a step of training takes in a context that `watch` makes."""
     subject = Subject(case, rushlight)
-    plain, watched = [], []
+    ratios = []
     for turn in range(rounds + 1):
-        plain.append(seconds(subject.train, case.steps, time.process_time))
-        with watch():
-            watched.append(seconds(subject.train, case.steps, time.process_time))
-        if turn == 0:  # warms up
-            plain, watched = [], []
-    return statistics.median(watched) / statistics.median(plain)
+        taken = {}
+        for watches in (False, True) if turn % 2 else (True, False):
+            with watch() if watches else contextlib.nullcontext():
+                taken[watches] = seconds(subject.train, case.steps, time.process_time)
+        if turn > 0:  # the first warms up
+            ratios.append(taken[True] / taken[False])
+    return statistics.median(ratios)
 
 
 def covered(case, rounds, calls):
