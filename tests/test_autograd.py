@@ -174,6 +174,31 @@ def test_anomaly_mode_names_the_backward_that_made_nan():
         x.sqrt().sum().backward()
 
 
+def test_anomaly_mode_names_a_gradient_that_the_next_node_computes():
+    """That of relu is computed by batch norm's kernel, and not by itself."""
+    nn = torch.nn
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3))
+    with pytest.warns(UserWarning), torch.autograd.detect_anomaly():
+        out = model(torch.randn(2, 3, 8, 8)).sum()
+        with torch.no_grad():
+            model[1].weight.data[0] = float("nan")
+        with pytest.raises(RuntimeError, match="'NativeBatchNormBackward0' returned nan") as caught:
+            out.backward()
+    text = str(caught.value)
+    assert "They may begin in what it was given, which was computed with them, by 'Relu" in text
+    assert text.index("batch_norm on line") < text.index("relu on line")
+
+
+def test_anomaly_mode_finds_what_is_added_to_a_table():
+    table, places = torch.ones(500, 4, requires_grad=True), torch.tensor([3, 3, 7])
+    embedding = torch.nn.functional.embedding
+    with pytest.warns(UserWarning), torch.autograd.detect_anomaly():
+        embedding(places, table).sum().backward()
+        rows = embedding(places, table)
+        with pytest.raises(RuntimeError, match="'EmbeddingBackward0' returned nan values in its 0"):
+            rows.backward(torch.full_like(rows, float("nan")))
+
+
 # ---- custom functions
 
 

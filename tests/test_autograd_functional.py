@@ -509,6 +509,25 @@ def test_hooks_on_several_tensors():
         graph.register_multi_grad_hook((x,), seen.append, mode="some")
 
 
+def test_a_pass_within_a_pass_does_not_call_a_hook_of_any_twice():
+    x, y = (rushlight.tensor(v, requires_grad=True) for v in (2.0, 3.0))
+    seen = []
+
+    @rushlight.enable_grad()
+    def within(gradient):
+        for factor in (10, 100):
+            (x * factor).backward()
+
+    z = x * 5
+    with graph.register_multi_grad_hook((z, x), lambda g: seen.append(g.item()), mode="any"):
+        z.register_hook(within)
+        out = z * y
+        out.backward(retain_graph=True)
+        out.backward()
+    # The gradient of x comes last in the outer pass, after the passes within it.
+    assert seen == [3.0, 10.0, 100.0] * 2
+
+
 # --- Variable
 
 
@@ -522,6 +541,13 @@ def test_variable_is_a_tensor():
     assert Variable().numel() == 0 and not Variable(v * 2).requires_grad
     with pytest.raises(TypeError, match="has to be a tensor"):
         Variable([1.0])
+
+
+@pytest.mark.parametrize("check", [gradcheck, gradgradcheck])
+def test_sparse_inputs_are_refused_by_name(check):
+    x = rushlight.eye(2, dtype=rushlight.float64).to_sparse().requires_grad_()
+    with pytest.raises(NotImplementedError, match=r"gradcheck\(.*input #0 is torch.sparse_coo"):
+        check(lambda x: x.to_dense() ** 2, (x,))
 
 
 def test_volatile_spreads():

@@ -12,6 +12,7 @@ from rushlight.utils.checkpoint import (
     checkpoint,
     checkpoint_sequential,
     create_selective_checkpoint_contexts,
+    set_checkpoint_debug_enabled,
     set_checkpoint_early_stop,
 )
 
@@ -293,3 +294,33 @@ def test_contexts_want_operations_or_a_policy():
             create_selective_checkpoint_contexts(bad)
     with pytest.raises(ValueError, match="OpOverload"):
         create_selective_checkpoint_contexts([ATEN.mm])
+
+
+def test_errors_list_the_operations_when_asked():
+    runs = []
+
+    def part(x):
+        runs.append(1)
+        return (x[: 3 if len(runs) == 1 else 2].sin() * 2).sum()
+
+    def message(**arguments):
+        runs.clear()
+        x = rushlight.ones(3, requires_grad=True)
+        out = checkpoint(part, x, use_reentrant=False, **arguments)
+        with pytest.raises(CheckpointError, match="different metadata") as caught:
+            out.backward()
+        return str(caught.value)
+
+    plain, long = message(), message(debug=True)
+    line = f"line {part.__code__.co_firstlineno + 2} of {__file__}"
+    assert "Operations" not in plain and long.startswith(plain)
+    forward, again = long.split("Operations of the recomputation:")
+    assert f"aten.sin.default(float32[3]) on {line}" in forward and "aten.sum" in forward
+    assert f"aten.sin.default(float32[2]) on {line}" in again and "aten.sum" not in again
+    with set_checkpoint_debug_enabled(True):
+        assert message() == long
+    with set_checkpoint_debug_enabled(False):
+        assert message(debug=True) == plain
+    with pytest.raises(ValueError, match="incompatible with non-default context_fn"):
+        checkpoint(part, rushlight.ones(3), use_reentrant=False, debug=True,
+                   context_fn=functools.partial(create_selective_checkpoint_contexts, []))

@@ -10,6 +10,7 @@ import weakref
 from collections import OrderedDict
 
 import pytest
+from test_memory import resident
 
 import rushlight as torch
 from rushlight import _C, nn
@@ -704,8 +705,26 @@ def test_a_finalizer_may_revive_what_it_is_called_for(kind):
     revived.clear()
 
 
-def test_steady_state_without_the_collector():
-    """Second-order steps leave nothing behind where the program itself makes no cycle."""
+def penalized():
+    """A step of a network whose loss has the gradient of its output in it."""
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    handle = model[0].register_forward_hook(lambda module, given, out: out * 1.5)
+    assert handle is not None
+
+    def step():
+        x = torch.randn(4, 8, requires_grad=True)
+        out = Double.apply(model(x)).sum()
+        (grad,) = torch.autograd.grad(out, x, create_graph=True)
+        optimizer.zero_grad()
+        (out + (grad.norm(dim=1) - 1).square().mean()).backward()
+        optimizer.step()
+
+    return step
+
+
+def of_a_leaf():
+    """A step that leaves the history of a gradient in a leaf."""
 
     def step():
         x = torch.ones(1000, requires_grad=True)
@@ -713,15 +732,28 @@ def test_steady_state_without_the_collector():
         loss.backward(create_graph=True)
         x.grad.sum().backward()
 
+    return step
+
+
+@pytest.mark.parametrize("make", [of_a_leaf, penalized])
+def test_steady_state_without_the_collector(make):
+    """Second-order steps leave nothing behind where the program itself makes no cycle."""
+    step = make()
+
+    def held():
+        return _C._live_tensors(), _C._live_nodes(), torch.memory_stats()["allocated"]
+
     gc.collect()
     gc.disable()
     try:
         for _ in range(10):
             step()
-        before = _C._live_tensors(), _C._live_nodes()
+        before, start = held(), resident()
         for _ in range(10_000):
             step()
-        assert (_C._live_tensors(), _C._live_nodes()) == before
+        assert held() == before
+        # 3 MiB: 300 bytes a step. Sanitizers keep memory of their own.
+        assert resident() - start < 3 << 20 or "san.so" in os.environ.get("LD_PRELOAD", "")
     finally:
         gc.enable()
         gc.collect()

@@ -2,13 +2,18 @@
 `next_functions` are torch's, but for the operators below, each by its reason (docs/differences.md).
 """
 
+import re
+from pathlib import Path
+
 import pytest
+from table import PUBLIC
 
 import rushlight as rl
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")  # which torch's database needs
 
+from test_node_names_torch import OTHER_MODULES, OTHER_NODES  # noqa: E402
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 
 from bench.operators import Translation, Untranslatable, function_of, tensors_in  # noqa: E402
@@ -118,3 +123,17 @@ def test_graphs():
     more = {name: graphs for name, graphs in found.items() if name not in OTHER_GRAPHS}
     assert not more
     assert not set(OTHER_GRAPHS) - set(found)  # the list is no longer than it must be
+
+
+def test_each_is_in_the_documentation():
+    """By its name there, in the section that gives the reasons."""
+    text = (Path(__file__).parent.parent / "docs" / "differences.md").read_text()
+    section = text.split("\n## The graph\n")[1].split("\n## ")[0]
+    codes = re.findall("`([^`]*)`", section)
+    said = {word for code in codes for word in re.findall(r"[\w.]+", code)}
+    said |= {word.rpartition(".")[2] for word in said}
+    rows = {op.python_names[0] for op in PUBLIC if op.full_name in OTHER_NODES}
+    names = {name.removeprefix("nn.functional.").removesuffix(".grad_oriented")
+             for name in {*OTHER_GRAPHS, *rows, *OTHER_MODULES}}  # fmt: skip
+    left = {name for name in names if not said & {name, name.rpartition(".")[2].rstrip("_")}}
+    assert not left

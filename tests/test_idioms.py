@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight import nn
+from rushlight import _ignored, nn
 from rushlight.nn import functional as F
 
 
@@ -309,7 +309,7 @@ def test_compilers_pass_through():
     x = torch.ones(1, 2)
     assert torch.equal(torch.compile(model)(x), model(x))
 
-    @torch.compile(fullgraph=True, dynamic=False)
+    @torch.compile(disable=True, fullgraph=True, dynamic=False)
     def double(x):
         return x * 2
 
@@ -335,6 +335,31 @@ def test_compilers_pass_through():
     with _trace_wrapped_higher_order_op.TransformGetItemToIndex():
         assert torch.vmap(lambda i: table[i])(torch.tensor([2, 0])).tolist() == [2, 3]
     assert torch._C._get_tracing_state() is None
+
+
+def test_what_would_choose_how_to_compile_is_checked_and_told_of(monkeypatch):
+    monkeypatch.setattr(_ignored, "_warned", set())
+    for name, value in {
+        "fullgraph": True, "dynamic": True, "backend": len, "mode": "max-autotune", "name": "n",
+        "options": {"trace.enabled": True}, "recompile_limit": 3, "isolate_recompiles": True,
+        "shapes_spec": 1,
+    }.items():  # fmt: skip
+        with pytest.warns(UserWarning, match=f"compile: {name} has no effect: operations run as"):
+            assert torch.compile(len, **{name: value}) is len
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert torch.compile(len, **{name: value})([1]) == 1  # told of once
+    _ignored._warned.clear()
+    with pytest.warns(UserWarning, match="compile: mode has no effect"):
+        nn.Linear(2, 2).compile(mode="reduce-overhead")
+    with pytest.raises(TypeError, match="foo"):
+        torch.compile(len, foo=1)
+    with pytest.raises(TypeError, match="foo"):
+        nn.Linear(2, 2).compile(foo=1)
+    with pytest.raises(RuntimeError, match="mode='fast', expected one of default"):
+        torch.compile(len, mode="fast")
+    with pytest.raises(RuntimeError, match="both are given"):
+        torch.compile(len, mode="default", options={})
 
 
 def test_what_is_refused_says_so():

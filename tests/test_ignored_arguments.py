@@ -20,7 +20,6 @@ AS_TORCH = "torch documents or shows that it has no effect there"
 
 EXCEPTIONS = {
     "_checkpoint_numpy.py": PROTOCOL,
-    "_checks.py:compile": NO_COMPILER,
     "_checks.py:is_distributed": ONE_PROCESS,
     "_device.py:leave_device": PROTOCOL,
     "_dynamo/__init__.py": NO_COMPILER,

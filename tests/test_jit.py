@@ -455,3 +455,41 @@ def test_what_code_asks_while_it_is_compiled():
 
     torch.jit.trace(g, torch.zeros(1))
     assert answers == [True, True] and not torch.jit.is_tracing()
+
+
+@pytest.mark.parametrize("wrap", [lambda y: {"y": y}, lambda y: (y, [{"y": y}])])
+def test_a_dict_among_the_results_is_asked_for(wrap):
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match="jit.trace: the result has a dict.*strict=False"):
+        torch.jit.trace(lambda x: wrap(x * 2), x)
+    made = torch.jit.trace(lambda x: wrap(x * 2), x, strict=False)
+    assert str(made(x * 3)) == str(wrap(x * 6))
+    assert torch.jit.trace(lambda x: [x, (x,)], x)(x)[1][0] is x
+
+
+def test_the_inputs_that_trace_module_checks():
+    x, model = torch.ones(2, 3), nn.Linear(3, 1)
+    torch.jit.trace_module(model, {"forward": (x,)}, check_inputs=[{"forward": (x * 2,)}])
+    torch.jit.trace_module(model, {"forward": {"input": x}}, example_inputs_is_kwarg=True,
+                           check_inputs=[{"forward": {"input": x * 2}}])  # fmt: skip
+    calls = []
+
+    class Drifting(nn.Module):
+        def forward(self, x):
+            calls.append(1)
+            return x + len(calls)
+
+    with pytest.raises(AssertionError, match="not close"):
+        torch.jit.trace_module(Drifting(), {"forward": (x,)}, check_trace=False,
+                               check_inputs=[{"forward": (x,)}])  # fmt: skip
+
+
+def test_older_arguments_of_ignore():
+    with pytest.warns(FutureWarning, match=r"jit.ignore: drop .* deprecated: write jit.unused"):
+        torch.jit.ignore(drop=True)
+    with pytest.warns(FutureWarning, match="deprecated"):
+        torch.jit.ignore(drop_on_export=True)
+    with pytest.raises(RuntimeError, match="expected a bool or a function, got 3"):
+        torch.jit.ignore(3)
+    with pytest.raises(TypeError, match="unexpected arguments other"):
+        torch.jit.ignore(other=1)

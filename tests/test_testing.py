@@ -322,3 +322,18 @@ def test_pytree_dataclasses_constants_and_broadcasts():
     assert _pytree.arg_tree_leaves([1], b=(2,)) == [1, 2]
     assert _pytree._dict_flatten({"a": 1}) == ([1], ["a"])
     assert _pytree._list_unflatten([1, 2], None) == [1, 2]
+
+
+@pytest.mark.parametrize("devices", [None, [0], ["cpu"]])
+@pytest.mark.parametrize("kind", ["cpu", "meta"])
+def test_forked_generators_of_devices_without_one_of_their_own(kind, devices):
+    """Whether or not the program has loaded their subpackage."""
+    from rushlight import random
+
+    assert rushlight.cpu.is_available()
+    before = rushlight.get_rng_state()
+    with random.fork_rng(devices, device_type=kind):
+        rushlight.rand(1)
+    assert rushlight.get_rng_state().equal(before)
+    with pytest.raises(RuntimeError, match="another"), random.fork_rng(device_type="another"):
+        pass

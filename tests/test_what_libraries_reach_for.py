@@ -71,6 +71,7 @@ def test_names():
     assert clipped.min() > 0 and clipped.max() < 1 and clipped[1] == 0.5
 
 
+@pytest.mark.filterwarnings("ignore:compile. backend has no effect")
 def test_a_compile_counter_counts_the_graphs_it_is_given():
     from rushlight._dynamo.testing import CompileCounter, CompileCounterWithBackend
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
+from rushlight._ignored import warn_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,12 +72,51 @@ def _assert(condition, message):
     assert condition, message
 
 
+_COMPILE_MODES = (
+    "default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune",
+)  # fmt: skip
+
+
 def compile(
     model: Callable[..., Any] | None = None,
-    **options: dict[str, str | int | bool | Callable[..., Any]] | None,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]] | Callable[..., Any]:
-    """Returns the model: there is nothing to compile. Takes torch.compile's options and works as a
-    decorator."""
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable[..., Any] | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    name: str | None = None,
+    disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
+) -> Any:
+    """Return the model as it is: operations run as they are called, and nothing is compiled.
+
+    Also a decorator. What would choose how to compile is checked as torch does, and a warning says
+    once that it has no effect.
+
+    Args:
+        model: a function or module.
+        backend: the name of torch's compiler is no wish for another, and is not warned of.
+
+    Example:
+        >>> double = torch.compile(lambda x: x * 2)
+        >>> double(torch.ones(2))
+        tensor([2., 2.])
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError("compile: expected mode or options, but both are given")
+    if mode not in (None, *_COMPILE_MODES):
+        raise RuntimeError(f"compile: mode={mode!r}, expected one of {', '.join(_COMPILE_MODES)}")
+    if not disable:
+        warn_of(
+            "compile", "operations run as they are called, with the same results",
+            fullgraph=fullgraph, dynamic=dynamic, mode=None if mode == "default" else mode,
+            backend=None if backend in ("inductor", "eager") else backend, options=options,
+            name=name, recompile_limit=recompile_limit, isolate_recompiles=isolate_recompiles,
+            shapes_spec=shapes_spec,
+        )  # fmt: skip
     return model if model is not None else lambda m: m
 
 

@@ -77,13 +77,14 @@ def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda
     Args:
         devices: GPUs whose generators are included, by default all.
         enabled: False makes the block an ordinary one.
-        device_type: kind of the devices.
+        device_type: kind of the devices; tensors on meta draw nothing.
     """
     if not enabled:
         yield
         return
-    module = _loaded(device_type)
-    if devices is None:
+    kind = rushlight.device(device_type).type
+    module = None if kind == "cpu" else _loaded(kind)
+    if devices is None or kind in ("cpu", "meta"):  # the CPU's is included in any case
         devices = range(module.device_count()) if module is not None else ()
     devices = list(devices)
     if devices and module is None:

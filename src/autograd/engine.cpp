@@ -12,6 +12,7 @@
 #include "autograd/node_streams.h"
 #include "autograd/watched_sum.h"
 #include "core/interpreter.h"
+#include "tensor/physical_layout.h"
 
 namespace rl {
 
@@ -60,6 +61,19 @@ void validate_grad(Tensor& grad, const OutputMeta& want, const Node& from, size_
 std::string recorded_at(const Node& node) {
   std::string line = describe(node.where);
   return line.empty() ? "" : std::string(" It belongs to ") + node.op + " on " + line + ".";
+}
+
+using Addresses = SmallVector<const void*, 2>;
+Addresses addresses(const Gradients& grads) {
+  Addresses found;
+  for (const Tensor& t : grads) found.push_back(t.defined() ? t.impl() : nullptr);
+  return found;
+}
+
+// A lazy gradient, whose elements the node that it is for computes with its own.
+bool is_computed_later(const Tensor& t) {
+  Ref<ChannelsLastContents> contents = channels_last_contents(t);
+  return contents && !contents->is_computed();
 }
 
 bool any_defined(const Gradients& grads) {
@@ -136,6 +150,10 @@ struct GraphTask {
     uint32_t nr;
     int32_t next;  // another request at the same node, or -1
     Tensor grad;
+  };
+  struct Later {
+    const void* gradient;  // its address, which alone is compared
+    Ref<Node> by;
   };
   struct Frame {
     Node* node;
@@ -332,8 +350,7 @@ struct GraphTask {
   }
 
   static void apply_trapped(Node& node, Gradients& grads, Gradients& results) {
-    SmallVector<const void*, 2> given;
-    for (const Tensor& t : grads) given.push_back(t.defined() ? t.impl() : nullptr);
+    const Addresses given = addresses(grads);
     const bool stay_finite = engine_ops.stays_finite(node, grads);
     {
       InsideNode inside;
@@ -349,16 +366,32 @@ struct GraphTask {
     else node.apply(grads, results);
   }
 
-  static void apply_checked(Node& node, Gradients& grads, Gradients& results) {
+  void apply_checked(Node& node, Gradients& grads, Gradients& results) {
+    const Addresses given = addresses(grads);
+    const bool stay_finite = anomaly_checks_nan && engine_ops.stays_finite(node, grads);
     try {
       node.apply(grads, results);
     } catch (const Error& error) {
       throw Error(error.kind(), error.what() + recorded_at(node));
     }
-    for (size_t i = 0; i < results.size(); ++i)
-      if (anomaly_checks_nan && results[i].defined() && engine_ops.has_nan(results[i]))
+    if (!anomaly_checks_nan || stay_finite) return;
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!results[i].defined()) continue;
+      if (is_computed_later(results[i]))
+        later_.push_back({results[i].impl(), Ref<Node>::share(&node)});
+      else if (engine_ops.has_nan(results[i]))
         fail(ErrorKind::Runtime, "Function '", node.name(), "' returned nan values in its ", i,
-             "th output.", recorded_at(node));
+             "th output.", recorded_at(node), computed_with(given));
+    }
+  }
+
+  // Of a gradient that was computed together with those of the node that it was given to.
+  std::string computed_with(const Addresses& given) const {
+    for (auto made = later_.rbegin(); made != later_.rend(); ++made)
+      if (std::find(given.begin(), given.end(), made->gradient) != given.end())
+        return " They may begin in what it was given, which was computed with them, by '" +
+               made->by->name() + "'." + recorded_at(*made->by);
+    return "";
   }
 
   bool keep_graph_, create_graph_, restricted_;
@@ -371,6 +404,7 @@ struct GraphTask {
   std::vector<Node*> claimed_;
   std::unordered_map<Node*, NodeState> elsewhere_;
   std::vector<Capture> captures_;
+  std::vector<Later> later_;  // in anomaly mode
   std::vector<Frame> path_;
   std::vector<Node*> ready_;  // heap, latest first
 };

@@ -12,9 +12,10 @@ class CompileCounter:
 
     Example:
         >>> counter = CompileCounter()
-        >>> y = rushlight.compile(rushlight.sin, backend=counter)(rushlight.ones(2))
-        >>> counter.frame_count
-        0
+        >>> graph = rushlight.fx.symbolic_trace(lambda x: x.sin() + 1)
+        >>> y = counter(graph, [rushlight.ones(2)])(rushlight.ones(2))
+        >>> counter.frame_count, counter.op_count
+        (1, 2)
     """
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ def gradcheck(
         check_forward_ad: check forward mode.
         check_backward_ad: check backward.
         fast_mode: check one random combination of each Jacobian's elements, not each element.
-        masked: for sparse inputs, and not supported there; without meaning for dense ones.
+        masked: for sparse inputs, which are not supported; without meaning for dense ones.
 
     Returns:
         True if all checks pass.
@@ -72,8 +72,12 @@ def gradcheck(
         ValueError: there is nothing to check.
     """
     point = _as_tuple(inputs)
-    if masked is not None and any(getattr(value, "is_sparse", False) for value in point):
-        raise NotImplementedError("gradcheck: masked for sparse inputs")
+    for number, value in enumerate(point):
+        if isinstance(value, rushlight.Tensor) and value.layout != rushlight.strided:
+            raise NotImplementedError(
+                f"gradcheck(masked={masked}): input #{number} is {value.layout}, whose elements "
+                "cannot be changed one by one; make it in the function, of its values"
+            )
     try:
         check = _Check(func, point, eps, atol, rtol, nondet_tol)
         check.differences(fast_mode)

@@ -171,26 +171,28 @@ def register_multi_grad_hook(
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    lock = threading.Lock()
     if mode == "any":
-        hook = _first_only(fn, lock)
+        hook = _first_only(fn)
         return _MultiHandle(t.register_hook(hook) for t in tensors if t.requires_grad)
     nodes = [get_gradient_edge(tensor).node for tensor in tensors]
-    collect = _Collector(fn, nodes, lock)
+    collect = _Collector(fn, nodes, threading.Lock())
     return _MultiHandle(
         tensor.register_hook(collect.hook(position)) for position, tensor in enumerate(tensors)
     )
 
 
-def _first_only(fn, lock):
-    seen = []
+def _first_only(fn):
+    """Calls fn in a backward pass once, also if passes within that pass call it meanwhile."""
+    seen = threading.local()  # a pass runs on the thread that asked for it
 
     def hook(gradient):
         task = _C.current_graph_task_id()
-        with lock:
-            if seen == [task]:
-                return
-            seen[:] = [task]
+        passes = seen.__dict__.setdefault("passes", collections.deque(maxlen=1000))
+        while passes and passes[-1] > task:  # within this one, and at an end
+            passes.pop()
+        if passes and passes[-1] == task:
+            return
+        passes.append(task)
         fn(gradient)
 
     return hook

@@ -11,6 +11,7 @@ import contextlib
 from typing import Any, Final
 
 from rushlight import _absent
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module as _set_module
 from rushlight.jit._modules import (
     CompilationError,
@@ -37,7 +38,18 @@ _set_module(
 
 def ignore(drop=False, **options):
     """Marks a function that `script` must not compile: it refuses to, by name."""
-    return unused(drop) if callable(drop) else unused
+    if callable(drop):
+        return unused(drop)
+    if drop not in (True, False):
+        raise RuntimeError(f"jit.ignore: expected a bool or a function, got {drop!r}")
+    older = options.pop("drop_on_export", False)
+    if options:
+        raise TypeError(f"jit.ignore: unexpected arguments {', '.join(options)}")
+    if drop or older:
+        _warn_program(
+            "jit.ignore: drop and drop_on_export are deprecated: write jit.unused", FutureWarning
+        )
+    return unused
 
 
 def unused(function):

@@ -158,6 +158,7 @@ def trace(
         check_trace: record a second time, and raise if it does something else.
         check_inputs: further tuples of arguments, on which graph and program must agree.
         check_tolerance: how much they may differ.
+        strict: raise if the result has a dict in it, whose keys the graph keeps as they are.
         example_kwarg_inputs: a dict of arguments instead of example_inputs.
 
     Returns:
@@ -170,9 +171,8 @@ def trace(
     """
     warn_of(
         "jit.trace", "graphs are recorded and run in one way",
-        optimize=optimize, strict=None if strict else strict,
-        _force_outplace=_force_outplace or None, _module_class=_module_class,
-        _compilation_unit=_compilation_unit, _store_inputs=None if _store_inputs else False,
+        optimize=optimize, _force_outplace=_force_outplace, _module_class=_module_class,
+        _compilation_unit=_compilation_unit, _store_inputs=None if _store_inputs else "False",
     )  # fmt: skip
     if isinstance(func, (ScriptModule, ScriptFunction)):
         return func
@@ -183,17 +183,24 @@ def trace(
     kwargs = dict(example_kwarg_inputs or {})
     args = () if example_inputs is None else example_inputs
     args = (args,) if isinstance(args, (Tensor, dict)) else tuple(args)
-    program = _traced(func, args, kwargs, check_trace)
+    program = _traced(func, args, kwargs, check_trace, strict)
     made = _of_program(program, func)
     for more in check_inputs or ():
-        more = (more,) if isinstance(more, Tensor) else tuple(more)
+        by_name = more if isinstance(more, dict) else {}
+        more = (more,) if isinstance(more, Tensor) else () if by_name else tuple(more)
         rushlight.testing.assert_close(
-            made(*more), func(*more), rtol=check_tolerance, atol=check_tolerance
-        )
+            made(*more, **by_name), func(*more, **by_name),
+            rtol=check_tolerance, atol=check_tolerance,
+        )  # fmt: skip
     return made
 
 
-def _traced(func, args, kwargs, check):
+def _has_dict(spec):
+    is_dict = spec.type is not None and issubclass(spec.type, dict)
+    return is_dict or any(map(_has_dict, spec.children()))
+
+
+def _traced(func, args, kwargs, check, strict):
     """The program of a run, of any sizes."""
     from rushlight import export
 
@@ -211,6 +218,11 @@ def _traced(func, args, kwargs, check):
             sizes.append(None)
     runs = [record(module, func, leaves, in_spec, names, sizes, True)
             for _ in range(1 + bool(check))]  # fmt: skip
+    if strict and _has_dict(runs[0].out_spec):
+        raise RuntimeError(
+            "jit.trace: the result has a dict in it, whose keys the graph keeps as they are now; "
+            "return a tuple or a NamedTuple, or pass strict=False if they are always the same"
+        )
     if check and (found := difference(*runs)):
         raise RuntimeError(f"jit.trace: the program does not do the same twice: {found}")
     ranges = {f"s{i}": (0, None) for i in range(count)}
@@ -230,13 +242,15 @@ def trace_module(
     strict=True, _force_outplace=False, _module_class=None, _compilation_unit=None,
     example_inputs_is_kwarg=False, _store_inputs=True,
 ):  # fmt: skip
-    """`trace` for the method forward: {"forward": example inputs}.
+    """`trace` for the method forward: {"forward": example inputs}, and a list of such dicts as
+    `check_inputs`.
 
     Raises:
         NotImplementedError: another method is among them.
     """
     if set(inputs) != {"forward"}:
         raise NotImplementedError("jit.trace_module: only forward is traced, of one module")
+    check_inputs = [more["forward"] for more in check_inputs or ()]
     if example_inputs_is_kwarg:
         return trace(mod, None, optimize, check_trace, check_inputs, check_tolerance, strict,
                      _force_outplace, _module_class, _compilation_unit, inputs["forward"],

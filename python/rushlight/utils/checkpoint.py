@@ -11,6 +11,7 @@ import warnings
 import rushlight
 from rushlight import _C, Tensor, _absent
 from rushlight._set_module import set_module
+from rushlight.utils import _checkpoint_log
 from rushlight.utils._checkpoint_policy import (
     CheckpointPolicy,
     Selective,
@@ -62,7 +63,9 @@ def set_checkpoint_early_stop(enable: bool) -> Any:
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
-    """A context; accepted for compatibility: errors always say what differs."""
+    """A context: `checkpoint` has its argument `debug` set so, whatever it is given; None leaves it
+    to the argument.
+    """
     return _set("debug", enabled)
 
 
@@ -108,7 +111,7 @@ def checkpoint(
         context_fn: returns two contexts, for the first call and for the second; not if reentrant.
         determinism_check: "default" compares shapes, dtypes and devices of what both calls save;
             "none" does not.
-        debug: accepted.
+        debug: errors list the operations of both calls, with their lines.
         early_stop: stop the second call once it has saved what is needed.
 
     Raises:
@@ -140,7 +143,13 @@ def checkpoint(
         raise ValueError(
             f"determinism_check should be one of ['default', 'none'] but got {determinism_check}"
         )
-    first_context, second_context = context_fn()
+    debug = debug if _settings["debug"] is None else _settings["debug"]
+    if debug and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
+    if debug:
+        first_context, second_context = (_checkpoint_log.OperationLog() for _ in range(2))
+    else:
+        first_context, second_context = context_fn()
     if not rushlight.is_grad_enabled():
         with first_context:
             return function(*args, **kwargs)
@@ -148,6 +157,7 @@ def checkpoint(
         function, args, kwargs, _Surroundings(preserve_rng_state), second_context,
         determinism_check == "default",
         early_stop and _settings["early_stop"],
+        first_context if debug else None,
     )  # fmt: skip
     frame.enter(first_context)
     with rushlight.autograd.graph.saved_tensors_hooks(frame.pack, frame.unpack), first_context:
@@ -166,10 +176,11 @@ class _Frame:
         context: Any,
         check: bool,
         early_stop: bool,
+        log: _checkpoint_log.OperationLog | None,
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.surroundings, self.context = surroundings, context
-        self.check, self.early_stop = check, early_stop
+        self.check, self.early_stop, self.log = check, early_stop, log
         self.kinds = []  # of the saved tensors, in their order
         self.again = {}  # the number of a saved tensor -> the tensor
 
@@ -217,7 +228,7 @@ class _Frame:
 
     def _compare(self, count):
         if count != len(self.kinds):
-            raise CheckpointError(
+            self._fail(
                 "checkpoint: a different number of tensors was saved in the recomputation\n"
                 f"Number of tensors saved during forward: {len(self.kinds)}\n"
                 f"Number of tensors saved during recomputation: {count}"
@@ -225,11 +236,17 @@ class _Frame:
         for i, (shape, dtype, device) in enumerate(self.kinds) if self.check else ():
             kind = tuple(self.again[i].shape), self.again[i].dtype, self.again[i].device
             if kind != (shape, dtype, device):
-                raise CheckpointError(
+                self._fail(
                     "checkpoint: recomputed tensors have different metadata than those saved\n"
                     f"tensor at position {i}: saved {(list(shape), dtype, device)}, "
                     f"recomputed {(list(kind[0]), *kind[1:])}"
                 )
+
+    def _fail(self, text):
+        if self.log is not None:
+            text += f"\nOperations of forward:\n{self.log}"
+            text += f"\nOperations of the recomputation:\n{self.context}"
+        raise CheckpointError(text)
 
 
 class CheckpointFunction(rushlight.autograd.Function):

@@ -502,7 +502,8 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
             param.grad.zero_()
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted for compatibility: every op is run when it is called."""
+        """See rushlight.compile: the module stays as it is."""
+        rushlight.compile(self, *args, **kwargs)
 
     def _replicate_for_data_parallel(self):
         """A shallow copy with its own dicts of members and without parameters."""
