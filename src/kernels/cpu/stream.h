@@ -7,7 +7,8 @@
 
 namespace rl::kernels {
 
-// Computing and streaming do not overlap: from 16 MB on (and 2 MB of cache), exp gains too.
+// Computing and streaming overlap in short strips alone: from 16 MB on (and 2 MB of cache), exp
+// gains too.
 enum class Pass { Copy, Compute };
 
 // Whether a result of so many bytes, written by all threads, is larger than what their caches keep.
