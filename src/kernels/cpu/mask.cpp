@@ -137,33 +137,33 @@ void masked_select(const View& input, const View& mask, const View& out) {
 
 void masked_scatter(const View& self, const View& mask, const View& src) {
   check_mask("masked_scatter", self, mask);
-  int64_t count = count_true(mask), used = 0;
+  TrueBits bits(mask);
+  int64_t count = bits.total(), used = 0;
   check(src.numel >= count,
         "masked_scatter: expected self and source to have same number of elements, "
         "got ",
         count, " true places and ", src.numel, " values");
+  StridedIterator<1> walk({&self}, false);
   visit_size(self.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    Scratch<T> values(static_cast<size_t>(count + 1));  // one more is read, and not used
-    values.back() = T();
+    Scratch<T> values(static_cast<size_t>(count));
     StridedIterator<1> from({&src}, false);
     from.range(0, count, from.base, [&](char* const* p, int64_t n) {
       copy_strided(sizeof(T), p[0], from.strides[0][0],
                    reinterpret_cast<char*>(values.data() + used), sizeof(T), n);
       used += n;
     });
-    // Every element is written, with itself where the mask is false: random masks make branches
-    // slow.
-    const T *next = values.data(), *last = next + count;
-    StridedIterator<2> w({&self, &mask}, false);
-    w.range(0, w.numel, w.base, [&](char* const* p, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        bool chosen = p[1][i * w.strides[1][0]] != 0;
-        T* place = reinterpret_cast<T*>(p[0] + i * w.strides[0][0]);
-        if constexpr (std::is_unsigned_v<T>) *place ^= (*place ^ *next) & (T(0) - T(chosen));
-        else if (chosen) *place = *next;
-        next += chosen & (next != last);  // which a mask that has changed might pass
-      }
+    int64_t step = walk.strides[0][0];
+    bits.each_part(count, [&](int64_t begin, int64_t end, int64_t first, int64_t left) {
+      const T* next = values.data() + first;
+      walk.range(begin, end, walk.base, [&](char* const* p, int64_t n) {
+        for (int64_t i = 0; i < n; i += 64) {
+          char* to = p[0] + i * step;
+          each_bit(bits.at(begin + i, std::min<int64_t>(64, n - i)), left,
+                   [&](int64_t k) { *reinterpret_cast<T*>(to + k * step) = *next++; });
+        }
+        begin += n;
+      });
     });
   });
 }

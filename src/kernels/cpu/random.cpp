@@ -71,10 +71,14 @@ void uniform(const View& out, double from, double to, Generator& generator) {
         if (begin % polled_elements == 0) lock.poll();
         int64_t count = std::min(random_chunk, n - begin);
         draw_uniforms(values, count, low, span, generator, lock);
-        for (int64_t i = 0; i < count; ++i) {
+        auto rounded = [&](int64_t i) {
           C value = convert<C>(convert<T>(values[i]));
-          to[(begin + i) * step[0]] = convert<T>(value == excluded ? substitute : value);
-        }
+          return convert<T>(value == excluded ? substitute : value);
+        };
+        if (step[0] == 1)  // in vectors
+          for (int64_t i = 0; i < count; ++i) to[begin + i] = rounded(i);
+        else
+          for (int64_t i = 0; i < count; ++i) to[(begin + i) * step[0]] = rounded(i);
       }
     });
   });
