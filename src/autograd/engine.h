@@ -49,6 +49,7 @@ struct EngineOps {
   // `stay_finite` is what stays_finite has said of them before.
   void (*check_gradients)(const Node&, const SmallVector<const void*, 2>& grads,
                           const Gradients& results, bool stay_finite);
+  // In anomaly mode too.
   bool (*stays_finite)(const Node&, const Gradients& grads);
 };
 extern EngineOps engine_ops;

@@ -267,6 +267,7 @@ inline void install() {
   engine_ops.cast = [](const Tensor& t, DType) { return t; };
   engine_ops.clone = clone;
   engine_ops.zeros = [](IntSpan sizes, TensorOptions) { return full(sizes, 0); };
+  engine_ops.stays_finite = [](const Node&, const Gradients&) { return false; };
   engine_ops.has_nan = [](const Tensor& t) {
     for (int64_t i = 0; i < t.numel(); ++i)
       if (std::isnan(at(t, i))) return true;
