@@ -6,11 +6,17 @@ function("strips(y: Tensor, width: Tensor, d: int)", """
     heights = slice(y, d, 1, None, 1) + slice(y, d, 0, max(sizes(y)[d] - 1, 0), 1)
     return heights * width
          """)
+# The dim of the samples, of which a tensor without dims has none.
+function("sample_dim(op: name, y: Tensor, dim: int) -> int", """
+    check_index(dim_of(y) > 0, op, ": Dimension specified as ", dim,
+                " but tensor has no dimensions")
+    return wrap_dim(dim, dim_of(y), op)
+         """)
 function("check_not_bool(t: Tensor, op: name) -> None", """
     check(dtype(t) != bool, op, ": received a bool input, but bool is not supported")
          """)
 function("strips_at(op: name, y: Tensor, x: Tensor, dim: int)", """
-    d = wrap_dim(dim, dim_of(y), op)
+    d = sample_dim(op, y, dim)
     check_not_bool(y, op)
     check_not_bool(x, op)
     check(dim_of(x) > 0, op, ": x must have at least one dim")
@@ -29,8 +35,8 @@ function("check_spacing(op: name, y: Tensor, dx: Scalar) -> None", """
           ": Currently, we only support dx as a real number")
          """)
 # An integral over no point at all is 0.
-function("no_points(y: Tensor, dim: int)", """
-    kept = without_dim(sizes(y), wrap_dim(dim, dim_of(y), "trapezoid"))
+function("no_points(y: Tensor, d: int)", """
+    kept = without_dim(sizes(y), d)
     return zeros(kept, dtype(y), strided, device(y))
          """)
 composite("diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: "
@@ -39,18 +45,20 @@ composite("diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None
           batch="dim", linear=False)
 _BY_RULE = "of y along a dim by the trapezoidal rule"
 composite("trapezoid__points(y: Tensor, x: Tensor, *, dim: int = -1)", """
-    if size(y, dim) == 0:
-        return no_points(y, dim)
-    return sum(strips_at("trapezoid", y, x, dim), [dim]) / 2
+    d = sample_dim("trapezoid", y, dim)
+    if sizes(y)[d] == 0:
+        return no_points(y, d)
+    return sum(strips_at("trapezoid", y, x, d), [d]) / 2
           """, names=("torch.trapezoid", "torch.trapz"),
           doc=f"Integral {_BY_RULE}, at places x.", batch=FIXED_DIMS)
 # The sum, less half of both ends: a pass over y alone.
 composite("trapezoid(y: Tensor, *, dx: Scalar = 1, dim: int = -1)", """
-    if size(y, dim) == 0:
-        return no_points(y, dim)
+    d = sample_dim("trapezoid", y, dim)
+    if sizes(y)[d] == 0:
+        return no_points(y, d)
     check_spacing("trapezoid", y, dx)
-    ends = select(y, dim, 0) + select(y, dim, -1)
-    return (sum(y, [dim]) - ends * 0.5) * wrap_number(dx)
+    ends = select(y, d, 0) + select(y, d, -1)
+    return (sum(y, [d]) - ends * 0.5) * wrap_number(dx)
           """, names=("torch.trapezoid", "torch.trapz"),
           doc=f"Integral {_BY_RULE}, steps dx apart.")
 composite("cumulative_trapezoid__points(y: Tensor, x: Tensor, *, dim: int = -1)",
@@ -59,7 +67,7 @@ composite("cumulative_trapezoid__points(y: Tensor, x: Tensor, *, dim: int = -1)"
           batch=FIXED_DIMS)
 composite("cumulative_trapezoid(y: Tensor, *, dx: Scalar = 1, dim: int = -1)", """
     check_spacing("cumulative_trapezoid", y, dx)
-    d = wrap_dim(dim, dim_of(y), "cumulative_trapezoid")
+    d = sample_dim("cumulative_trapezoid", y, dim)
     return cumsum(strips(y, wrap_number(dx), d), d) / 2
           """, names=("torch.cumulative_trapezoid",),
           doc=f"Running integral {_BY_RULE}, steps dx apart.")

@@ -420,3 +420,13 @@ def test_kernels_of_grids_check_their_words():
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match=error):
             rl.nn.functional._grid_sample(volumes, grid, (0, 0, 0), mode, padding, False)
+
+
+@pytest.mark.parametrize("dim", [-1, 0])
+@pytest.mark.parametrize("name", ["trapezoid", "trapz", "cumulative_trapezoid"])
+def test_integrals_need_a_dim(name, dim):
+    """The size of a dim that is not there was read from beside the sizes."""
+    y, x = rl.tensor(2.0), rl.tensor([0.0, 1.0])
+    for arguments in ((y,), (y, x), (y, x[0])):
+        with pytest.raises(IndexError, match=f"specified as {dim} but tensor has no dimensions"):
+            getattr(rl, name)(*arguments, dim=dim)
