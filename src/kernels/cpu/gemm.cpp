@@ -14,13 +14,16 @@ namespace rl::kernels {
 
 namespace {
 
+// Of the elements of a and b.
+int64_t factor_size(const GemmProblem& p) { return itemsize(p.on_unit ? p.factors : p.dtype); }
+
 // The m by n elements of c from (i, j) on.
 GemmProblem part_of(const GemmProblem& whole, int64_t i, int64_t j, int64_t m, int64_t n) {
   GemmProblem p = whole;
-  int64_t size = itemsize(p.dtype);
+  int64_t size = itemsize(p.dtype), factor = factor_size(p);
   p.m = m, p.n = n;
-  p.a = static_cast<const char*>(p.a) + i * p.a_row * size;
-  p.b = static_cast<const char*>(p.b) + j * p.b_col * size;
+  p.a = static_cast<const char*>(p.a) + i * p.a_row * factor;
+  p.b = static_cast<const char*>(p.b) + j * p.b_col * factor;
   p.c = static_cast<char*>(p.c) + (i * p.c_row + j * p.c_col) * size;
   if (p.added)
     p.added = static_cast<const char*>(p.added) + (i * p.added_row + j * p.added_col) * size;
@@ -30,7 +33,7 @@ GemmProblem part_of(const GemmProblem& whole, int64_t i, int64_t j, int64_t m, i
 
 constexpr int64_t packed_bytes = int64_t(8) << 20;  // of b at a time, for all threads
 
-// The grid of tiles that one product is cut into, for threads. Tiles begin at multiples of 16.
+// The grid of tiles that one product is cut into, for threads. Tiles begin at multiples of 32.
 struct Tiling {
   int64_t rows = 1, cols = 1;
   Tiling(const GemmProblem& p, int64_t most) {
@@ -49,7 +52,7 @@ struct Tiling {
   int64_t count() const { return rows * cols; }
 
   static int64_t border(int64_t n, int64_t index, int64_t parts) {
-    return index == parts ? n : n * index / parts / 16 * 16;
+    return index == parts ? n : n * index / parts / 32 * 32;
   }
   GemmProblem tile(const GemmProblem& whole, int64_t index) const {
     int64_t i = border(whole.m, index / cols, rows), j = border(whole.n, index % cols, cols);
@@ -62,7 +65,7 @@ struct Tiling {
   // Would several tiles pack the same part of b?
   bool shares_packing(const GemmProblem& p) const {
     return rows > 1 && p.c_col == 1 && p.n >= 64 &&
-           packed_size(p.k, 64) * itemsize(p.dtype) <= packed_bytes;
+           gemm_packed_bytes(p, 64) <= packed_bytes;
   }
   GemmProblem packed_tile(const GemmProblem& whole, int64_t index) const {
     int64_t i = border(whole.m, index / cols, rows);
@@ -76,35 +79,62 @@ struct Tiling {
 // `count` products of the batch, from `first` on.
 GemmProblem some_of(const GemmProblem& batch, int64_t first, int64_t count) {
   GemmProblem p = batch;
-  int64_t size = itemsize(p.dtype);
+  int64_t size = itemsize(p.dtype), factor = factor_size(p);
   p.count = count;
-  p.a = static_cast<const char*>(p.a) + first * p.a_step * size;
-  p.b = static_cast<const char*>(p.b) + first * p.b_step * size;
+  p.a = static_cast<const char*>(p.a) + first * p.a_step * factor;
+  p.b = static_cast<const char*>(p.b) + first * p.b_step * factor;
   p.c = static_cast<char*>(p.c) + first * p.c_step * size;
   if (p.added) p.added = static_cast<const char*>(p.added) + first * p.added_step * size;
   if (p.rounded.data) p.rounded.data += first * p.rounded.step;
   return p;
 }
 
+void pack_all(GemmProblem& p, const Workspace& packed) {
+  int64_t units = (p.k + pack_rows - 1) / pack_rows;
+  int64_t grain = std::max<int64_t>(1, default_grain / (pack_rows * p.n));
+  parallel_for(0, units, grain, [&](int64_t begin, int64_t end) {
+    gemm_pack(p, packed.data(), begin * pack_rows, std::min(p.k, end * pack_rows));
+  });
+  p.packed = packed.data();
+}
+
 // One product in tiles that share rows of b, which is packed once for all of them: at 128 rows per
 // tile, packing took 40 % of the time. A part of b that is not too large for a copy at a time.
 void run_packed(const GemmProblem& whole, const Tiling& tiling) {
-  int64_t most = packed_bytes / (whole.k * itemsize(whole.dtype)) / 64 * 64;
+  int64_t most = packed_bytes / (gemm_packed_bytes(whole, 64) / 64) / 64 * 64;
   GemmProblem all = whole;
   all.deepest = deepest_block(whole.m, whole.n);
-  Workspace packed(packed_size(whole.k, std::min(most, whole.n)) * itemsize(whole.dtype));
+  Workspace packed(gemm_packed_bytes(whole, std::min(most, whole.n)));
   for (int64_t j = 0; j < whole.n; j += most) {
     GemmProblem p = part_of(all, 0, j, whole.m, std::min(most, whole.n - j));
-    int64_t units = (p.k + pack_rows - 1) / pack_rows;
-    int64_t grain = std::max<int64_t>(1, default_grain / (pack_rows * p.n));
-    parallel_for(0, units, grain, [&](int64_t begin, int64_t end) {
-      gemm_pack(p, packed.data(), begin * pack_rows, std::min(p.k, end * pack_rows));
-    });
-    p.packed = packed.data();
+    pack_all(p, packed);
     parallel_for(0, tiling.count(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) gemm_tiles(tiling.packed_tile(p, i));
     });
   }
+}
+
+// One product on the matrix unit, block by block of b, which is packed once for all tiles.
+void run_on_unit(const GemmProblem& whole, int most_tiles) {
+  UnitBlocks blocks = unit_blocks(whole.factors, whole.n, whole.k);
+  GemmProblem block = whole;
+  block.k = blocks.depth;
+  Workspace packed(gemm_packed_bytes(block, blocks.columns));
+  for (int64_t j = 0; j < whole.n; j += blocks.columns)
+    for (int64_t k = 0; k < whole.k; k += blocks.depth) {
+      int64_t depth = std::min(blocks.depth, whole.k - k);
+      GemmProblem p = part_of(whole, 0, j, whole.m, std::min(blocks.columns, whole.n - j));
+      p.a = static_cast<const char*>(p.a) + k * p.a_col * factor_size(p);
+      p.b = static_cast<const char*>(p.b) + k * p.b_row * factor_size(p);
+      p.k = depth;
+      if (k > 0) p.beta = 1, p.added = nullptr;
+      if (k + depth < whole.k) p.finish = nullptr, p.rounded.data = nullptr;
+      pack_all(p, packed);
+      Tiling tiling(p, most_tiles);
+      parallel_for(0, tiling.count(), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) gemm_tiles(tiling.packed_tile(p, i));
+      });
+    }
 }
 
 void run(const GemmProblem& batch) {
@@ -115,13 +145,17 @@ void run(const GemmProblem& batch) {
   // works through tiles too where the product takes so long that the user may want to stop it.
   constexpr int64_t most_of_a_tile = int64_t(1) << 32;
   bool whole = threads == 1 || batch.count >= 2 * threads;
-  Tiling tiling(
-      batch, whole ? static_cast<int>(std::min<int64_t>(1 + operations / most_of_a_tile, 1 << 16))
-                   : 8 * threads);
+  auto most = static_cast<int>(
+      whole ? std::min<int64_t>(1 + operations / most_of_a_tile, 1 << 16) : 8 * threads);
+  Tiling tiling(batch, most);
   int64_t tiles = tiling.count();
   ScopedGilRelease long_work(2.0 * static_cast<double>(batch.count * batch.m * batch.n) *
                                  static_cast<double>(batch.k) >
                              long_operations);
+  if (batch.on_unit && tiles > 1) {
+    for (int64_t i = 0; i < batch.count; ++i) run_on_unit(some_of(batch, i, 1), most);
+    return;
+  }
   if (tiling.shares_packing(batch)) {
     for (int64_t i = 0; i < batch.count; ++i) run_packed(some_of(batch, i, 1), tiling);
     return;
@@ -223,12 +257,39 @@ struct Stacked {
   static bool can(const View& v) { return v.strides[0] == v.sizes[1] * v.strides[1]; }
 };
 
+// Matrices with rows and columns exchanged.
+class Exchanged {
+ public:
+  explicit Exchanged(const View& v) : sizes_(v.shape()), view_(v) {
+    for (int64_t d = 0; d < v.ndim; ++d) strides_.push_back(v.strides[d]);
+    std::swap(sizes_[v.ndim - 2], sizes_[v.ndim - 1]);
+    std::swap(strides_[v.ndim - 2], strides_[v.ndim - 1]);
+    view_.sizes = sizes_.data(), view_.strides = strides_.data();
+  }
+  Exchanged(const Exchanged&) = delete;
+  const View& view() const { return view_; }
+
+ private:
+  Dims sizes_, strides_;
+  View view_;
+};
+
 // What else there is to a product than its operands.
 struct Kind {
   int group = 1;
   DType pairs = DType::Float32;
   const View* rounded = nullptr;  // where the result goes as 16-bit floats
+  bool on_unit = false;           // of factors that the matrix unit multiplies
 };
+
+// Whether the matrix unit is quicker, if there is one. Floats are split into parts, which takes
+// longer than to multiply them by 70 others.
+bool is_for_unit(const View& a, const View& b) {
+  int64_t m = a.sizes[a.ndim - 2], k = a.sizes[a.ndim - 1], n = b.sizes[b.ndim - 1];
+  bool pays = a.dtype == DType::Float32 ? k >= 64 && m > 70 && n > 70 * m / (m - 70)
+                                        : std::min(m, n) > few_pairs && k >= 16;
+  return pays && has_matrix_unit();
+}
 
 void multiply(const View& a, const View& b, const View& out, const GemmScale& scale,
               const View& plus, const Kind& kind) {
@@ -242,8 +303,17 @@ void multiply(const View& a, const View& b, const View& out, const GemmScale& sc
     if (kind.rounded) stacked.rounded = &rounded.view;
     return multiply(Stacked(a).view, one, Stacked(out).view, scale, sum.view, stacked);
   }
+  // Rows of a matrix are read where they lie if it is on the left side.
+  if (kind.on_unit && a.dtype == DType::BFloat16 && out.sizes[r] <= 128 &&
+      out.sizes[r] < out.sizes[c] && b.strides[r] == 1) {
+    Exchanged x(b), y(a), z(out), with(plus), rounded(*kind.rounded);
+    Kind exchanged = kind;
+    exchanged.rounded = &rounded.view();
+    return multiply(x.view(), y.view(), z.view(), scale, with.view(), exchanged);
+  }
   GemmProblem batch;
   batch.dtype = out.dtype, batch.group = kind.group, batch.pairs = kind.pairs;
+  batch.on_unit = kind.on_unit, batch.factors = a.dtype;
   batch.m = out.sizes[r], batch.n = out.sizes[c], batch.k = a.sizes[c];
   batch.a = a.data, batch.a_row = a.strides[r], batch.a_col = a.strides[c];
   batch.b = b.data, batch.b_row = b.strides[r], batch.b_col = b.strides[c];
@@ -326,23 +396,6 @@ class Floats {
     return sizes;
   }
   RowMajor memory_;
-  Dims sizes_, strides_;
-  View view_;
-};
-
-// Matrices with rows and columns exchanged.
-class Exchanged {
- public:
-  explicit Exchanged(const View& v) : sizes_(v.shape()), view_(v) {
-    for (int64_t d = 0; d < v.ndim; ++d) strides_.push_back(v.strides[d]);
-    std::swap(sizes_[v.ndim - 2], sizes_[v.ndim - 1]);
-    std::swap(strides_[v.ndim - 2], strides_[v.ndim - 1]);
-    view_.sizes = sizes_.data(), view_.strides = strides_.data();
-  }
-  Exchanged(const Exchanged&) = delete;
-  const View& view() const { return view_; }
-
- private:
   Dims sizes_, strides_;
   View view_;
 };
@@ -444,6 +497,8 @@ void multiply_reduced(const View& a, const View& b, const View& out, const GemmS
       return multiply(x.view(), y.view(), sum, scale, start, {1, out.dtype, &out});
     }
   }
+  if (is_for_unit(a, b))
+    return multiply(a, b, sum, scale, start, {1, DType::Float32, &out, true});
   if (is_bfloat16 && has_bfloat16_products()) {
     Paired x(a, c), y(b, r, std::min(m, n) <= few_pairs);  // of few rows, dots of columns
     return multiply(x.view(), y.view(), sum, scale, start, {1, out.dtype, &out});
@@ -486,7 +541,9 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
     }
     return copy(out32.view(), out);
   }
-  multiply(a, b, out, scale, added ? *added : out, {});
+  Kind kind;
+  kind.on_unit = out.dtype == DType::Float32 && is_for_unit(a, b);
+  multiply(a, b, out, scale, added ? *added : out, kind);
 }
 
 namespace {

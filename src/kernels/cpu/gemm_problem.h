@@ -120,6 +120,19 @@ template <class T> struct Target {
     if (!last) t.finish = nullptr, t.rounded.data = nullptr;
     return t;
   }
+  Target transposed() const {
+    Target t = *this;
+    std::swap(t.row, t.col);
+    std::swap(t.added_row, t.added_col);
+    std::swap(t.rounded.row, t.rounded.col);
+    return t;
+  }
+  // To the next one of a batch.
+  void advance(int64_t step, int64_t added_step) {
+    c += step;
+    added += added_step;
+    if (rounded.data) rounded.data += rounded.step;
+  }
   bool ends() const { return finish || rounded.data; }
   // Without the end.
   void put(int64_t i, int64_t j, T value) const {
@@ -151,9 +164,7 @@ template <class T> struct Problem {
   void advance() {
     a += a_step;
     b += b_step;
-    target.c += c_step;
-    target.added += added_step;
-    if (target.rounded.data) target.rounded.data += target.rounded.step;
+    target.advance(c_step, added_step);
   }
   // c^T = b^T a^T
   void transpose() {
@@ -161,9 +172,7 @@ template <class T> struct Problem {
     std::swap(a, b);
     std::swap(a_row, b_col);
     std::swap(a_col, b_row);
-    std::swap(target.row, target.col);
-    std::swap(target.added_row, target.added_col);
-    std::swap(target.rounded.row, target.rounded.col);
+    target = target.transposed();
     std::swap(a_step, b_step);
   }
 };

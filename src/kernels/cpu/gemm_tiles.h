@@ -1,5 +1,8 @@
 // Matrix products on the calling thread.
 #pragma once
+#include <algorithm>
+
+#include "core/dtype.h"
 #include "core/scalar.h"
 #include "core/view.h"
 #include "kernels/cpu/isa.h"
@@ -35,6 +38,10 @@ struct GemmProblem {
   // With dtype Float32: what the elements of a and b are pairs of, if of 16-bit floats.
   DType pairs = DType::Float32;
   Rounding rounded = {};
+  // Whether the processor's matrix unit computes it, where what is to be added up is of `factors`,
+  // a float or 16-bit float, and c is of floats.
+  bool on_unit = false;
+  DType factors = DType::Float32;
   const void* packed = nullptr;         // what gemm_pack made of b
   int64_t first = 0, last = max_numel;  // with it, only those of b's panels that begin there
 };
@@ -67,10 +74,29 @@ RL_ISA_KERNEL(rows_of_reduced, (const RowsOfReduced& problem))
 RL_ISA_KERNEL(round_rows,
               (const Rounding& to, const float* values, int64_t row, int64_t rows, int64_t columns))
 
+// What of a product the matrix unit takes at a time: so many terms, of so many columns of b.
+struct UnitBlocks {
+  int64_t parts, depth, columns;  // parts: bfloat16 that make one of the factors
+};
+inline UnitBlocks unit_blocks(DType factors, int64_t n, int64_t k) {
+  constexpr int64_t bytes = int64_t(8) << 20;
+  int64_t parts = factors == DType::Float32 ? 3 : factors == DType::Float16 ? 2 : 1;
+  int64_t depth = std::min<int64_t>(k, parts == 1 ? 2048 : 1024);
+  int64_t columns = std::max<int64_t>(bytes / (depth * parts * 2) / 64, 1) * 64;
+  return {parts, depth, std::min(columns, (n + 31) / 32 * 32)};
+}
+
 // For several tiles of one product, whose c lies in rows: writes rows [first, last) of b as they
-// read it, multiples of pack_rows or the end, into memory for packed_size elements.
+// read it, multiples of pack_rows or the end, into memory for gemm_packed_bytes of all columns.
 inline constexpr int64_t pack_rows = 64;
-inline int64_t packed_size(int64_t k, int64_t n) { return k * ((n + 63) / 64 * 64); }
+inline int64_t gemm_packed_bytes(const GemmProblem& p, int64_t columns) {
+  int64_t whole = (columns + 63) / 64 * 64;
+  if (!p.on_unit) return p.k * whole * itemsize(p.dtype);
+  int64_t parts = unit_blocks(p.factors, columns, p.k).parts;
+  constexpr int64_t magnitudes = 4;  // of each column
+  return (p.k + pack_rows - 1) / pack_rows * whole * (pack_rows * parts * 2 + magnitudes);
+}
+// Where the matrix unit computes it, all of them together at most a block.
 RL_ISA_KERNEL(gemm_pack, (const GemmProblem& problem, void* packed, int64_t first, int64_t last))
 
 // Groups of narrow integers, in 32 bits each: 2 of 16 bits, or 4 bytes. That at (i, j) begins with

@@ -5,6 +5,8 @@
 
 #include "kernels/cpu/gemm_dots.h"
 #include "kernels/cpu/gemm_packing.h"
+#include "kernels/cpu/gemm_put.h"
+#include "kernels/cpu/gemm_unit.h"
 #include "kernels/cpu/register_tile.h"
 #include "kernels/cpu/workspace.h"
 
@@ -24,52 +26,6 @@ template <class T> struct Right {
   const T* data;
   int64_t row, columns;
 };
-
-template <class T>
-void put_finished_tile(T* values, int64_t rows, int64_t row, int64_t columns, const Target<T>& t);
-
-template <class T> void put_tile(T* values, int64_t rows, int64_t row, int64_t columns,
-                                 const Target<T>& t) {
-  if (t.ends()) return put_finished_tile(values, rows, row, columns, t);
-  if (t.row < t.col)
-    for (int64_t j = 0; j < columns; ++j)
-      for (int64_t i = 0; i < rows; ++i) t.put(i, j, values[i * row + j]);
-  else
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < columns; ++j) t.put(i, j, values[i * row + j]);
-}
-
-// Of a tile of floats that is rounded, row by row: one element at a time took 40 % of the product
-// of 32 rows by the transpose of a matrix 768 wide.
-[[gnu::noinline]] void put_rounded_tile(float* values, int64_t rows, int64_t row, int64_t columns,
-                                        const Target<float>& t) {
-  for (int64_t i = 0; i < rows; ++i) {
-    float* line = values + i * row;
-    const float* added = t.added + i * t.added_row;
-    if (t.alpha != 1)
-      for (int64_t j = 0; j < columns; ++j) line[j] *= t.alpha;
-    if (t.beta != 0 && t.added_col == 0)
-      for (int64_t j = 0; j < columns; ++j) line[j] = mul_add(t.beta, *added, line[j]);
-    else if (t.beta != 0 && t.added_col == 1)
-      for (int64_t j = 0; j < columns; ++j) line[j] = mul_add(t.beta, added[j], line[j]);
-    else if (t.beta != 0)
-      for (int64_t j = 0; j < columns; ++j)
-        line[j] = mul_add(t.beta, added[j * t.added_col], line[j]);
-    t.finish_line(line, columns);
-  }
-  round_rows(t.rounded, values, row, rows, columns);
-}
-
-template <class T> [[gnu::noinline]] void put_finished_tile(T* values, int64_t rows, int64_t row,
-                                                            int64_t columns, const Target<T>& t) {
-  if constexpr (std::is_same_v<T, float>)
-    if (t.rounded.data) return put_rounded_tile(values, rows, row, columns, t);
-  Target<T> here = t;
-  here.c = values, here.row = row, here.col = 1, here.finish = nullptr;
-  put_tile(values, rows, row, columns, here);
-  for (int64_t i = 0; i < rows; ++i) t.finish_line(values + i * row, columns);
-  put_tile(values, rows, row, columns, Target<T>{t.c, t.row, t.col, t.c, 0, 0, 1, 0});
-}
 
 // A block of c: rows from row i on, by the columns of `right` from column j on.
 template <class T> struct Block {
@@ -516,6 +472,11 @@ template <class F> void for_dtype(const GemmProblem& problem, F f) {
 }  // namespace
 
 void gemm_tiles(const GemmProblem& problem) {
+  if constexpr (may_have_unit)
+    if (problem.on_unit)
+      return for_factor(problem.factors, [&](auto tag) {
+        by_unit<typename decltype(tag)::type>(typed<float>(problem));
+      });
   for_dtype(problem, [&](auto tag) { solve(typed<typename decltype(tag)::type>(problem)); });
 }
 
@@ -539,6 +500,11 @@ void round_rows(const Rounding& to, const float* values, int64_t row, int64_t ro
 }
 
 void gemm_pack(const GemmProblem& problem, void* packed, int64_t first, int64_t last) {
+  if constexpr (may_have_unit)
+    if (problem.on_unit)
+      return for_factor(problem.factors, [&](auto tag) {
+        pack_for_unit<typename decltype(tag)::type>(typed<float>(problem), first, last, packed);
+      });
   for_dtype(problem, [&](auto tag) {
     auto p = typed<typename decltype(tag)::type>(problem);
     pack_all(p, first, last, packed);

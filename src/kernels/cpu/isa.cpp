@@ -4,6 +4,13 @@
 #include <cstring>
 
 #include "kernels/cpu/units.h"
+#ifdef __x86_64__
+#include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#endif
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -46,12 +53,28 @@ bool choose_bfloat16_products() {
 
 bool choose_byte_products() { return __builtin_cpu_supports("avx512vnni"); }
 
+// Linux gives the unit's registers, of 8 KB, to those who ask.
+bool choose_matrix_unit() {
+#ifdef __linux__
+  constexpr unsigned bfloat16_and_tiles = 1u << 22 | 1u << 24;
+  constexpr long ask_for_state = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM
+  unsigned a, b, c, d;
+  if (wishes("avx512") || wishes("avx512_bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
+    return false;
+  return (d & bfloat16_and_tiles) == bfloat16_and_tiles &&
+         syscall(SYS_arch_prctl, ask_for_state, tile_data) == 0;
+#else
+  return false;
+#endif
+}
+
 bool is_amd() {
   __builtin_cpu_init();
   return __builtin_cpu_is("amd");
 }
 #else
 bool is_amd() { return false; }
+bool choose_matrix_unit() { return false; }
 bool processor_has(Isa) { return true; }  // neon is part of every aarch64
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -90,6 +113,11 @@ bool kernels::has_bfloat16_products() {
 bool kernels::has_byte_products() {
   static const bool has = choose_byte_products();
   return has_products(has);
+}
+
+bool kernels::has_matrix_unit() {
+  static const bool has = choose_matrix_unit();
+  return has && isa() == Isa::avx512;
 }
 
 bool kernels::third_cache_follows() { return is_amd(); }

@@ -11,6 +11,9 @@ bool has_bfloat16_products();
 // Products of four unsigned bytes by four signed ones, added up in int32 (vpdpbusd, usdot).
 bool has_byte_products();
 
+// The matrix unit of Intel's processors (AMX), for bfloat16. RUSHLIGHT_ISA=avx512 does without.
+bool has_matrix_unit();
+
 // Whether the third cache takes what the second one gives up, and soon has it again, as AMD's: a
 // copy of 4 MB and a pass over it took twice as long through the memory.
 bool third_cache_follows();

@@ -1,0 +1,312 @@
+// Products of floats and of 16-bit floats on the processor's matrix unit; for *.isa.cpp files.
+#pragma once
+#include <optional>
+
+#include "kernels/cpu/gemm_put.h"
+#include "kernels/cpu/tile_unit.h"
+#include "kernels/cpu/workspace.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+// How by_unit goes about products of one size: blocks of both sides, packed into panels of 32
+// lines. A block of the left side stays in the second cache while panels of the right one pass it.
+struct UnitPlan {
+  static constexpr int64_t left_bytes = 1 << 20, most_panels = 8;
+  int64_t parts;
+  int64_t depth, rows, columns;  // of a block
+  int64_t chunk;                 // terms of a panel of the right side that stay in the first cache
+
+  UnitPlan(int64_t parts, const UnitBlocks& blocks)
+      : parts(parts), depth(blocks.depth), columns(blocks.columns) {
+    rows = std::clamp<int64_t>(left_bytes / panel_bytes(depth), 1, most_panels) * unit_side;
+    chunk = parts == 1 ? 256 : depth;
+  }
+  static int64_t whole(int64_t lines) { return (lines + unit_side - 1) / unit_side * unit_side; }
+  static int64_t steps(int64_t terms) { return (terms + tile_terms - 1) / tile_terms; }
+  int64_t step_bytes() const { return 2 * parts * tile_bytes; }
+  int64_t panel_bytes(int64_t terms) const { return steps(terms) * step_bytes(); }
+  // Where magnitudes stand, of `units` of pack_rows terms of a panel, behind the panels of a block.
+  static int64_t units(int64_t terms) { return (terms + pack_rows - 1) / pack_rows; }
+  static constexpr int64_t unit_bytes = 2 * sizeof(Magnitudes);
+  int64_t block_bytes(int64_t lines, int64_t terms) const {
+    int64_t magnitudes = parts == 1 ? 0 : units(terms) * unit_bytes;
+    return whole(lines) / unit_side * (panel_bytes(terms) + magnitudes);
+  }
+};
+
+// One of the blocks.
+struct UnitBlock {
+  char* data;
+  int64_t lines, terms;
+
+  char* panel(const UnitPlan& plan, int64_t at) const { return data + at * plan.panel_bytes(terms); }
+  Magnitudes* magnitudes(const UnitPlan& plan, int64_t at) const {
+    char* behind = panel(plan, UnitPlan::whole(lines) / unit_side);
+    return reinterpret_cast<Magnitudes*>(behind + at * UnitPlan::units(terms) * UnitPlan::unit_bytes);
+  }
+};
+
+// f(line, term) for each step of the terms [first, last) of each panel, as the lines lie in memory:
+// one after the other, or side by side: then some panels at a time.
+template <class E, class F>
+void for_steps(const Lines<E>& from, int64_t lines, int64_t first, int64_t last, F f) {
+  if (from.line == 1)
+    for (int64_t i0 = 0; i0 < lines; i0 += 8 * unit_side)
+      for (int64_t k = first; k < last; k += tile_terms)
+        for (int64_t i = i0; i < std::min(lines, i0 + 8 * unit_side); i += unit_side) f(i, k);
+  else
+    for (int64_t i = 0; i < lines; i += unit_side)
+      for (int64_t k = first; k < last; k += tile_terms) f(i, k);
+}
+
+// Terms [first, last) of a block of the right side; its first element is from.data[0].
+template <class E> void pack_right_side(const UnitPlan& plan, const Lines<E>& from, int64_t first,
+                                        int64_t last, const UnitBlock& to) {
+  for_steps(from, to.lines, first, last, [&](int64_t j, int64_t k) {
+    int64_t panel = j / unit_side;
+    char* tiles = to.panel(plan, panel) + k / tile_terms * plan.step_bytes();
+    Magnitudes* high = to.magnitudes(plan, panel) + k / pack_rows * 2;
+    for (int64_t t = 0; t < 2; ++t) {
+      if (parts_of<E> > 1 && k % pack_rows == 0) high[t] = Magnitudes{};
+      pack_tile_of<true>(from.from(j + t * tile_side, k), to.lines - j - t * tile_side, last - k,
+                         tiles + t * tile_bytes, 2 * tile_bytes, high + t);
+    }
+  });
+}
+
+// Whether both sides of each panel can be split.
+inline bool right_can_be_split(const UnitPlan& plan, const UnitBlock& block, int64_t panel) {
+  if (plan.parts == 1) return true;
+  const Magnitudes* high = block.magnitudes(plan, panel);
+  Magnitudes first{}, second{};
+  for (int64_t u = 0; u < UnitPlan::units(block.terms); ++u) {
+    first = larger_bits(first, high[2 * u]);
+    second = larger_bits(second, high[2 * u + 1]);
+  }
+  return can_be_split(first) && can_be_split(second);
+}
+
+// A panel of the left side: where its tiles are, and whether it can be split.
+struct LeftPanel {
+  UnitSide side;
+  bool can_be_split;
+};
+
+// The panels of some lines, one behind the other.
+template <class E> void pack_left_side(const UnitPlan& plan, const Lines<E>& from, int64_t lines,
+                                       int64_t terms, char* to, LeftPanel* panels) {
+  Magnitudes high[UnitPlan::most_panels * unit_side] = {};
+  int64_t bytes = plan.panel_bytes(terms);
+  for_steps(from, lines, 0, terms, [&](int64_t i, int64_t k) {
+    char* tiles = to + i / unit_side * bytes + k / tile_terms * plan.step_bytes();
+    for (int64_t t = 0; t < 2 && i + t * tile_side < lines; ++t)
+      pack_tile_of<false>(from.from(i + t * tile_side, k), lines - i - t * tile_side, terms - k,
+                          tiles + t * tile_bytes, 2 * tile_bytes, high + i + t * tile_side);
+  });
+  for (int64_t i = 0; i < lines; i += unit_side, to += bytes) {
+    bool can = true;
+    for (int64_t x = i; parts_of<E> > 1 && x < i + unit_side; ++x) {
+      Magnitudes line{};
+      for (int lane = 0; lane < Vector<uint32_t>::lanes; ++lane)
+        line[0] = std::max(line[0], high[x][lane]);
+      can &= can_be_split(line);
+    }
+    panels[i / unit_side] = {{to, 64, tile_bytes, 2 * tile_bytes, plan.step_bytes()}, can};
+  }
+}
+
+// Of few columns, whole tiles of bfloat16 are read where they lie.
+template <class E> bool is_read_in_place(const Lines<E>& left, int64_t lines, int64_t terms,
+                                         int64_t columns) {
+  return std::is_same_v<E, bfloat16> && left.term == 1 && lines >= unit_side &&
+         terms % tile_terms == 0 && columns <= 4 * unit_side;
+}
+
+template <class T> void by_tiles(Problem<T>& p);  // gemm_tiles.isa.cpp
+
+template <class E> class UnitProduct {
+ public:
+  UnitProduct(const Problem<float>& p, const UnitPlan& plan) : p_(p), plan_(plan) {}
+
+  void run(const Lines<E>& left, const Lines<E>& right, const Target<float>& target, char* scratch) {
+    int64_t m = p_.m, n = p_.n, k = p_.k;
+    char* left_tiles = scratch + right_bytes();
+    for (int64_t j0 = 0; j0 < n; j0 += plan_.columns)
+      for (int64_t k0 = 0; k0 < k; k0 += plan_.depth) {
+        UnitBlock block{scratch, std::min(plan_.columns, n - j0), std::min(plan_.depth, k - k0)};
+        right_ = right.from(j0, k0);
+        if (p_.packed) block.data = const_cast<char*>(reinterpret_cast<const char*>(p_.packed));
+        else pack_right_side(plan_, right_, 0, block.terms, block);
+        for (int64_t i0 = 0; i0 < m; i0 += plan_.rows)
+          rows(left.from(i0, k0), std::min(plan_.rows, m - i0), block, j0,
+               target.at(i0, j0).part(k0 == 0, k0 + block.terms == k), left_tiles);
+      }
+  }
+
+  int64_t right_bytes() const {
+    return p_.packed ? 0 : plan_.block_bytes(std::min(plan_.columns, p_.n), plan_.depth);
+  }
+  int64_t left_bytes() const {
+    int64_t lines = UnitPlan::whole(std::min(plan_.rows, p_.m));
+    return lines / unit_side * (plan_.panel_bytes(plan_.depth) + sums_bytes);
+  }
+
+ private:
+  static constexpr int64_t sums_bytes = unit_side * unit_side * sizeof(float);
+
+  // Some rows by a block of columns, panel by panel.
+  void rows(const Lines<E>& left, int64_t count, const UnitBlock& block, int64_t j0,
+            const Target<float>& to, char* scratch) {
+    LeftPanel panels[UnitPlan::most_panels];
+    int64_t terms = block.terms, last = (count + unit_side - 1) / unit_side, there = 0;
+    for (; is_read_in_place(left, count - there * unit_side, terms, p_.n); ++there) {
+      const Lines<E> lines = left.from(there * unit_side, 0);
+      panels[there].side = {reinterpret_cast<const char*>(lines.data), 2 * lines.line,
+                            2 * tile_side * lines.line, 0, 2 * tile_terms};
+      panels[there].can_be_split = true;
+    }
+    pack_left_side(plan_, left.from(there * unit_side, 0), count - there * unit_side, terms, scratch,
+                   panels + there);
+    float* sums = reinterpret_cast<float*>(scratch + last * plan_.panel_bytes(terms));
+    constexpr int64_t square = unit_side * unit_side;
+    for (int64_t j = 0, at = 0; j < block.lines; j += unit_side, ++at) {
+      if (j0 + j < p_.first || j0 + j >= p_.last) continue;
+      bool split = right_can_be_split(plan_, block, at);
+      int64_t columns = std::min(unit_side, block.lines - j);
+      for (int64_t k = 0; k < terms; k += plan_.chunk) {
+        int64_t step = k / tile_terms, steps = UnitPlan::steps(std::min(plan_.chunk, terms - k));
+        UnitSide right{block.panel(plan_, at) + step * plan_.step_bytes(), 64, tile_bytes,
+                       2 * tile_bytes, plan_.step_bytes()};
+        // What is read next, and where the sums go, is far away.
+        UnitAhead ahead{right.data + steps * plan_.step_bytes(),
+                        plan_.step_bytes() / last / 64 * 64, nullptr, 0, 0, 0};
+        bool ends = k + plan_.chunk >= terms;
+        for (int64_t i = 0; i < last; ++i, ahead.next += steps * ahead.next_bytes) {
+          UnitSide side = panels[i].side;
+          side.data += step * side.step;
+          if (ends) bring_rows_of(to.at(i * unit_side, j), steps, ahead);
+          multiply(side, right, count - i * unit_side, columns, steps, k > 0, sums + i * square,
+                   ahead);
+        }
+      }
+      for (int64_t i = 0; i < last; ++i) {
+        int64_t lines = std::min(unit_side, count - i * unit_side);
+        if (!split || !panels[i].can_be_split)
+          multiply_unsplit(left.from(i * unit_side, 0), lines, right_.from(j, 0), columns, terms,
+                           sums + i * square);
+        put(sums + i * square, lines, columns, to.at(i * unit_side, j));
+      }
+    }
+  }
+
+  static void bring_rows_of(const Target<float>& to, int64_t steps, UnitAhead& ahead) {
+    bool rounded = to.rounded.data;
+    if ((rounded ? to.rounded.col : to.col) != 1) return;
+    ahead.target = rounded ? reinterpret_cast<const char*>(to.rounded.data)
+                           : reinterpret_cast<const char*>(to.c);
+    ahead.target_row = rounded ? 2 * to.rounded.row : 4 * to.row;
+    ahead.target_rows = (unit_side + steps - 1) / steps;
+    ahead.target_bytes = unit_side * (rounded ? 2 : 4);
+  }
+
+  void multiply(const UnitSide& left, const UnitSide& right, int64_t rows, int64_t columns,
+                int64_t steps, bool add, float* sums, const UnitAhead& ahead) const {
+    constexpr int parts = parts_of<E>;
+    if (rows <= tile_side)
+      return columns <= tile_side ? unit_product<parts, 1, 1>(left, right, steps, add, sums, ahead)
+                                  : unit_product<parts, 1, 2>(left, right, steps, add, sums, ahead);
+    if (columns <= tile_side) unit_product<parts, 2, 1>(left, right, steps, add, sums, ahead);
+    else unit_product<parts, 2, 2>(left, right, steps, add, sums, ahead);
+  }
+
+  // Where a line has numbers of which parts do not say all.
+  [[gnu::noinline]] void multiply_unsplit(const Lines<E>& left, int64_t rows, const Lines<E>& right,
+                                          int64_t columns, int64_t terms, float* sums) const {
+    Buffer<float> a(rows * terms), b(columns * terms);
+    auto widen = [terms](const Lines<E>& from, int64_t lines, float* to) {
+      for (int64_t i = 0; i < lines; ++i)
+        for (int64_t k = 0; k < terms; ++k)
+          to[i * terms + k] = static_cast<float>(from.data[i * from.line + k * from.term]);
+    };
+    widen(left, rows, a.data());
+    widen(right, columns, b.data());
+    Problem<float> q = p_;
+    q.m = rows, q.n = columns, q.k = terms, q.deepest = deepest_block(rows, columns);
+    q.a = a.data(), q.a_row = terms, q.a_col = 1;
+    q.b = b.data(), q.b_row = 1, q.b_col = terms;
+    q.target = {sums, unit_side, 1, sums, unit_side, 1, 1, 0};
+    q.count = 1, q.packed = nullptr, q.first = 0, q.last = max_numel;
+    by_tiles(q);
+  }
+
+  static void put(const float* sums, int64_t rows, int64_t columns, const Target<float>& to) {
+    bool in_columns = to.rounded.data ? to.rounded.row < to.rounded.col : to.row < to.col;
+    if (!in_columns) return put_rows(sums, rows, columns, to);
+    alignas(64) float turned[unit_side * unit_side];
+    constexpr int64_t bytes = sizeof(float), side = square_side<float>;
+    for (int64_t i = 0; i < rows; i += side)
+      for (int64_t j = 0; j < columns; j += side)
+        transpose_square<float>(reinterpret_cast<const char*>(sums + i * unit_side + j),
+                                unit_side * bytes,
+                                reinterpret_cast<char*>(turned + j * unit_side + i),
+                                unit_side * bytes);
+    put_rows(turned, columns, rows, to.transposed());
+  }
+  static void put_rows(const float* sums, int64_t rows, int64_t columns, const Target<float>& to) {
+    if constexpr (std::is_same_v<E, bfloat16>)
+      if (to.rounded.data && to.rounded.dtype == DType::BFloat16 && to.rounded.col == 1 &&
+          to.alpha == 1 && to.beta == 0 && !to.finish && columns == unit_side)
+        return narrow(sums, rows, to.rounded);
+    put_tile(const_cast<float*>(sums), rows, unit_side, columns, to);
+  }
+  // The unit's sums are 0 or normal numbers, and so are their bfloat16.
+  static void narrow(const float* sums, int64_t rows, const Rounding& to) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const float* from = sums + i * unit_side;
+      uint16_t* line = to.data + i * to.row;
+      store(line, narrowed_to_bfloat16(load(from)));
+      store(line + tile_side, narrowed_to_bfloat16(load(from + tile_side)));
+    }
+  }
+
+  const Problem<float>& p_;
+  const UnitPlan& plan_;
+  Lines<E> right_{};
+};
+
+template <class E> Lines<E> left_side(const Problem<float>& p) {
+  return {reinterpret_cast<const E*>(p.a), p.a_row, p.a_col};
+}
+template <class E> Lines<E> right_side(const Problem<float>& p) {
+  return {reinterpret_cast<const E*>(p.b), p.b_col, p.b_row};
+}
+
+template <class E> UnitPlan plan_of(const Problem<float>& p) {
+  return {parts_of<E>, unit_blocks(dtype_of<E>, p.n, p.k)};
+}
+
+template <class E> void by_unit(const Problem<float>& p) {
+  UnitPlan plan = plan_of<E>(p);
+  UnitProduct<E> product(p, plan);
+  Workspace scratch(product.right_bytes() + product.left_bytes());
+  Lines<E> left = left_side<E>(p), right = right_side<E>(p);
+  Target<float> target = p.target;
+  UnitScope unit;
+  for (int64_t i = 0; i < p.count; ++i) {
+    product.run(left, right, target, scratch.as<char>());
+    left.data += p.a_step, right.data += p.b_step;
+    target.advance(p.c_step, p.added_step);
+  }
+}
+
+// Rows [first, last) of b, which is one block, for calls that find it packed.
+template <class E>
+void pack_for_unit(const Problem<float>& p, int64_t first, int64_t last, void* packed) {
+  pack_right_side(plan_of<E>(p), right_side<E>(p), first, last, {static_cast<char*>(packed), p.n, p.k});
+}
+
+template <class F> void for_factor(DType dtype, F f) { visit<bfloat16, half, float>("matmul", dtype, f); }
+
+}  // namespace
+}  // namespace rl::kernels::RL_ISA

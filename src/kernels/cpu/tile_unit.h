@@ -1,0 +1,269 @@
+// The processor's matrix unit (AMX), which multiplies tiles of 16 x 32 bfloat16 by such of 32 x 16,
+// and adds them up in float; for *.isa.cpp files. Only where kernels::has_matrix_unit().
+//
+// A bfloat16 has 8 of the 24 bits of a float. What is more exact is the sum of several, its parts:
+// a half of two, a float of three. The product of two floats is then that of each part with each,
+// less what lies beyond a float's last bit: six products, each exact, for one.
+#pragma once
+#include "kernels/cpu/reduced_floats.h"
+#include "kernels/cpu/transpose_square.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr bool may_have_unit = true;
+#else
+constexpr bool may_have_unit = false;
+#endif
+constexpr int64_t tile_side = 16;                  // lines of a tile, and columns of its sums
+constexpr int64_t tile_terms = 32;                 // what it holds of each line
+constexpr int64_t tile_bytes = 1024;
+constexpr int64_t unit_side = 2 * tile_side;       // of the square of sums that the unit holds
+
+template <class E> constexpr int parts_of = 1;
+template <> constexpr int parts_of<half> = 2;
+template <> constexpr int parts_of<float> = 3;
+
+// A matrix whose lines are rows of the left side of a product, or columns of the right one, and
+// whose terms are what is added up.
+template <class E> struct Lines {
+  const E* data;
+  int64_t line, term;
+  Lines from(int64_t i, int64_t k) const { return {data + i * line + k * term, line, term}; }
+};
+
+// The unit's registers, shaped for whole tiles, and given back at the end of the scope: the system
+// saves what is in use whenever it changes threads.
+class UnitScope {
+ public:
+  UnitScope() {
+#if defined(__AVX512F__)
+    struct alignas(64) {
+      uint8_t palette = 1, start = 0, unused[14] = {};
+      uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+      uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+    } const shape;
+    __asm__ volatile("ldtilecfg %0" : : "m"(shape));
+#endif
+  }
+  ~UnitScope() {
+#if defined(__AVX512F__)
+    __asm__ volatile("tilerelease");
+#endif
+  }
+  UnitScope(const UnitScope&) = delete;
+};
+
+// Registers 0 to 3 hold the sums of two tiles of rows by two of columns, 4 and 5 tiles of the left
+// side, 6 and 7 of the right one.
+template <int tile> RL_INLINE void unit_load(const char* from, int64_t row) {
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(row), "i"(tile) : "memory");
+}
+template <int tile> RL_INLINE void unit_store(float* to, int64_t row) {
+  __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)"
+                   :
+                   : "r"(to), "r"(row * 4), "i"(tile)
+                   : "memory");
+}
+template <int tile> RL_INLINE void unit_clear() {
+  __asm__ volatile("tilezero %%tmm%c0" : : "i"(tile));
+}
+template <int sums, int left, int right> RL_INLINE void unit_multiply() {
+  __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sums), "i"(left), "i"(right));
+}
+
+// Tiles of one side: those of a step of 32 terms stand `tile` bytes apart, their rows `row`, parts
+// `part`, and the next step `step` further.
+struct UnitSide {
+  const char* data;
+  int64_t row, tile, part, step;
+};
+
+// What is to be brought near meanwhile, for each step so much: what the next product reads, and the
+// rows that the sums will be written to.
+struct UnitAhead {
+  const char* next;
+  int64_t next_bytes;
+  const char* target;
+  int64_t target_row, target_rows, target_bytes;
+
+  RL_INLINE void bring(int64_t step) const {
+    const char* from = next + step * next_bytes;
+    for (int64_t at = 0; at < next_bytes; at += 64) __builtin_prefetch(from + at, 0, 2);
+    const char* to = target + step * target_rows * target_row;
+    for (int64_t i = 0; i < target_rows; ++i, to += target_row) {
+      __builtin_prefetch(to, 1, 2);
+      if (target_bytes > 64) __builtin_prefetch(to + 64, 1, 2);
+    }
+  }
+};
+
+// sums (32, 32), or 16 of a side that has one tile alone, = or += left @ right, of so many steps.
+template <int parts, int rows, int columns>
+[[gnu::noinline]] void unit_product(const UnitSide& left, const UnitSide& right, int64_t steps,
+                                    bool add, float* sums, const UnitAhead& ahead) {
+  constexpr int64_t row = unit_side, down = tile_side * row;
+  auto each = [&](auto f) {
+    f(std::integral_constant<int, 0>(), sums);
+    if constexpr (columns == 2) f(std::integral_constant<int, 1>(), sums + tile_side);
+    if constexpr (rows == 2) f(std::integral_constant<int, 2>(), sums + down);
+    if constexpr (rows == 2 && columns == 2)
+      f(std::integral_constant<int, 3>(), sums + down + tile_side);
+  };
+  each([&](auto tile, float* at) {
+    if (add) unit_load<tile>(reinterpret_cast<const char*>(at), row * 4);
+    else unit_clear<tile>();
+  });
+  const char *a = left.data, *b = right.data;
+  // Not to be read from memory again after each instruction of the unit.
+  const int64_t left_row = left.row, left_part = left.part, left_tile = left.tile;
+  const int64_t right_row = right.row, right_part = right.part, right_tile = right.tile;
+  const int64_t left_step = left.step, right_step = right.step;
+  auto load_left = [&](int part) {
+    unit_load<4>(a + part * left_part, left_row);
+    if constexpr (rows == 2) unit_load<5>(a + part * left_part + left_tile, left_row);
+  };
+  auto load_right = [&](int part) {
+    unit_load<6>(b + part * right_part, right_row);
+    if constexpr (columns == 2) unit_load<7>(b + part * right_part + right_tile, right_row);
+  };
+  auto multiply = [&] {
+    unit_multiply<0, 4, 6>();
+    if constexpr (columns == 2) unit_multiply<1, 4, 7>();
+    if constexpr (rows == 2) unit_multiply<2, 5, 6>();
+    if constexpr (rows == 2 && columns == 2) unit_multiply<3, 5, 7>();
+  };
+  for (int64_t step = 0; step < steps; ++step, a += left_step, b += right_step) {
+    ahead.bring(step);
+    load_left(0);
+    if constexpr (parts == 3) load_right(2), multiply();
+    if constexpr (parts >= 2) load_right(1), multiply(), load_left(1), multiply();
+    load_right(0), multiply();
+    if constexpr (parts == 3) load_left(2), multiply();
+    if constexpr (parts >= 2) load_left(0), multiply();
+  }
+  each([&](auto tile, float* at) { unit_store<tile>(at, row); });
+}
+
+template <class E> RL_INLINE vec<float> load_as_float(const E* from) {
+  if constexpr (std::is_same_v<E, float>) return load(from);
+  else return load_wide(from);
+}
+
+using Words = vec<uint32_t>;  // each a pair of bfloat16 along the terms
+
+// The largest magnitudes in lines of floats, as bits.
+using Magnitudes = vec<uint32_t>;
+
+// Whether parts say all of lines with such magnitudes: the unit takes what is below 2^-126 for 0,
+// and of infinities there are no parts. A line of zeros does no harm.
+inline bool can_be_split(Magnitudes of) {
+  constexpr uint32_t least = 0x26800000, most = 0x5d800000;  // 2^-50, 2^60
+  bool can = true;
+  for (int i = 0; i < Vector<uint32_t>::lanes; ++i)
+    can &= of[i] == 0 || (of[i] >= least && of[i] <= most);
+  return can;
+}
+
+RL_INLINE Magnitudes larger_bits(Magnitudes a, Magnitudes b) { return a > b ? a : b; }
+RL_INLINE Magnitudes magnitude_bits(vec<float> x) { return (Magnitudes)x & 0x7fffffffu; }
+
+// The bfloat16 nearest to x, in the upper half of each word; x becomes what is left.
+RL_INLINE Words next_part(vec<float>& x) {
+  Words nearest = ((Words)x + 0x8000u) & 0xffff0000u;
+  x -= (vec<float>)nearest;
+  return nearest;
+}
+
+template <int... i>
+RL_INLINE Words upper_halves(Words a, Words b, std::integer_sequence<int, i...>) {
+  using Halves = vec<uint16_t>;
+  return (Words)shuffle<(2 * i + 1)...>((Halves)a, (Halves)b);
+}
+constexpr auto word_halves = std::make_integer_sequence<int, Vector<uint16_t>::lanes>();
+
+// Sixteen vectors, as the rows of a square become its columns.
+template <class V> RL_INLINE void transpose_registers(V* rows) {
+  constexpr auto columns = std::make_integer_sequence<int, Vector<float>::lanes>();
+  if constexpr (Vector<float>::lanes == tile_side) {
+    exchange<1>(rows, columns);
+    exchange<2>(rows, columns);
+    exchange<4>(rows, columns);
+    exchange<8>(rows, columns);
+  }
+}
+
+inline Words load_words(const bfloat16* from) {
+  return __builtin_convertvector(load_bits(from), Words);
+}
+
+// The tiles of 16 lines and 32 terms, one for each part, which stand `part` bytes apart. The left
+// side has a row for each line, the right one for each pair of terms. Into `high` go magnitudes:
+// line by line of the left side, and of all lines of the right one.
+template <bool right>
+void pack_tile(const Lines<bfloat16>& from, char* to, int64_t, Magnitudes*) {
+  Words words[tile_side];
+  if (from.term == 1) {
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < tile_side; ++i)
+      std::memcpy(&words[i], from.data + i * from.line, sizeof(Words));
+  } else {
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < tile_side; ++i) {
+      const bfloat16 *even = from.data + 2 * i * from.term, *odd = even + from.term;
+      words[i] = load_words(even) | load_words(odd) << 16;
+    }
+  }
+  if ((from.term == 1) == right) transpose_registers(words);
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < tile_side; ++i) std::memcpy(to + i * 64, &words[i], sizeof(Words));
+}
+
+template <bool right, class E>
+void pack_tile(const Lines<E>& from, char* to, int64_t part, Magnitudes* high) {
+  vec<float> x[2 * tile_side];
+  bool by_line = from.term == 1;
+  for (int64_t half = 0; half < 2; ++half) {
+    vec<float>* square = x + half * tile_side;
+    const E* first = from.data + half * tile_side * from.term;
+    int64_t step = by_line ? from.line : from.term;
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < tile_side; ++i) {
+      if (0) __builtin_prefetch(first + i * step + 8 * tile_terms, 0, 2);
+      square[i] = load_as_float(first + i * step);
+    }
+    if (by_line == right) transpose_registers(square);
+  }
+  // Two vectors make one of words: of the right side those of a pair of terms, of the left one both
+  // halves of a line.
+  for (int64_t i = 0; i < tile_side; ++i) {
+    vec<float> a = x[right ? 2 * i : i], b = x[right ? 2 * i + 1 : tile_side + i];
+    Magnitudes& seen = high[right ? 0 : i];
+    seen = larger_bits(seen, larger_bits(magnitude_bits(a), magnitude_bits(b)));
+#pragma GCC unroll 3
+    for (int p = 0; p < parts_of<E>; ++p) {
+      Words first = next_part(a), second = next_part(b);
+      Words words = right ? first >> 16 | second : upper_halves(first, second, word_halves);
+      std::memcpy(to + p * part + i * 64, &words, sizeof words);
+    }
+  }
+}
+
+// The same of up to so many lines and terms, with zeros for the others.
+template <bool right, class E>
+void pack_tile_of(const Lines<E>& from, int64_t lines, int64_t terms, char* to, int64_t part,
+                  Magnitudes* high) {
+  bool whole = lines >= tile_side && terms >= tile_terms;
+  if (whole && (from.term == 1 || from.line == 1))
+    return pack_tile<right>(from, to, part, high);
+  alignas(64) E near[tile_side * tile_terms] = {};
+  lines = lines < tile_side ? lines : tile_side, terms = terms < tile_terms ? terms : tile_terms;
+  for (int64_t i = 0; i < lines; ++i)
+    for (int64_t k = 0; k < terms; ++k)
+      near[i * tile_terms + k] = from.data[i * from.line + k * from.term];
+  pack_tile<right>(Lines<E>{near, tile_terms, 1}, to, part, high);
+}
+
+}  // namespace
+}  // namespace rl::kernels::RL_ISA
