@@ -119,7 +119,8 @@ bool multiplies_bfloat16(const ConvProblem& p, const View& large, const View& sm
                          const View& weight) {
   for (const View* v : {&large, &small, &weight})
     if (v->dtype != DType::BFloat16 || !v->numel || !separate(*v)) return false;
-  return has_bfloat16_products() && (p.groups == 1 || p.channels >= 16 * p.groups);
+  return (has_bfloat16_products() || has_matrix_unit()) &&
+         (p.groups == 1 || p.channels >= 16 * p.groups);
 }
 
 // The kernels read and write what a problem says exists: nothing may stick out.

@@ -117,6 +117,7 @@ struct Seen {
 // are of words: of floats, or of pairs of bfloat16.
 struct Windows {
   bool scatter, reduced, gradient;
+  bool on_unit;  // whether the matrix unit multiplies, by finite weights
   std::array<Axis, 3> axes;
   int64_t batch, groups, inputs, outputs, taps = 1, words, pixel;
   // Whether zeros around an image may be multiplied: they stand for nothing, and an infinite tap
@@ -127,10 +128,11 @@ struct Windows {
   bool split[3] = {false, false, false}, sees_zeros = false, has_zeros = false;
 
   // `gradient`: of the weight, whose words pair pixels of one channel, not channels of a pixel.
-  Windows(ConvOp op, const ConvProblem& p, bool reduced_)
+  Windows(ConvOp op, const ConvProblem& p, bool reduced_, bool on_unit_ = false)
       : scatter(op == ConvOp::Scatter),
         reduced(reduced_),
         gradient(op == ConvOp::Weight),
+        on_unit(on_unit_),
         axes(axes_of<3>(p)),
         batch(p.batch),
         groups(p.groups),
@@ -142,8 +144,8 @@ struct Windows {
     pixel = words % 256 ? words : words + 16;
     for (int d = 0; d < 3; ++d) {
       double share = zeros(d);
-      // Beside few channels, zeros cost less than tiles that are not full.
-      split[d] = !gradient && share > 0.02 && words >= 8;
+      // Beside few channels, zeros cost less than tiles that are not full; so do they on the unit.
+      split[d] = !gradient && !on_unit && share > 0.02 && words >= 8;
       sees_zeros = sees_zeros || (share > 0 && !split[d]);
       has_zeros = has_zeros || share > 0;
     }

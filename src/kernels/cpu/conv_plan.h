@@ -38,8 +38,9 @@ struct Block {
   Range words;
 };
 
-// Equal blocks of at most block_terms: of whole lines of taps if those fit.
-inline std::vector<Block> blocks_of(int64_t taps, int64_t line, int64_t words) {
+// Equal blocks of at most so many terms: of whole lines of taps if those fit.
+inline std::vector<Block> blocks_of(int64_t taps, int64_t line, int64_t words,
+                                    int64_t block_terms) {
   std::vector<Block> blocks;
   auto divided = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   int64_t most = std::max<int64_t>(1, block_terms / words), unit = most >= line ? line : 1;
@@ -83,7 +84,8 @@ class Plan {
   void add(Lattices at) {
     std::vector<Tap> taps = taps_of(w_, at);
     std::vector<Block> blocks = blocks_of(static_cast<int64_t>(taps.size()),
-                                          static_cast<int64_t>(at[2]->taps.size()), w_.words);
+                                          static_cast<int64_t>(at[2]->taps.size()), w_.words,
+                                          w_.on_unit ? max_numel : block_terms);
     bool one = blocks.size() <= 1;
     Range all[3] = {{0, at[0]->count}, {0, at[1]->count}, {0, at[2]->count}};
     if (!one || taps.empty()) add_part(at, all, {}, true, taps.empty());

@@ -20,7 +20,8 @@ class PackedFilters {
       : w_(w),
         bytes_(w.element_bytes()),
         panel_(w.terms() * panel_width),
-        memory_(w.groups * w.panels() * panel_) {
+        memory_(w.groups * w.panels() * panel_ + behind) {
+    std::fill_n(memory_.data() + w.groups * w.panels() * panel_, behind, 0.0f);
     const char* data = weight.ptr<const char>();
     parallel_for(0, w.groups * w.panels(), 1 + default_grain / panel_,
                  [&](int64_t begin, int64_t end) {
@@ -28,6 +29,7 @@ class PackedFilters {
                      w.scatter ? pack_channels(data, i) : pack_filters(data, i);
                  });
   }
+  int64_t panel_size() const { return panel_; }
   const float* panel(int64_t group, int64_t i) const {
     return memory_.data() + (group * w_.panels() + i) * panel_;
   }
@@ -42,6 +44,8 @@ class PackedFilters {
   }
 
  private:
+  static constexpr int64_t behind = 16 * panel_width;  // what the matrix unit may read
+
   float* row(int64_t panel, int64_t tap, int64_t word) const {
     return memory_.data() + panel * panel_ + (w_.place(tap) + word) * panel_width;
   }
@@ -125,22 +129,25 @@ class Worker {
         filters_(filters),
         bias_(bias),
         out_(out),
-        sums_(w.reduced ? boxes.pixels() * panel_width : 0) {}
+        panel_sums_(boxes.pixels() * panel_width),
+        sums_(w.reduced ? panel_sums_ * (w.on_unit ? w.panels() : 1) : 0) {}
 
   // Panels of a group.
   void run(int64_t number, const Box& box, int64_t group, Range panels) {
     const Seen& seen = reader_.read(number, box, group);
     if (!plan_ || !plan_->fits(box)) plan_.emplace(w_, box, seen);
     int64_t first = Plan::first_result(w_, box);
-    for (int64_t i = panels.begin; i < panels.end; ++i) {
+    int64_t together = w_.on_unit ? panels.size() : 1;
+    for (int64_t i = panels.begin; i < panels.end; i += together) {
       int64_t channel = group * w_.outputs + i * panel_width;
       char* out = out_ + (first + channel) * w_.element_bytes();
-      for (const Part& part : plan_->parts()) multiply(part, seen, group, i, channel, out);
+      for (const Part& part : plan_->parts())
+        multiply(part, seen, group, {i, i + together}, channel, out);
     }
   }
 
  private:
-  void multiply(const Part& part, const Seen& seen, int64_t group, int64_t panel, int64_t channel,
+  void multiply(const Part& part, const Seen& seen, int64_t group, Range panels, int64_t channel,
                 char* out) const {
     WindowProduct product{seen.data,
                           part.from.data(),
@@ -148,10 +155,11 @@ class Worker {
                           1,
                           part.spans.data(),
                           static_cast<int64_t>(part.spans.size()),
-                          filters_.panel(group, panel),
+                          filters_.panel(group, panels.begin),
                           w_.reduced ? sums_.data() : reinterpret_cast<float*>(out),
                           w_.reduced ? part.number.data() : part.to.data(),
-                          std::min(panel_width, w_.outputs - panel * panel_width)};
+                          std::min(panels.size() * panel_width,
+                                   w_.outputs - panels.begin * panel_width)};
     product.add = !part.first;
     product.pairs = w_.reduced;
     if (part.first && bias_) product.bias = bias_ + channel;
@@ -160,6 +168,9 @@ class Worker {
       product.rounded_rows = part.to.data();
     }
     product.b_row = w_.terms();
+    product.b_panel = filters_.panel_size();
+    product.out_panel = panel_sums_;
+    if (w_.on_unit) return window_unit(product);
     dots_ ? window_dots(product) : window_product(product);
   }
 
@@ -169,6 +180,7 @@ class Worker {
   const PackedFilters& filters_;
   const float* bias_;
   char* out_;
+  int64_t panel_sums_;
   Buffer<float> sums_;
   std::optional<Plan> plan_;
 };
@@ -209,6 +221,12 @@ bool suits(ConvOp op, const ConvProblem& p) {
   return p.groups > 1 || (op == ConvOp::Weight ? taps : taps || strided);
 }
 
+bool suits_unit(ConvOp op, const ConvProblem& p) {
+  int64_t inputs = op == ConvOp::Gather ? p.channels : p.filters;
+  int64_t outputs = op == ConvOp::Gather ? p.filters : p.channels;
+  return has_matrix_unit() && outputs / p.groups > most_dots && inputs / p.groups > 1;
+}
+
 }  // namespace
 
 bool window_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
@@ -221,7 +239,8 @@ bool window_conv(ConvOp op, const ConvProblem& p, const View& large, const View&
     plain.emplace(weight.shape(), DType::Float32);
   else if (!weight.contiguous()) plain.emplace(RowMajor::copy_of(weight, weight.dtype));
   View filters = plain ? plain->view() : weight;
-  Windows w(op, p, reduced);
+  bool unit = reduced && op != ConvOp::Weight && suits_unit(op, p) && all_finite(filters);
+  Windows w(op, p, reduced, unit);
   switch (op) {
     case ConvOp::Gather: return run_data(w, p, large, small, filters, bias);
     case ConvOp::Scatter: return run_data(w, p, small, large, filters, bias);

@@ -31,10 +31,16 @@ struct WindowProduct {
   uint16_t* rounded = nullptr;
   const int64_t* rounded_rows = nullptr;
   int64_t b_row = panel_width;
+  // For window_unit, from the first of several panels on: from one to the next, in b and in out.
+  int64_t b_panel = 0, out_panel = 0;
 };
 
 // Runs on the calling thread.
 RL_ISA_KERNEL(window_product, (const WindowProduct& product))
+
+// The same of the columns of all panels, of pairs, on the matrix unit. b is finite, and 16 rows
+// behind it may be read.
+RL_ISA_KERNEL(window_unit, (const WindowProduct& product))
 
 // The same of few columns, with b (columns, terms) in rows of b_row, in vectors along the terms;
 // the step is 1.

@@ -1,9 +1,12 @@
 #include "kernels/cpu/window_product.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/register_tile.h"
+#include "kernels/cpu/tile_unit.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -172,7 +175,113 @@ template <int columns, bool pairs> void dots(const WindowProduct& p) {
     dot_tile<columns, rows, pairs>(p, row, std::min<int64_t>(rows, p.count - row));
 }
 
+// The rows of a window product as the matrix unit reads them: the words of their spans one after the
+// other, each run of what stands together in b filled up to whole tiles.
+class UnitRows {
+ public:
+  static constexpr int64_t words = tile_terms / 2;  // of a tile's row
+
+  explicit UnitRows(const WindowProduct& p) : p_(p), runs_(p.span_count) {
+    for (int64_t s = 0; s < p.span_count; ++s) {
+      const auto& span = p.spans[s];
+      Run* last = count_ > 0 ? &runs_[count_ - 1] : nullptr;
+      if (last && last->row + last->terms == span.row) last->terms += span.terms;
+      else runs_[count_++] = {span.row, span.terms};
+    }
+    for (int64_t i = 0; i < count_; ++i) row_ += runs_[i].steps() * words;
+    if (row_ / words % 2 == 0) row_ += words;  // rows displace each other a power of two apart
+    chunk_ = std::clamp<int64_t>(chunk_words / row_ / unit_side, 1, 8) * unit_side;
+    memory_.emplace(std::min(chunk_, (p.count + unit_side - 1) / unit_side * unit_side) * row_);
+  }
+
+  int64_t chunk() const { return chunk_; }
+  void read(int64_t first, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* from = p_.a + p_.rows[first + i];
+      float* to = memory_->data() + i * row_;
+      const auto* span = p_.spans;
+      for (int64_t r = 0; r < count_; ++r) {
+        float* end = to + runs_[r].steps() * words;
+        for (int64_t left = runs_[r].terms; left > 0; left -= span->terms, to += span->terms, ++span)
+          copy(from + span->offset, span->terms, to);
+        for (; to < end; ++to) *to = 0;
+      }
+    }
+  }
+  // The sums of 32 rows from row i on by a panel.
+  template <int columns> void multiply(int64_t i, int64_t rows, const float* b, float* sums) const {
+    const float* from = memory_->data() + i * row_;
+    for (int64_t r = 0; r < count_; ++r) {
+      constexpr int64_t size = sizeof(float);
+      UnitSide left{reinterpret_cast<const char*>(from), row_ * size, tile_side * row_ * size, 0, 64};
+      UnitSide right{reinterpret_cast<const char*>(b + runs_[r].row * panel_width),
+                     panel_width * size, 64, 0, words * panel_width * size};
+      int64_t steps = runs_[r].steps();
+      if (rows > tile_side) unit_product<1, 2, columns>(left, right, steps, r > 0, sums, {});
+      else unit_product<1, 1, columns>(left, right, steps, r > 0, sums, {});
+      from += steps * words;
+    }
+  }
+
+ private:
+  static constexpr int64_t chunk_words = int64_t(1) << 17;  // in half of the second cache
+  struct Run {
+    int64_t row, terms;
+    int64_t steps() const { return (terms + words - 1) / words; }
+  };
+  static void copy(const float* from, int64_t n, float* to) {
+    for (; n >= lanes; n -= lanes, from += lanes, to += lanes) store(to, load(from));
+    if (n > 0) store_part(to, load_part(from, n), n);
+  }
+
+  const WindowProduct& p_;
+  Buffer<Run> runs_;
+  int64_t count_ = 0, row_ = 0, chunk_ = 0;
+  std::optional<Buffer<float>> memory_;
+};
+
+// Sums of some rows and columns [column, column + count) to their places.
+void put_unit(const WindowProduct& p, const float* sums, int64_t row, int64_t rows, int64_t column,
+              int64_t count) {
+  float* out = p.out + column / panel_width * p.out_panel;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < count; j += lanes) {
+      int64_t n = std::min<int64_t>(lanes, count - j);
+      vec<float> sum = load(sums + r * unit_side + j);
+      float* held = out + p.out_rows[row + r] + j;
+      if (p.add) sum += read<false>(held, n);
+      else if (p.bias) sum += read<false>(p.bias + column + j, n);
+      if (p.rounded) write<false>(p.rounded + p.rounded_rows[row + r] + column + j, sum, n);
+      else write<false>(held, sum, n);
+    }
+}
+
+void by_unit(const WindowProduct& p) {
+  UnitRows from(p);
+  alignas(64) float sums[unit_side * unit_side] = {};
+  UnitScope unit;
+  for (int64_t first = 0; first < p.count; first += from.chunk()) {
+    int64_t some = std::min(from.chunk(), p.count - first);
+    from.read(first, some);
+    const float* b = p.b;
+    for (int64_t column = 0; column < p.columns; column += panel_width, b += p.b_panel) {
+      int64_t count = std::min(panel_width, p.columns - column);
+      for (int64_t i = 0; i < some; i += unit_side) {
+        int64_t rows = std::min(unit_side, some - i);
+        if (p.span_count > 0)
+          count > tile_side ? from.multiply<2>(i, rows, b, sums) : from.multiply<1>(i, rows, b, sums);
+        put_unit(p, sums, first + i, rows, column, count);
+      }
+    }
+  }
+}
+
 }  // namespace
+
+void window_unit(const WindowProduct& p) {
+  if constexpr (may_have_unit) by_unit(p);
+  else static_cast<void>(p);
+}
 
 void window_dots(const WindowProduct& p) {
   if constexpr (multiplies_pairs)
