@@ -113,6 +113,7 @@ struct GradientTask {
   }
 
   void run() const {
+    if (w.on_unit) return run_on_unit();
     for_lattices(w, box, [&](Lattices at) {
       std::vector<int64_t> from, to;
       for (const Lattice::Tap& z : at[0]->taps)
@@ -125,6 +126,32 @@ struct GradientTask {
             }
       int64_t step = w.axes[2].stride * seen.step[2] * (w.reduced ? 2 : 1);
       multiply(from, to, Blocks(lines(at), gradient_terms, step), step);
+    });
+  }
+  void run_on_unit() const {
+    for_lattices(w, box, [&](Lattices at) {
+      std::vector<int64_t> taps, begins;
+      for (const Lattice::Tap& z : at[0]->taps)
+        for (const Lattice::Tap& y : at[1]->taps)
+          for (const Lattice::Tap& x : at[2]->taps)
+            taps.push_back(z.offset * seen.step[0] + y.offset * seen.step[1] +
+                           x.offset * seen.step[2]);
+      for (const Span& line : lines(at)) begins.push_back(line.offset);
+      GradientOnUnit product{seen.data,
+                             begins.data(),
+                             static_cast<int64_t>(begins.size()),
+                             line_terms(w, box),
+                             w.axes[2].stride * seen.step[2] * 2,
+                             taps.data(),
+                             static_cast<int64_t>(taps.size()),
+                             w.inputs,
+                             gradient,
+                             std::min(panels.size() * panel_width,
+                                      w.outputs - panels.begin * panel_width),
+                             nullptr,
+                             add};
+      product.sums = sums + panels.begin * panel_width * product.row();
+      gradient_on_unit(product);
     });
   }
   void multiply(const std::vector<int64_t>& from, const std::vector<int64_t>& to,
@@ -158,9 +185,16 @@ struct GradientTask {
 void write_filters(const Windows& w, const float* sums, int64_t panel, float* weight) {
   int64_t first = panel % w.panels() * panel_width, terms = w.terms();
   int64_t count = std::min(panel_width, w.outputs - first);
+  weight += (panel / w.panels() * w.outputs + first) * terms;
+  if (w.on_unit) {  // (panel, taps, channels)
+    int64_t channels = GradientOnUnit::whole(w.inputs);
+    for (int64_t f = 0; f < count; ++f, sums += w.taps * channels, weight += terms)
+      for (int64_t t = 0; t < w.taps; ++t)
+        for (int64_t c = 0; c < w.inputs; ++c) weight[c * w.taps + t] = sums[t * channels + c];
+    return;
+  }
   constexpr int64_t together = 16;  // inputs: whole squares of a transposition
   Buffer<float> rows(together * w.taps * panel_width);
-  weight += (panel / w.panels() * w.outputs + first) * terms;
   for (int64_t c = 0; c < w.inputs; c += together) {
     int64_t n = std::min(together, w.inputs - c);
     for (int64_t k = 0; k < n; ++k)
@@ -176,10 +210,13 @@ void write_filters(const Windows& w, const float* sums, int64_t panel, float* we
 bool window_gradient(const Windows& w, const ConvProblem& p, const View& large, const View& small,
                      float* weight) {
   constexpr int64_t most_sums = int64_t(1) << 21;
-  Boxes boxes = w.boxes(2 * box_elements, w.outputs, 128);
+  // Each box reads and writes all sums: more pixels where the unit soon has those of a few.
+  int64_t many = w.on_unit ? std::min(w.terms() * w.outputs / 4, 16 * box_elements) : 0;
+  Boxes boxes = w.boxes(std::max(2 * box_elements, many), w.outputs, 128);
   if (w.elements(boxes.size + 1) > most_elements) return false;
   ImagesOf seen_in(large), gradient_in(small);
-  int64_t panel = w.terms() * panel_width, size = w.groups * w.panels() * panel;
+  int64_t inputs = w.on_unit ? GradientOnUnit::whole(w.inputs) : w.inputs;
+  int64_t panel = w.taps * inputs * panel_width, size = w.groups * w.panels() * panel;
   // Sums of runs of boxes, joined in one order: both follow from the sizes alone.
   double operations = operations_of(p);
   int64_t wanted = std::min<int64_t>(8, static_cast<int64_t>(operations / task_operations));

@@ -222,8 +222,8 @@ bool suits(ConvOp op, const ConvProblem& p) {
 }
 
 bool suits_unit(ConvOp op, const ConvProblem& p) {
-  int64_t inputs = op == ConvOp::Gather ? p.channels : p.filters;
-  int64_t outputs = op == ConvOp::Gather ? p.filters : p.channels;
+  int64_t inputs = op == ConvOp::Scatter ? p.filters : p.channels;
+  int64_t outputs = op == ConvOp::Scatter ? p.channels : p.filters;
   return has_matrix_unit() && outputs / p.groups > most_dots && inputs / p.groups > 1;
 }
 
@@ -239,7 +239,8 @@ bool window_conv(ConvOp op, const ConvProblem& p, const View& large, const View&
     plain.emplace(weight.shape(), DType::Float32);
   else if (!weight.contiguous()) plain.emplace(RowMajor::copy_of(weight, weight.dtype));
   View filters = plain ? plain->view() : weight;
-  bool unit = reduced && op != ConvOp::Weight && suits_unit(op, p) && all_finite(filters);
+  bool unit =
+      reduced && suits_unit(op, p) && (op == ConvOp::Weight || all_finite(filters));
   Windows w(op, p, reduced, unit);
   switch (op) {
     case ConvOp::Gather: return run_data(w, p, large, small, filters, bias);

@@ -100,10 +100,12 @@ struct UnitAhead {
 };
 
 // sums (32, 32), or 16 of a side that has one tile alone, = or += left @ right, of so many steps.
+// Their rows stand `row` apart.
 template <int parts, int rows, int columns>
 [[gnu::noinline]] void unit_product(const UnitSide& left, const UnitSide& right, int64_t steps,
-                                    bool add, float* sums, const UnitAhead& ahead) {
-  constexpr int64_t row = unit_side, down = tile_side * row;
+                                    bool add, float* sums, const UnitAhead& ahead,
+                                    int64_t row = unit_side) {
+  const int64_t down = tile_side * row;
   auto each = [&](auto f) {
     f(std::integral_constant<int, 0>(), sums);
     if constexpr (columns == 2) f(std::integral_constant<int, 1>(), sums + tile_side);

@@ -35,6 +35,25 @@ struct WindowProduct {
   int64_t b_panel = 0, out_panel = 0;
 };
 
+// Sums of a weight gradient (filters, taps, channels) on the matrix unit: += or = over the results of
+// lines, each a pair of pixels of a channel, or of a filter's gradient, to a word. Rows and columns
+// are filled up to whole tiles.
+struct GradientOnUnit {
+  const float* seen;     // words of channels, one beside the other
+  const int64_t* lines;  // where each begins
+  int64_t line_count, line_terms, step;
+  const int64_t* taps;  // where each looks from there
+  int64_t tap_count, channels;
+  const float* gradient;  // panels of filters, each with all terms in rows of panel_width
+  int64_t filters;
+  float* sums;
+  bool add;
+
+  static int64_t whole(int64_t n) { return (n + 15) / 16 * 16; }
+  int64_t row() const { return tap_count * whole(channels); }
+};
+RL_ISA_KERNEL(gradient_on_unit, (const GradientOnUnit& product))
+
 // Runs on the calling thread.
 RL_ISA_KERNEL(window_product, (const WindowProduct& product))
 

@@ -276,7 +276,68 @@ void by_unit(const WindowProduct& p) {
   }
 }
 
+// Panels of gradients as left sides: the filters of each tile become its rows.
+Buffer<float> gradient_tiles(const GradientOnUnit& p, int64_t steps) {
+  constexpr int64_t words = tile_bytes / 4;
+  int64_t terms = p.line_count * p.line_terms, panels = (p.filters + panel_width - 1) / panel_width;
+  Buffer<float> tiles(panels * steps * 2 * words);
+  float* to = tiles.data();
+  for (int64_t i = 0; i < panels; ++i)
+    for (int64_t k = 0; k < steps * tile_side; k += tile_side)
+      for (int64_t t = 0; t < 2; ++t, to += words) {
+        const float* from = p.gradient + (i * terms + k) * panel_width + t * tile_side;
+        vec<float> rows[tile_side] = {};
+        for (int64_t r = 0; r < tile_side && k + r < terms; ++r) rows[r] = load(from + r * panel_width);
+        transpose_registers(rows);
+        for (int64_t r = 0; r < tile_side; ++r) store(to + r * tile_side, rows[r]);
+      }
+  return tiles;
+}
+
+void by_unit(const GradientOnUnit& p) {
+  int64_t terms = p.line_count * p.line_terms, steps = (terms + tile_side - 1) / tile_side;
+  Buffer<float> tiles = gradient_tiles(p, steps);
+  constexpr int64_t size = sizeof(float), step = 2 * tile_bytes;
+  int64_t columns = GradientOnUnit::whole(p.channels), row = columns / 16 % 2 ? columns : columns + 16;
+  Buffer<float> seen(steps * tile_side * row);
+  std::fill_n(seen.data() + terms * row, (steps * tile_side - terms) * row, 0.0f);
+  UnitScope unit;
+  for (int64_t tap = 0; tap < p.tap_count; ++tap) {
+    float* to = seen.data();
+    for (int64_t l = 0; l < p.line_count; ++l) {
+      const float* from = p.seen + p.lines[l] + p.taps[tap];
+      for (int64_t k = 0; k < p.line_terms; ++k, from += p.step, to += row) {
+        int64_t c = 0;
+        for (; c + lanes <= p.channels; c += lanes) store(to + c, load(from + c));
+        if (c < columns) store(to + c, load_part(from + c, p.channels - c));
+      }
+    }
+    for (int64_t j = 0; j < columns; j += unit_side)
+      for (int64_t i = 0; i < p.filters; i += unit_side) {
+        UnitSide left{reinterpret_cast<const char*>(tiles.data()) + i / unit_side * steps * step, 64,
+                      tile_bytes, 0, step};
+        UnitSide right{reinterpret_cast<const char*>(seen.data() + j), row * size, 64, 0,
+                       tile_side * row * size};
+        float* sums = p.sums + i * p.row() + tap * columns + j;
+        auto multiply = [&](auto rows, auto width) {
+          unit_product<1, decltype(rows)::value, decltype(width)::value>(left, right, steps, p.add,
+                                                                         sums, {}, p.row());
+        };
+        std::integral_constant<int, 1> one;
+        std::integral_constant<int, 2> two;
+        bool high = p.filters - i > tile_side, wide = columns - j > tile_side;
+        high ? wide ? multiply(two, two) : multiply(two, one)
+             : wide ? multiply(one, two) : multiply(one, one);
+      }
+  }
+}
+
 }  // namespace
+
+void gradient_on_unit(const GradientOnUnit& p) {
+  if constexpr (may_have_unit) by_unit(p);
+  else static_cast<void>(p);
+}
 
 void window_unit(const WindowProduct& p) {
   if constexpr (may_have_unit) by_unit(p);
