@@ -36,7 +36,8 @@ template <class T> struct Piece {
         to_row = -to_row;
       }
       if (from_column == size && to_column == size) {
-        bool aligned = (reinterpret_cast<intptr_t>(to) | to_row) % (n * size) == 0;
+        // Halves of cache lines would go to memory one by one.
+        bool aligned = size >= 4 && (reinterpret_cast<intptr_t>(to) | to_row) % (n * size) == 0;
         return streamed && aligned ? squares<true>(rows, columns) : squares<false>(rows, columns);
       }
     }
