@@ -164,6 +164,11 @@ bool run(ConvOp op, const View& large, const View& small, const View& weight, co
   auto role = [&](ConvOp writer) { return op == writer ? Operand::Out : Operand::In; };
   ConvProblem problem(large, small, weight, geometry);
   check_fit(problem, large, small, weight);
+  const View* read_bias = op == ConvOp::Weight ? nullptr : bias;
+  if (!formula && pointwise_conv(op, problem, large, small, weight, read_bias)) {
+    if (op == ConvOp::Weight && bias) sum_channels(small, *bias);
+    return true;
+  }
   std::optional<RowMajor> bias_copy;
   if (bias) {
     DType dtype = compute_dtype(large.dtype);

@@ -282,13 +282,8 @@ struct Kind {
   bool on_unit = false;           // of factors that the matrix unit multiplies
 };
 
-// Whether the matrix unit is quicker, if there is one. Floats are split into parts, which takes
-// longer than to multiply them by 70 others.
-bool is_for_unit(const View& a, const View& b) {
-  int64_t m = a.sizes[a.ndim - 2], k = a.sizes[a.ndim - 1], n = b.sizes[b.ndim - 1];
-  bool pays = a.dtype == DType::Float32 ? k >= 64 && m > 70 && n > 70 * m / (m - 70)
-                                        : std::min(m, n) > few_pairs && k >= 16;
-  return pays && has_matrix_unit();
+bool are_for_unit(const View& a, const View& b) {
+  return is_for_unit(a.dtype, a.sizes[a.ndim - 2], b.sizes[b.ndim - 1], a.sizes[a.ndim - 1]);
 }
 
 void multiply(const View& a, const View& b, const View& out, const GemmScale& scale,
@@ -497,7 +492,7 @@ void multiply_reduced(const View& a, const View& b, const View& out, const GemmS
       return multiply(x.view(), y.view(), sum, scale, start, {1, out.dtype, &out});
     }
   }
-  if (is_for_unit(a, b))
+  if (are_for_unit(a, b))
     return multiply(a, b, sum, scale, start, {1, DType::Float32, &out, true});
   if (is_bfloat16 && has_bfloat16_products()) {
     Paired x(a, c), y(b, r, std::min(m, n) <= few_pairs);  // of few rows, dots of columns
@@ -508,6 +503,12 @@ void multiply_reduced(const View& a, const View& b, const View& out, const GemmS
 }
 
 }  // namespace
+
+bool is_for_unit(DType factors, int64_t m, int64_t n, int64_t k) {
+  bool pays = factors == DType::Float32 ? k >= 64 && m > 70 && n > 70 * m / (m - 70)
+                                        : is_reduced(factors) && std::min(m, n) > few_pairs && k >= 16;
+  return pays && has_matrix_unit();
+}
 
 void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
           const View* added) {
@@ -542,7 +543,7 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
     return copy(out32.view(), out);
   }
   Kind kind;
-  kind.on_unit = out.dtype == DType::Float32 && is_for_unit(a, b);
+  kind.on_unit = are_for_unit(a, b);
   multiply(a, b, out, scale, added ? *added : out, kind);
 }
 
