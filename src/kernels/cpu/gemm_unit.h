@@ -169,7 +169,8 @@ template <class E> class UnitProduct {
     pack_left_side(plan_, left.from(there * unit_side, 0), count - there * unit_side, terms, scratch,
                    panels + there);
     float* sums = reinterpret_cast<float*>(scratch + last * plan_.panel_bytes(terms));
-    constexpr int64_t square = unit_side * unit_side;
+    constexpr int64_t square_size = unit_side * unit_side;
+    UnitSums waiting;
     for (int64_t j = 0, at = 0; j < block.lines; j += unit_side, ++at) {
       if (j0 + j < p_.first || j0 + j >= p_.last) continue;
       bool split = right_can_be_split(plan_, block, at);
@@ -179,45 +180,60 @@ template <class E> class UnitProduct {
         UnitSide right{block.panel(plan_, at) + step * plan_.step_bytes(), 64, tile_bytes,
                        2 * tile_bytes, plan_.step_bytes()};
         // What is read next, and where the sums go, is far away.
-        UnitAhead ahead{right.data + steps * plan_.step_bytes(),
-                        plan_.step_bytes() / last / 64 * 64, nullptr, 0, 0, 0};
+        UnitMeanwhile meanwhile{right.data + steps * plan_.step_bytes(),
+                                plan_.step_bytes() / last / 64 * 64};
+        meanwhile.rows = (unit_side + steps - 1) / steps;
         bool ends = k + plan_.chunk >= terms;
-        for (int64_t i = 0; i < last; ++i, ahead.next += steps * ahead.next_bytes) {
+        for (int64_t i = 0; i < last; ++i, meanwhile.next += steps * meanwhile.next_bytes) {
           UnitSide side = panels[i].side;
           side.data += step * side.step;
-          if (ends) bring_rows_of(to.at(i * unit_side, j), steps, ahead);
-          multiply(side, right, count - i * unit_side, columns, steps, k > 0, sums + i * square,
-                   ahead);
+          float* square = sums + i * square_size;
+          int64_t lines = std::min(unit_side, count - i * unit_side);
+          const Target<float> target = to.at(i * unit_side, j);
+          if (ends) bring_rows_of(target, meanwhile);
+          meanwhile.earlier = waiting;
+          multiply(side, right, lines, columns, steps, k > 0, square, meanwhile);
+          waiting = {};
+          if (!ends) continue;
+          if (!split || !panels[i].can_be_split)
+            multiply_unsplit(left.from(i * unit_side, 0), lines, right_.from(j, 0), columns, terms,
+                             square);
+          if (columns == unit_side && is_plain(target)) waiting = as_sums(target, square, lines);
+          else put(square, lines, columns, target);
         }
       }
-      for (int64_t i = 0; i < last; ++i) {
-        int64_t lines = std::min(unit_side, count - i * unit_side);
-        if (!split || !panels[i].can_be_split)
-          multiply_unsplit(left.from(i * unit_side, 0), lines, right_.from(j, 0), columns, terms,
-                           sums + i * square);
-        put(sums + i * square, lines, columns, to.at(i * unit_side, j));
-      }
     }
+    waiting.put(0, waiting.rows);
   }
 
-  static void bring_rows_of(const Target<float>& to, int64_t steps, UnitAhead& ahead) {
+  // Sums that need nothing but to be stored, or to be rounded to bfloat16.
+  static bool is_plain(const Target<float>& to) {
+    if (to.finish || to.alpha != 1 || to.beta != 0) return false;
+    if (!to.rounded.data) return to.col == 1;
+    return std::is_same_v<E, bfloat16> && to.rounded.dtype == DType::BFloat16 && to.rounded.col == 1;
+  }
+  static UnitSums as_sums(const Target<float>& to, const float* sums, int64_t rows) {
+    if (to.rounded.data) return {sums, to.rounded.data, to.rounded.row, rows, true};
+    return {sums, to.c, to.row, rows, false};
+  }
+
+  static void bring_rows_of(const Target<float>& to, UnitMeanwhile& meanwhile) {
     bool rounded = to.rounded.data;
     if ((rounded ? to.rounded.col : to.col) != 1) return;
-    ahead.target = rounded ? reinterpret_cast<const char*>(to.rounded.data)
-                           : reinterpret_cast<const char*>(to.c);
-    ahead.target_row = rounded ? 2 * to.rounded.row : 4 * to.row;
-    ahead.target_rows = (unit_side + steps - 1) / steps;
-    ahead.target_bytes = unit_side * (rounded ? 2 : 4);
+    meanwhile.target = rounded ? reinterpret_cast<const char*>(to.rounded.data)
+                               : reinterpret_cast<const char*>(to.c);
+    meanwhile.target_row = rounded ? 2 * to.rounded.row : 4 * to.row;
+    meanwhile.target_bytes = unit_side * (rounded ? 2 : 4);
   }
 
   void multiply(const UnitSide& left, const UnitSide& right, int64_t rows, int64_t columns,
-                int64_t steps, bool add, float* sums, const UnitAhead& ahead) const {
+                int64_t steps, bool add, float* sums, const UnitMeanwhile& meanwhile) const {
     constexpr int parts = parts_of<E>;
     if (rows <= tile_side)
-      return columns <= tile_side ? unit_product<parts, 1, 1>(left, right, steps, add, sums, ahead)
-                                  : unit_product<parts, 1, 2>(left, right, steps, add, sums, ahead);
-    if (columns <= tile_side) unit_product<parts, 2, 1>(left, right, steps, add, sums, ahead);
-    else unit_product<parts, 2, 2>(left, right, steps, add, sums, ahead);
+      return columns <= tile_side ? unit_product<parts, 1, 1>(left, right, steps, add, sums, meanwhile)
+                                  : unit_product<parts, 1, 2>(left, right, steps, add, sums, meanwhile);
+    if (columns <= tile_side) unit_product<parts, 2, 1>(left, right, steps, add, sums, meanwhile);
+    else unit_product<parts, 2, 2>(left, right, steps, add, sums, meanwhile);
   }
 
   // Where a line has numbers of which parts do not say all.
@@ -240,7 +256,7 @@ template <class E> class UnitProduct {
     by_tiles(q);
   }
 
-  static void put(const float* sums, int64_t rows, int64_t columns, const Target<float>& to) {
+  static void put(float* sums, int64_t rows, int64_t columns, const Target<float>& to) {
     bool in_columns = to.rounded.data ? to.rounded.row < to.rounded.col : to.row < to.col;
     if (!in_columns) return put_rows(sums, rows, columns, to);
     alignas(64) float turned[unit_side * unit_side];
@@ -253,21 +269,9 @@ template <class E> class UnitProduct {
                                 unit_side * bytes);
     put_rows(turned, columns, rows, to.transposed());
   }
-  static void put_rows(const float* sums, int64_t rows, int64_t columns, const Target<float>& to) {
-    if constexpr (std::is_same_v<E, bfloat16>)
-      if (to.rounded.data && to.rounded.dtype == DType::BFloat16 && to.rounded.col == 1 &&
-          to.alpha == 1 && to.beta == 0 && !to.finish && columns == unit_side)
-        return narrow(sums, rows, to.rounded);
-    put_tile(const_cast<float*>(sums), rows, unit_side, columns, to);
-  }
-  // The unit's sums are 0 or normal numbers, and so are their bfloat16.
-  static void narrow(const float* sums, int64_t rows, const Rounding& to) {
-    for (int64_t i = 0; i < rows; ++i) {
-      const float* from = sums + i * unit_side;
-      uint16_t* line = to.data + i * to.row;
-      store(line, narrowed_to_bfloat16(load(from)));
-      store(line + tile_side, narrowed_to_bfloat16(load(from + tile_side)));
-    }
+  static void put_rows(float* sums, int64_t rows, int64_t columns, const Target<float>& to) {
+    if (columns == unit_side && is_plain(to)) as_sums(to, sums, rows).put(0, rows);
+    else put_tile(sums, rows, unit_side, columns, to);
   }
 
   const Problem<float>& p_;

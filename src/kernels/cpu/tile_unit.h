@@ -80,22 +80,51 @@ struct UnitSide {
   int64_t row, tile, part, step;
 };
 
-// What is to be brought near meanwhile, for each step so much: what the next product reads, and the
-// rows that the sums will be written to.
-struct UnitAhead {
-  const char* next;
-  int64_t next_bytes;
-  const char* target;
-  int64_t target_row, target_rows, target_bytes;
+// The bits of the nearest bfloat16 of sums of the unit, which are 0 or normal numbers.
+RL_INLINE void store_sums(uint16_t* to, const float* sums) {
+  store(to, narrowed_to_bfloat16(load(sums)));
+}
+RL_INLINE void store_sums(float* to, const float* sums) { store(to, load(sums)); }
 
-  RL_INLINE void bring(int64_t step) const {
+// Sums (rows, 32) of an earlier product, as they go to their place, in rows of floats or bfloat16.
+struct UnitSums {
+  const float* sums = nullptr;
+  void* to = nullptr;
+  int64_t row = 0, rows = 0;  // of `to`, in elements
+  bool rounded = false;
+
+  template <class T> RL_INLINE void put_rows(int64_t first, int64_t last) const {
+    T* line = static_cast<T*>(to) + first * row;
+    for (int64_t i = first; i < last; ++i, line += row)
+      for (int64_t j = 0; j < unit_side; j += tile_side)
+        store_sums(line + j, sums + i * unit_side + j);
+  }
+  RL_INLINE void put(int64_t first, int64_t last) const {
+    rounded ? put_rows<uint16_t>(first, last) : put_rows<float>(first, last);
+  }
+};
+
+// What happens meanwhile, at each step some of it: what the next product reads is brought near, and
+// so are the rows that the sums will be written to; and those of an earlier product are written.
+struct UnitMeanwhile {
+  const char* next = nullptr;
+  int64_t next_bytes = 0;
+  const char* target = nullptr;
+  int64_t target_row = 0, target_bytes = 0, rows = 0;  // so many at a step
+  UnitSums earlier = {};
+
+  RL_INLINE void at_step(int64_t step) const {
     const char* from = next + step * next_bytes;
     for (int64_t at = 0; at < next_bytes; at += 64) __builtin_prefetch(from + at, 0, 2);
-    const char* to = target + step * target_rows * target_row;
-    for (int64_t i = 0; i < target_rows; ++i, to += target_row) {
-      __builtin_prefetch(to, 1, 2);
-      if (target_bytes > 64) __builtin_prefetch(to + 64, 1, 2);
+    if (target_bytes) {
+      const char* to = target + step * rows * target_row;
+      for (int64_t i = 0; i < rows; ++i, to += target_row) {
+        __builtin_prefetch(to, 1, 2);
+        if (target_bytes > 64) __builtin_prefetch(to + 64, 1, 2);
+      }
     }
+    int64_t first = step * rows, last = first + rows;
+    if (first < earlier.rows) earlier.put(first, last < earlier.rows ? last : earlier.rows);
   }
 };
 
@@ -103,7 +132,7 @@ struct UnitAhead {
 // Their rows stand `row` apart.
 template <int parts, int rows, int columns>
 [[gnu::noinline]] void unit_product(const UnitSide& left, const UnitSide& right, int64_t steps,
-                                    bool add, float* sums, const UnitAhead& ahead,
+                                    bool add, float* sums, const UnitMeanwhile& meanwhile,
                                     int64_t row = unit_side) {
   const int64_t down = tile_side * row;
   auto each = [&](auto f) {
@@ -137,7 +166,7 @@ template <int parts, int rows, int columns>
     if constexpr (rows == 2 && columns == 2) unit_multiply<3, 5, 7>();
   };
   for (int64_t step = 0; step < steps; ++step, a += left_step, b += right_step) {
-    ahead.bring(step);
+    meanwhile.at_step(step);
     load_left(0);
     if constexpr (parts == 3) load_right(2), multiply();
     if constexpr (parts >= 2) load_right(1), multiply(), load_left(1), multiply();
