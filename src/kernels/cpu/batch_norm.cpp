@@ -54,11 +54,11 @@ bool has_planes(const View& v) {  // contiguous beyond the channels
 
 ChannelData rows_of(const View& v) {
   for (int64_t i = v.ndim - 1; i >= 0; --i)
-    if (i != 1 && v.sizes[i] > 1) return {v.data, v.strides[i], 1};
-  return {v.data, 0, 1};
+    if (i != 1 && v.sizes[i] > 1) return {v.dtype, v.data, v.strides[i], 1};
+  return {v.dtype, v.data, 0, 1};
 }
 
-// The tensors of a call in one layout, those that have another one, or 16-bit floats, as copies.
+// The tensors of a call in one layout, those that have another one as copies.
 class Operands {
  public:
   // The last view is written to if `writes`.
@@ -74,35 +74,24 @@ class Operands {
     for (int64_t i = 2; i < first.ndim; ++i) length *= first.sizes[i];
     layout.batch = layout.by_rows ? first.sizes[0] * length : first.sizes[0];
     layout.length = layout.by_rows ? 1 : length;
-    for (const View* v : views_) data.push_back(layout.by_rows ? rows_or_copy(*v) : planes_of(*v));
+    for (const View* v : views_) data.push_back(layout.by_rows ? rows_of(*v) : planes_of(*v));
   }
   ~Operands() = default;
   Operands(const Operands&) = delete;
 
   void write_back() {
-    if (!output_copy_) return;
-    if (layout.by_rows) copy(output_copy_->view(), RowsView(*output_).view());
-    else copy(output_copy_->view(), *output_);
+    if (output_copy_) copy(output_copy_->view(), *output_);
   }
   ChannelLayout layout;
   std::vector<ChannelData> data;
 
  private:
-  // A row-major copy of `v`, which is `from` or the same elements in another order, or for it.
-  View copied(const View& v, const View& from) {
-    if (&from == output_) return output_copy_.emplace(v.shape(), layout.dtype).view();
-    copies_.push_back(RowMajor::copy_of(v, layout.dtype));
-    return copies_.back().view();
-  }
   ChannelData planes_of(const View& v) {
-    if (has_planes(v) && !is_reduced(v.dtype)) return {v.data, v.strides[0], v.strides[1]};
-    View copy = copied(v, v);
-    return {copy.data, copy.strides[0], copy.strides[1]};
-  }
-  ChannelData rows_or_copy(const View& v) {
-    if (!is_reduced(v.dtype)) return rows_of(v);
-    RowsView rows(v);
-    return {copied(rows.view(), v).data, layout.channels, 1};
+    if (has_planes(v)) return {v.dtype, v.data, v.strides[0], v.strides[1]};
+    RowMajor& near = &v == output_ ? output_copy_.emplace(v.shape(), v.dtype)
+                                   : copies_.emplace_back(RowMajor::copy_of(v, v.dtype));
+    View copy = near.view();
+    return {copy.dtype, copy.data, copy.strides[0], copy.strides[1]};
   }
   std::vector<const View*> views_;
   const View* output_;

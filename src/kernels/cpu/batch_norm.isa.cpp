@@ -3,14 +3,38 @@
 #include "core/parallel.h"
 #include "kernels/cpu/batch_norm_loops.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/strip.h"
 #include "kernels/cpu/workspace.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
 
+// Data whose elements are of T.
 template <class T> T* run_of(const ChannelData& d, int64_t n, int64_t c) {
   return static_cast<T*>(d.data) + n * d.batch_step + c * d.channel_step;
 }
+
+// Runs of elements as T: where they lie, or converted to and from memory nearby.
+template <class T> class Runs {
+ public:
+  Runs(const ChannelData& d, int64_t longest)
+      : d_(d), converts_(d.dtype != dtype_of<T>), memory_(converts_ ? longest : 0) {}
+  const T* read(int64_t n, int64_t c, int64_t length) const {
+    if (!converts_) return run_of<const T>(d_, n, c);
+    convert_direct(d_.dtype, dtype_of<T>, d_.at(n, c), memory_.data(), length);
+    return memory_.data();
+  }
+  T* place(int64_t n, int64_t c) const { return converts_ ? memory_.data() : run_of<T>(d_, n, c); }
+  // What was written there.
+  void write(int64_t n, int64_t c, int64_t length) const {
+    if (converts_) convert_direct(dtype_of<T>, d_.dtype, memory_.data(), d_.at(n, c), length);
+  }
+
+ private:
+  const ChannelData& d_;
+  bool converts_;
+  Buffer<T> memory_;
+};
 
 struct Pair {
   double first, second;
@@ -121,24 +145,35 @@ template <class T> struct Lanes<T, 0> {
   Lanes operator*(T o) const { return {v * o}; }
 };
 
-// Rows [first, first + count), worked out if they are what a formula gives.
+// Rows [first, first + count), worked out if they are what a formula gives, or converted.
 template <class T>
 class Rows {
  public:
   Rows(const ChannelLayout& l, const ChannelData& d, int64_t most)
-      : channels_(l.channels), from_(d), memory_(d.formula ? most * l.channels : 0) {}
+      : channels_(l.channels),
+        from_(d),
+        converts_(d.dtype != dtype_of<T>),
+        memory_(d.formula || converts_ ? most * l.channels : 0) {}
   ChannelData at(int64_t first, int64_t count) {
+    ChannelData near{dtype_of<T>, memory_.data() - first * channels_, channels_, 1};
     if constexpr (std::is_same_v<T, float>)
       if (from_.formula) {
         from_.formula->evaluate(first * channels_, count * channels_, memory_.data());
-        return {memory_.data() - first * channels_, channels_, 1};
+        return near;
       }
-    return from_;
+    if (!converts_) return from_;
+    bool gapless = from_.batch_step == channels_;
+    int64_t together = gapless ? count : 1;
+    for (int64_t i = 0; i < count; i += together)
+      convert_direct(from_.dtype, dtype_of<T>, from_.at(first + i, 0),
+                     memory_.data() + i * channels_, together * channels_);
+    return near;
   }
 
  private:
   int64_t channels_;
   const ChannelData& from_;
+  bool converts_;
   Buffer<T> memory_;
 };
 
@@ -164,18 +199,20 @@ void moments_by_rows(const ChannelLayout& l, const ChannelData& x, double* mean,
   Buffer<T> partial(2 * blocks.count * channels);
   parallel_for(0, blocks.count, default_grain / (blocks.size * channels) + 1,
                [&](int64_t begin, int64_t end) {
+                 Rows<T> rows(l, x, blocks.size);
                  for (int64_t b = begin; b < end; ++b) {
                    T *means = partial.data() + 2 * b * channels, *sums = means + channels;
                    int64_t first = b * blocks.size, last = first + blocks.length(b);
                    T share = T(1) / static_cast<T>(last - first);
+                   ChannelData values = rows.at(first, last - first);
                    for_strips<T>(channels, [&](int64_t c, auto tag) {
                      constexpr int n = decltype(tag)::vectors;
                      Lanes<T, n> sum{}, square{};
                      for (int64_t row = first; row < last; ++row)
-                       sum += Lanes<T, n>::at(run_of<const T>(x, row, c));
+                       sum += Lanes<T, n>::at(run_of<const T>(values, row, c));
                      Lanes<T, n> center = sum * share;
                      for (int64_t row = first; row < last; ++row) {
-                       Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(x, row, c)) - center;
+                       Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(values, row, c)) - center;
                        square.add_product(d, d);
                      }
                      center.to(means + c);
@@ -200,8 +237,9 @@ void moments_typed(const ChannelLayout& l, const ChannelData& x, double* mean, d
   double length = static_cast<double>(l.length);
   for_channels(l, [&](int64_t c) {
     mean[c] = squares[c] = 0;
+    Runs<T> runs(x, l.length);
     for (int64_t n = 0; n < l.batch; ++n) {
-      const T* v = run_of<const T>(x, n, c);
+      const T* v = runs.read(n, c, l.length);
       double sum = sum_run<T>(l.length, [=](auto&& at) { return at(v); }, zero).first;
       T m = static_cast<T>(sum / length);
       double square =
@@ -220,18 +258,20 @@ void grad_sums_by_rows(const ChannelLayout& l, const ChannelData& g, const Chann
   Buffer<T> partial(2 * blocks.count * channels);
   parallel_for(0, blocks.count, default_grain / (blocks.size * channels) + 1,
                [&](int64_t begin, int64_t end) {
-                 Rows<T> rows(l, g, blocks.size);
+                 Rows<T> rows(l, g, blocks.size), seen(l, x, blocks.size);
                  for (int64_t b = begin; b < end; ++b) {
                    T *some = partial.data() + 2 * b * channels, *more = some + channels;
                    int64_t first = b * blocks.size, last = first + blocks.length(b);
                    ChannelData gradient = rows.at(first, last - first);
+                   ChannelData values = seen.at(first, last - first);
                    for_strips<T>(channels, [&](int64_t c, auto tag) {
                      constexpr int n = decltype(tag)::vectors;
                      Lanes<T, n> sum{}, product{}, middle = Lanes<T, n>::at(center + c);
                      for (int64_t row = first; row < last; ++row) {
                        Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(gradient, row, c));
                        sum += d;
-                       product.add_product(d, Lanes<T, n>::at(run_of<const T>(x, row, c)) - middle);
+                       product.add_product(d,
+                                           Lanes<T, n>::at(run_of<const T>(values, row, c)) - middle);
                      }
                      sum.to(some + c);
                      product.to(more + c);
@@ -264,13 +304,17 @@ struct WideRows {
   }
 };
 
-// f(n, length) for wide rows of channels, in parallel.
+// f(each) for parts of the wide rows, in parallel, where each(g) calls g(n, length) for those of a
+// part.
 template <class F> void for_wide_rows(const ChannelLayout& l, const WideRows& wide, F&& f) {
   int64_t runs = (l.batch + wide.rows - 1) / wide.rows;
   parallel_for(
       0, runs, default_grain / (l.channels * wide.rows + 1) + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t n = begin * wide.rows; n < std::min(end * wide.rows, l.batch); n += wide.rows)
-          f(n, std::min(wide.rows, l.batch - n) * l.channels);
+        f([&](auto&& g) {
+          for (int64_t n = begin * wide.rows; n < std::min(end * wide.rows, l.batch);
+               n += wide.rows)
+            g(n, std::min(wide.rows, l.batch - n) * l.channels);
+        });
       });
 }
 
@@ -280,20 +324,26 @@ void affine_typed(const ChannelLayout& l, const ChannelData& x, const double* sc
   if (!l.by_rows)
     return for_channels(l, [&](int64_t c) {
       T s = static_cast<T>(scale[c]), t = static_cast<T>(shift[c]);
+      Runs<T> from(x, l.length), results(out, l.length);
       for (int64_t n = 0; n < l.batch; ++n) {
-        const T* __restrict v = run_of<const T>(x, n, c);
-        T* __restrict to = run_of<T>(out, n, c);
+        const T* __restrict v = from.read(n, c, l.length);
+        T* __restrict to = results.place(n, c);
         for (int64_t i = 0; i < l.length; ++i) to[i] = mul_add(v[i], s, t);
+        results.write(n, c, l.length);
       }
     });
   WideRows wide(l, {&x, &out});
   Buffer<T> scales = wide.repeated<T>(scale, l.channels);
   Buffer<T> shifts = wide.repeated<T>(shift, l.channels);
-  for_wide_rows(l, wide, [&](int64_t n, int64_t length) {
-    const T* __restrict v = run_of<const T>(x, n, 0);
-    const T* __restrict s = scales.data(), * __restrict t = shifts.data();
-    T* __restrict to = run_of<T>(out, n, 0);
-    for (int64_t c = 0; c < length; ++c) to[c] = mul_add(v[c], s[c], t[c]);
+  for_wide_rows(l, wide, [&](auto&& each) {
+    Runs<T> from(x, wide.rows * l.channels), results(out, wide.rows * l.channels);
+    each([&](int64_t n, int64_t length) {
+      const T* __restrict v = from.read(n, 0, length);
+      const T* __restrict s = scales.data(), * __restrict t = shifts.data();
+      T* __restrict to = results.place(n, 0);
+      for (int64_t c = 0; c < length; ++c) to[c] = mul_add(v[c], s[c], t[c]);
+      results.write(n, 0, length);
+    });
   });
 }
 
@@ -310,17 +360,22 @@ void grad_by_rows(const ChannelLayout& l, const ChannelData& g, const ChannelDat
   Buffer<T> offsets = wide.repeated<T>(offset.data(), l.channels);
   Buffer<T> slopes = wide.repeated<T>(slope.data(), l.channels);
   Buffer<T> scales = wide.repeated<T>(of.scale, l.channels);
-  for_wide_rows(l, wide, [&](int64_t n, int64_t length) {
-    const T *d = run_of<const T>(g, n, 0), *v = run_of<const T>(x, n, 0);
-    const T *m = centers.data(), *o = offsets.data(), *k = slopes.data(), *s = scales.data();
-    T* to = run_of<T>(out, n, 0);
-    if constexpr (std::is_same_v<T, float>)
-      if (g.formula) {
-        g.formula->evaluate(n * l.channels, length, to);
-        d = to;
-      }
-    RL_INDEPENDENT
-    for (int64_t c = 0; c < length; ++c) to[c] = mul_add(m[c] - v[c], k[c], d[c] - o[c]) * s[c];
+  for_wide_rows(l, wide, [&](auto&& each) {
+    int64_t longest = wide.rows * l.channels;
+    Runs<T> gradients(g, longest), from(x, longest), results(out, longest);
+    each([&](int64_t n, int64_t length) {
+      const T *v = from.read(n, 0, length), *d = g.formula ? nullptr : gradients.read(n, 0, length);
+      const T *m = centers.data(), *o = offsets.data(), *k = slopes.data(), *s = scales.data();
+      T* to = results.place(n, 0);
+      if constexpr (std::is_same_v<T, float>)
+        if (g.formula) {
+          g.formula->evaluate(n * l.channels, length, to);
+          d = to;
+        }
+      RL_INDEPENDENT
+      for (int64_t c = 0; c < length; ++c) to[c] = mul_add(m[c] - v[c], k[c], d[c] - o[c]) * s[c];
+      results.write(n, 0, length);
+    });
   });
 }
 
@@ -331,8 +386,9 @@ void backward_by_planes(const ChannelLayout& l, const ChannelData& g, const Chan
   for_channels(l, [&](int64_t c) {
     T m = static_cast<T>(of.center[c]);
     of.sums[c] = of.products[c] = 0;
+    Runs<T> gradients(g, l.length), from(x, l.length);
     for (int64_t n = 0; n < l.batch; ++n) {
-      const T *d = run_of<const T>(g, n, c), *v = run_of<const T>(x, n, c);
+      const T *d = gradients.read(n, c, l.length), *v = from.read(n, c, l.length);
       Pair part = sum_run<T>(
           l.length, [=](auto&& at) { return at(d); },
           [=](auto&& at) { return at(d) * (at(v) - m); });
@@ -342,11 +398,13 @@ void backward_by_planes(const ChannelLayout& l, const ChannelData& g, const Chan
     if (!out) return;
     T o = static_cast<T>(of.offset(c, l.count())), k = static_cast<T>(of.slope(c, l.count())),
       s = static_cast<T>(of.scale[c]);
+    Runs<T> results(*out, l.length);
     for (int64_t n = 0; n < l.batch; ++n) {
-      const T *d = run_of<const T>(g, n, c), *v = run_of<const T>(x, n, c);
-      T* to = run_of<T>(*out, n, c);
+      const T *d = gradients.read(n, c, l.length), *v = from.read(n, c, l.length);
+      T* to = results.place(n, c);
       RL_INDEPENDENT
       for (int64_t i = 0; i < l.length; ++i) to[i] = mul_add(m - v[i], k, d[i] - o) * s;
+      results.write(n, c, l.length);
     }
   });
 }

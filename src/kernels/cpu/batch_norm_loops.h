@@ -1,4 +1,5 @@
-// The loops of batch normalisation over float32 or float64 data in one of two layouts.
+// The loops of batch normalisation over floats in one of two layouts, by float32 or float64
+// arithmetic.
 #pragma once
 #include "kernels/cpu/isa.h"
 #include "kernels/strip_formula.h"
@@ -9,18 +10,23 @@ namespace rl::kernels {
 // (`step` 1), or those over c are (by_rows), which then has length 1: each (n) is a row of
 // channels.
 struct ChannelLayout {
-  DType dtype;
+  DType dtype;  // of the arithmetic
   int64_t batch, channels, length;
   bool by_rows;
   double count() const { return static_cast<double>(batch) * static_cast<double>(length); }
 };
 
 // Data in that layout: x(n, c, i) = data[n * batch_step + c * channel_step + i]. Rows of float32
-// without gaps may be what a formula gives.
+// without gaps may be what a formula gives. 16-bit floats are converted some at a time.
 struct ChannelData {
+  DType dtype;
   void* data;
   int64_t batch_step, channel_step;
   const StripFormula* formula = nullptr;
+
+  void* at(int64_t n, int64_t c) const {
+    return static_cast<char*>(data) + (n * batch_step + c * channel_step) * itemsize(dtype);
+  }
 };
 
 // The mean of each channel, and the sum of squares about it. In an order fixed by the sizes; a
