@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/reduced_floats.h"
 #include "kernels/cpu/strip.h"
+#include "kernels/cpu/units.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -102,8 +103,10 @@ void float_to_bfloat16(const void* in, void* out, int64_t n) {
   constexpr int64_t lanes = Vector<uint16_t>::lanes;
   const float* x = static_cast<const float*>(in);
   bfloat16* y = static_cast<bfloat16*>(out);
+  const bool direct = has_bfloat16_conversions();
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
+    if (direct && narrow_to_bfloat16(load(x + i), load(x + i + lanes / 2), &y[i].bits)) continue;
     vec<uint16_t> first = (vec<uint16_t>)rounded_to_upper_half(load(x + i));
     vec<uint16_t> second = (vec<uint16_t>)rounded_to_upper_half(load(x + i + lanes / 2));
     store(y + i, upper_lanes(first, second, std::make_integer_sequence<int, lanes>()));

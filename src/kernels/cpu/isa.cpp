@@ -51,6 +51,8 @@ bool choose_bfloat16_products() {
   return wishes("avx512_bf16") || (__builtin_cpu_is("amd") && !wishes("avx512"));
 }
 
+bool choose_bfloat16_conversions() { return __builtin_cpu_supports("avx512bf16"); }
+
 bool choose_byte_products() { return __builtin_cpu_supports("avx512vnni"); }
 
 // Linux gives the unit's registers, of 8 KB, to those who ask.
@@ -75,6 +77,7 @@ bool is_amd() {
 #else
 bool is_amd() { return false; }
 bool choose_matrix_unit() { return false; }
+bool choose_bfloat16_conversions() { return false; }
 bool processor_has(Isa) { return true; }  // neon is part of every aarch64
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -108,6 +111,11 @@ Isa isa() { return sets[kernels::isa_index]; }
 bool kernels::has_bfloat16_products() {
   static const bool has = choose_bfloat16_products();
   return has_products(has);
+}
+
+bool kernels::has_bfloat16_conversions() {
+  static const bool has = choose_bfloat16_conversions();
+  return has && isa() == Isa::avx512;
 }
 
 bool kernels::has_byte_products() {

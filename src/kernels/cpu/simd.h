@@ -392,6 +392,23 @@ template <class V> RL_INLINE vec<uint16_t, sizeof(V) / 2> narrowed_to_bfloat16(V
 #endif
   return bits;
 }
+// The same of two vectors, a's first, exactly: false, and nothing written, where one is no number or
+// below the least normal one. Only where kernels::has_bfloat16_conversions().
+template <class V> RL_INLINE bool narrow_to_bfloat16(V a, V b, uint16_t* to) {
+#if defined(__AVX512DQ__)
+  constexpr int not_a_number = 0x81, below_normal = 0x20;
+  if (_mm512_fpclass_ps_mask((__m512)a, not_a_number | below_normal) |
+      _mm512_fpclass_ps_mask((__m512)b, not_a_number | below_normal))
+    return false;
+  vec<uint16_t> bits;
+  __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(bits) : "v"(a), "v"(b));
+  store(to, bits);
+  return true;
+#else
+  static_cast<void>(a), static_cast<void>(b), static_cast<void>(to);
+  return false;
+#endif
+}
 // The same of four unsigned bytes in x and four signed ones in y, only where
 // kernels::has_byte_products().
 template <class V> RL_INLINE V add_byte_groups(V sum, V x, V y) {

@@ -8,6 +8,9 @@ namespace rl::kernels {
 // RUSHLIGHT_ISA=avx512_bf16 has to ask for them; RUSHLIGHT_ISA=avx512 or neon does without.
 bool has_bfloat16_products();
 
+// Whether floats are rounded to bfloat16 in one instruction (vcvtne2ps2bf16).
+bool has_bfloat16_conversions();
+
 // Products of four unsigned bytes by four signed ones, added up in int32 (vpdpbusd, usdot).
 bool has_byte_products();
 
