@@ -6,6 +6,7 @@
 #include "core/parallel.h"
 #include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/conv_problem.h"
+#include "kernels/cpu/gemm_tiles.h"
 #include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/winograd.h"
 #include "kernels/cpu/workspace.h"
@@ -43,17 +44,50 @@ class Planes {
 };
 
 Planes planes_of_tiles(int64_t tiles, int64_t channels) { return {1, tiles, channels + 16}; }
-Planes planes_of_filters(int64_t inputs, int64_t outputs) {
-  return {outputs / panel_width, inputs, panel_width};
+
+// Filters, or sums of their gradients: in panels, or as whole rows of outputs, from which the matrix
+// unit packs panels of its own.
+class FilterPlanes {
+ public:
+  FilterPlanes(int64_t inputs, int64_t outputs, bool on_unit)
+      : on_unit_(on_unit),
+        planes_(on_unit ? Planes(1, inputs, outputs + 16)
+                        : Planes(outputs / panel_width, inputs, panel_width)) {}
+  WinogradPlanes panel(int64_t i) const {
+    WinogradPlanes planes = planes_.from(on_unit_ ? 0 : i, 0);
+    if (on_unit_) planes.data += i * panel_width;
+    return planes;
+  }
+  float* at(int64_t panel, int64_t plane) const { return planes_.at(panel, plane); }
+  float* rows(int64_t plane) const { return planes_.at(0, plane); }
+  int64_t row() const { return planes_.row(); }
+
+ private:
+  bool on_unit_;
+  Planes planes_;
+};
+
+// c (m, n) = a (m, k) @ b (k, n), or added to it, of floats; c and b lie in rows.
+GemmProblem unit_product_of(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row,
+                            int64_t a_col, const float* b, int64_t b_row, float* c, int64_t c_row,
+                            bool add) {
+  GemmProblem p{DType::Float32, m, n, k, a, b, c, a_row, a_col, b_row, 1, c_row, 1, 1, add ? 1 : 0};
+  p.on_unit = true;
+  p.factors = DType::Float32;
+  return p;
+}
+bool is_one_unit_block(int64_t n, int64_t k) {
+  UnitBlocks blocks = unit_blocks(DType::Float32, n, k);
+  return blocks.depth >= k && blocks.columns >= n;
 }
 
 // Tiles in a block, whose planes stay in the second-level cache; more where filters are large,
-// which each block reads once. As many equal blocks for each thread, of whole groups of 8 rows,
-// which products take together.
-int64_t block_tiles(int64_t inputs, int64_t outputs, int64_t tiles) {
+// which each block reads once. As many equal blocks for each thread, of whole groups of rows that
+// products take together.
+int64_t block_tiles(int64_t inputs, int64_t outputs, int64_t tiles, int64_t unit) {
   int64_t wanted = std::max<int64_t>(64, inputs * outputs / 512) * num_threads();
   int64_t blocks = std::max<int64_t>(1, (tiles + wanted / 2) / wanted) * num_threads();
-  return ((tiles + blocks - 1) / blocks + 7) / 8 * 8;
+  return ((tiles + blocks - 1) / blocks + unit - 1) / unit * unit;
 }
 
 // Gather, or Scatter with inputs and outputs exchanged and the taps in reverse.
@@ -69,15 +103,33 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
   const float* taps = plain ? plain->ptr<float>() : weight.ptr<float>();
   int64_t filter_step = 9 * p.channels, input_step = scatter ? filter_step : 9,
           output_step = scatter ? 9 : filter_step, panels = outputs / panel_width;
-  Planes filters = planes_of_filters(inputs, outputs);
+  int64_t tiles = p.batch * in.rows * in.columns;
+  // As measured: else the transforms take most of the time, or the filters' packing.
+  bool pays = inputs * outputs >= 256 * 256 && tiles >= 384;
+  bool on_unit = pays && is_one_unit_block(outputs, inputs) &&
+                 is_for_unit(DType::Float32, 256, outputs, inputs);
+  FilterPlanes filters(inputs, outputs, on_unit);
   parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       winograd_filter(taps + i * panel_width * output_step, output_step, input_step, scatter,
-                      inputs, filters.from(i, 0));
+                      inputs, filters.panel(i));
   });
+  GemmProblem whole = unit_product_of(1, outputs, inputs, nullptr, 0, 1, nullptr, filters.row(),
+                                      nullptr, 0, false);
+  int64_t packed_bytes = on_unit ? gemm_packed_bytes(whole, outputs) : 0;
+  Buffer<char> packed(16 * packed_bytes);
+  auto packed_plane = [&](int64_t plane) { return packed.data() + plane * packed_bytes; };
+  if (on_unit)
+    parallel_for(0, 16, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; ++plane) {
+        GemmProblem product = whole;
+        product.b = filters.rows(plane);
+        gemm_pack(product, packed_plane(plane), 0, inputs);
+      }
+    });
   Buffer<float> nothing(inputs);
   std::fill_n(nothing.data(), inputs, 0.0f);
-  int64_t tiles = p.batch * in.rows * in.columns, block = block_tiles(inputs, outputs, tiles);
+  int64_t block = block_tiles(inputs, outputs, tiles, on_unit ? 32 : 8);
   std::atomic<bool> finite{true};
   parallel_for(0, (tiles + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
     Planes factors = planes_of_tiles(block, inputs), products = planes_of_tiles(block, outputs);
@@ -86,7 +138,15 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
     for (int64_t first = begin * block; first < std::min(tiles, end * block); first += block) {
       int64_t last = std::min(tiles, first + block);
       winograd_input(in, first, last, nothing.data(), factors.from(0, 0));
-      for (int64_t plane = 0; plane < 16; ++plane)
+      for (int64_t plane = 0; on_unit && plane < 16; ++plane) {
+        GemmProblem product =
+            unit_product_of(last - first, outputs, inputs, factors.at(0, plane), factors.row(), 1,
+                            filters.rows(plane), filters.row(), products.at(0, plane),
+                            products.row(), false);
+        product.packed = packed_plane(plane);
+        gemm_tiles(product);
+      }
+      for (int64_t plane = 0; !on_unit && plane < 16; ++plane)
         for (int64_t i = 0; i < panels; ++i)
           panel_product({factors.at(0, plane), factors.row(), 1, last - first, inputs,
                          filters.at(i, plane), panel_width, products.at(0, plane) + i * panel_width,
@@ -100,22 +160,33 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
 }
 
 bool run_weight(const ConvProblem& p, const View& large, const View& small, const View& weight) {
-  constexpr int64_t block = 64;  // tiles, whose products stay in the first-level cache
   ChannelsLast input(large, true), gradient(small, true);
   WinogradImages in = images_of(large, input.data(), small.sizes + 2, p.padding[0], p.padding[1]);
   WinogradImages grad = images_of(small, gradient.data(), small.sizes + 2, 0, 0);
   int64_t c = p.channels, f = p.filters, panels = f / panel_width;
   Buffer<float> nothing(std::max(c, f));
   std::fill_n(nothing.data(), std::max(c, f), 0.0f);
-  Planes in_planes = planes_of_tiles(block, c), grad_planes = planes_of_tiles(block, f);
-  Planes sums = planes_of_filters(c, f);
   int64_t tiles = p.batch * in.rows * in.columns;
+  bool on_unit = is_for_unit(DType::Float32, c, f, tiles);
+  // Tiles whose products stay in the first-level cache; the unit soon has those of a few.
+  int64_t block = on_unit ? 256 : 64;
+  Planes in_planes = planes_of_tiles(block, c), grad_planes = planes_of_tiles(block, f);
+  FilterPlanes sums(c, f, on_unit);
   for (int64_t first = 0; first < tiles; first += block) {
     int64_t last = std::min(tiles, first + block);
     parallel_for(first, last, 16, [&](int64_t begin, int64_t end) {
       winograd_input(in, begin, end, nothing.data(), in_planes.from(0, begin - first));
       winograd_gradient(grad, begin, end, nothing.data(), grad_planes.from(0, begin - first));
     });
+    if (on_unit) {
+      parallel_for(0, 16, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t plane = begin; plane < end; ++plane)
+          gemm_tiles(unit_product_of(c, f, last - first, in_planes.at(0, plane), 1, in_planes.row(),
+                                     grad_planes.at(0, plane), grad_planes.row(), sums.rows(plane),
+                                     sums.row(), first > 0));
+      });
+      continue;
+    }
     parallel_for(0, 16 * panels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         int64_t plane = i / panels, part = i % panels;
@@ -132,7 +203,7 @@ bool run_weight(const ConvProblem& p, const View& large, const View& small, cons
   parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
     bool all = true;
     for (int64_t i = begin; i < end; ++i)
-      winograd_filter_gradient(sums.from(i, 0), c, out + i * panel_width * 9 * c, 9 * c, &all);
+      winograd_filter_gradient(sums.panel(i), c, out + i * panel_width * 9 * c, 9 * c, &all);
     if (!all) finite = false;
   });
   if (finite && plain) copy(plain->view(), weight);

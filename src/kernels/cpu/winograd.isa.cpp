@@ -142,7 +142,7 @@ void winograd_filter(const float* filter, int64_t output_step, int64_t input_ste
           square[4 * (tap / 3) + tap % 3] =
               load(taps + (k * 9 + (flipped ? 8 - tap : tap)) * panel + w);
         transform<Filter>(square);
-        float* out = planes.data + (i + k) * panel + w;
+        float* out = planes.data + (i + k) * planes.row + w;
 #pragma GCC unroll 16
         for (int p = 0; p < 16; ++p) store(out + p * planes.plane, square[p]);
       }
@@ -184,7 +184,7 @@ void winograd_filter_gradient(const WinogradPlanes& planes, int64_t inputs, floa
         V square[16];
 #pragma GCC unroll 16
         for (int p = 0; p < 16; ++p)
-          square[p] = load(planes.data + p * planes.plane + (i + k) * panel + w);
+          square[p] = load(planes.data + p * planes.plane + (i + k) * planes.row + w);
         transform<FilterGradient>(square);
 #pragma GCC unroll 9
         for (int tap = 0; tap < 9; ++tap) {
