@@ -299,16 +299,16 @@ void multiply(const View& a, const View& b, const View& out, const GemmScale& sc
     return multiply(Stacked(a).view, one, Stacked(out).view, scale, sum.view, stacked);
   }
   // Rows of a matrix are read where they lie if it is on the left side.
-  if (kind.on_unit && a.dtype == DType::BFloat16 && out.sizes[r] <= 128 &&
+  if (kind.on_unit && itemsize(a.dtype) <= 2 && a.dtype != DType::Float16 && out.sizes[r] <= 128 &&
       out.sizes[r] < out.sizes[c] && b.strides[r] == 1) {
-    Exchanged x(b), y(a), z(out), with(plus), rounded(*kind.rounded);
+    Exchanged x(b), y(a), z(out), with(plus), rounded(kind.rounded ? *kind.rounded : out);
     Kind exchanged = kind;
-    exchanged.rounded = &rounded.view();
+    if (kind.rounded) exchanged.rounded = &rounded.view();
     return multiply(x.view(), y.view(), z.view(), scale, with.view(), exchanged);
   }
   GemmProblem batch;
   batch.dtype = out.dtype, batch.group = kind.group, batch.pairs = kind.pairs;
-  batch.on_unit = kind.on_unit, batch.factors = a.dtype;
+  batch.on_unit = kind.on_unit, batch.factors = a.dtype, batch.right_factors = b.dtype;
   batch.m = out.sizes[r], batch.n = out.sizes[c], batch.k = a.sizes[c];
   batch.a = a.data, batch.a_row = a.strides[r], batch.a_col = a.strides[c];
   batch.b = b.data, batch.b_row = b.strides[r], batch.b_col = b.strides[c];
@@ -359,6 +359,11 @@ void fill_with_sums(const View& x, int row_factor, const View& y, int column_fac
 // `out`, of Int32 and in rows, = a @ b of narrow integers.
 void multiply_narrow(const View& a, const View& b, const View& out) {
   int64_t r = out.ndim - 2, c = out.ndim - 1;
+  if (itemsize(a.dtype) == 1 && are_for_unit(a, b)) {
+    Kind kind;
+    kind.on_unit = true;
+    return multiply(a, b, out, {}, out, kind);
+  }
   if (itemsize(a.dtype) > 1 || !has_byte_products())
     return multiply(grouped(a, c, 2).view(), grouped(b, r, 2).view(), out, {}, out, {2});
   // a' of signed bytes, b' of unsigned ones, where the products of both are to be known:
@@ -505,6 +510,8 @@ void multiply_reduced(const View& a, const View& b, const View& out, const GemmS
 }  // namespace
 
 bool is_for_unit(DType factors, int64_t m, int64_t n, int64_t k) {
+  if (factors == DType::Int8 || factors == DType::UInt8)
+    return std::min(m, n) > 4 && k >= 32 && has_matrix_unit();
   bool pays = factors == DType::Float32 ? k >= 64 && m > 70 && n > 70 * m / (m - 70)
                                         : is_reduced(factors) && std::min(m, n) > few_pairs && k >= 16;
   return pays && has_matrix_unit();
@@ -572,6 +579,7 @@ bool multiply_by_dots(const View& a, const View& b, const View& out) {
 void gemm_bytes(const View& a, const View& b, const View& out) {
   if (out.numel == 0) return;
   if (a.sizes[a.ndim - 1] == 0) return scale_output(out, 0);
+  if (are_for_unit(a, b)) return multiply_narrow(a, b, out);
   if (multiply_by_dots(a, b, out)) return;
   if (b.ndim != 2 || b.strides[0] != 1) return multiply_narrow(a, b, out);
   // In rows, in which groups of bytes are made many times as fast.

@@ -177,6 +177,27 @@ template <class T> struct Problem {
   }
 };
 
+template <class T> Problem<typename Element<T>::type> typed(const GemmProblem& g) {
+  using W = typename Element<T>::type;
+  Problem<W> p;
+  p.m = g.m, p.n = g.n, p.k = g.k;
+  p.deepest = g.deepest > 0 ? g.deepest : deepest_block(g.m, g.n);
+  p.a = static_cast<const W*>(g.a), p.a_row = g.a_row, p.a_col = g.a_col;
+  p.b = static_cast<const W*>(g.b), p.b_row = g.b_row, p.b_col = g.b_col;
+  Target<W>& to = p.target;
+  to.c = static_cast<W*>(g.c), to.row = g.c_row, to.col = g.c_col;
+  to.added = g.added ? static_cast<const W*>(g.added) : to.c;
+  to.added_row = g.added ? g.added_row : to.row, to.added_col = g.added ? g.added_col : to.col;
+  to.alpha = static_cast<W>(g.alpha.to<T>()), to.beta = static_cast<W>(g.beta.to<T>());
+  to.finish = g.finish;
+  p.count = g.count, p.a_step = g.a_step, p.b_step = g.b_step, p.c_step = g.c_step;
+  p.added_step = g.added ? g.added_step : g.c_step;
+  p.group = g.group, p.pairs = g.pairs;
+  to.rounded = g.rounded;
+  p.packed = static_cast<const W*>(g.packed), p.first = g.first, p.last = g.last;
+  return p;
+}
+
 // n cut into equal parts of at most `most`, and of whole `unit`s.
 int64_t part(int64_t n, int64_t most, int64_t unit) {
   int64_t parts = (n + most - 1) / most;

@@ -38,10 +38,10 @@ struct GemmProblem {
   // With dtype Float32: what the elements of a and b are pairs of, if of 16-bit floats.
   DType pairs = DType::Float32;
   Rounding rounded = {};
-  // Whether the processor's matrix unit computes it, where what is to be added up is of `factors`,
-  // a float or 16-bit float, and c is of floats.
+  // Whether the processor's matrix unit computes it. Then a and b are of `factors`, floats or 16-bit
+  // floats, and c is of floats; or they are of bytes, signed or not, and c is of Int32.
   bool on_unit = false;
-  DType factors = DType::Float32;
+  DType factors = DType::Float32, right_factors = DType::Float32;
   const void* packed = nullptr;         // what gemm_pack made of b
   int64_t first = 0, last = max_numel;  // with it, only those of b's panels that begin there
 };
@@ -85,8 +85,9 @@ struct UnitBlocks {
 inline UnitBlocks unit_blocks(DType factors, int64_t n, int64_t k) {
   constexpr int64_t bytes = int64_t(8) << 20;
   int64_t parts = factors == DType::Float32 ? 3 : factors == DType::Float16 ? 2 : 1;
-  int64_t depth = std::min<int64_t>(k, parts == 1 ? 2048 : 1024);
-  int64_t columns = std::max<int64_t>(bytes / (depth * parts * 2) / 64, 1) * 64;
+  int64_t size = itemsize(factors) == 1 ? 1 : 2 * parts;
+  int64_t depth = std::min<int64_t>(k, parts > 1 ? 1024 : 4096 / size);
+  int64_t columns = std::max<int64_t>(bytes / (depth * size) / 64, 1) * 64;
   return {parts, depth, std::min(columns, (n + 31) / 32 * 32)};
 }
 

@@ -332,27 +332,6 @@ template <class T> bool quickly_turned(const Problem<T>& p) {
   return p.k % square == 0 && p.n % square == 0 && p.k <= elements_of_b * p.m;
 }
 
-template <class T> Problem<typename Element<T>::type> typed(const GemmProblem& g) {
-  using W = typename Element<T>::type;
-  Problem<W> p;
-  p.m = g.m, p.n = g.n, p.k = g.k;
-  p.deepest = g.deepest > 0 ? g.deepest : deepest_block(g.m, g.n);
-  p.a = static_cast<const W*>(g.a), p.a_row = g.a_row, p.a_col = g.a_col;
-  p.b = static_cast<const W*>(g.b), p.b_row = g.b_row, p.b_col = g.b_col;
-  Target<W>& to = p.target;
-  to.c = static_cast<W*>(g.c), to.row = g.c_row, to.col = g.c_col;
-  to.added = g.added ? static_cast<const W*>(g.added) : to.c;
-  to.added_row = g.added ? g.added_row : to.row, to.added_col = g.added ? g.added_col : to.col;
-  to.alpha = static_cast<W>(g.alpha.to<T>()), to.beta = static_cast<W>(g.beta.to<T>());
-  to.finish = g.finish;
-  p.count = g.count, p.a_step = g.a_step, p.b_step = g.b_step, p.c_step = g.c_step;
-  p.added_step = g.added ? g.added_step : g.c_step;
-  p.group = g.group, p.pairs = g.pairs;
-  to.rounded = g.rounded;
-  p.packed = static_cast<const W*>(g.packed), p.first = g.first, p.last = g.last;
-  return p;
-}
-
 // Pairs of 16-bit floats along k, which stand side by side in few rows, or of bfloat16 where the
 // processor multiplies them.
 template <class Finished> void solve_pairs(Problem<float>& p, Finished finished) {
@@ -473,10 +452,7 @@ template <class F> void for_dtype(const GemmProblem& problem, F f) {
 
 void gemm_tiles(const GemmProblem& problem) {
   if constexpr (may_have_unit)
-    if (problem.on_unit)
-      return for_factor(problem.factors, [&](auto tag) {
-        by_unit<typename decltype(tag)::type>(typed<float>(problem));
-      });
+    if (problem.on_unit) return multiply_on_unit(problem);
   for_dtype(problem, [&](auto tag) { solve(typed<typename decltype(tag)::type>(problem)); });
 }
 
@@ -501,10 +477,7 @@ void round_rows(const Rounding& to, const float* values, int64_t row, int64_t ro
 
 void gemm_pack(const GemmProblem& problem, void* packed, int64_t first, int64_t last) {
   if constexpr (may_have_unit)
-    if (problem.on_unit)
-      return for_factor(problem.factors, [&](auto tag) {
-        pack_for_unit<typename decltype(tag)::type>(typed<float>(problem), first, last, packed);
-      });
+    if (problem.on_unit) return pack_on_unit(problem, first, last, packed);
   for_dtype(problem, [&](auto tag) {
     auto p = typed<typename decltype(tag)::type>(problem);
     pack_all(p, first, last, packed);

@@ -13,17 +13,20 @@ namespace {
 // lines. A block of the left side stays in the second cache while panels of the right one pass it.
 struct UnitPlan {
   static constexpr int64_t left_bytes = 1 << 20, most_panels = 8;
-  int64_t parts;
+  int64_t parts, step_terms;
   int64_t depth, rows, columns;  // of a block
   int64_t chunk;                 // terms of a panel of the right side that stay in the first cache
 
-  UnitPlan(int64_t parts, const UnitBlocks& blocks)
-      : parts(parts), depth(blocks.depth), columns(blocks.columns) {
+  UnitPlan(int64_t step_terms, const UnitBlocks& blocks)
+      : parts(blocks.parts),
+        step_terms(step_terms),
+        depth(blocks.depth),
+        columns(blocks.columns) {
     rows = std::clamp<int64_t>(left_bytes / panel_bytes(depth), 1, most_panels) * unit_side;
-    chunk = parts == 1 ? 256 : depth;
+    chunk = parts == 1 ? 8 * step_terms : depth;
   }
   static int64_t whole(int64_t lines) { return (lines + unit_side - 1) / unit_side * unit_side; }
-  static int64_t steps(int64_t terms) { return (terms + tile_terms - 1) / tile_terms; }
+  int64_t steps(int64_t terms) const { return (terms + step_terms - 1) / step_terms; }
   int64_t step_bytes() const { return 2 * parts * tile_bytes; }
   int64_t panel_bytes(int64_t terms) const { return steps(terms) * step_bytes(); }
   // Where magnitudes stand, of `units` of pack_rows terms of a panel, behind the panels of a block.
@@ -53,11 +56,11 @@ template <class E, class F>
 void for_steps(const Lines<E>& from, int64_t lines, int64_t first, int64_t last, F f) {
   if (from.line == 1)
     for (int64_t i0 = 0; i0 < lines; i0 += 8 * unit_side)
-      for (int64_t k = first; k < last; k += tile_terms)
+      for (int64_t k = first; k < last; k += terms_of<E>)
         for (int64_t i = i0; i < std::min(lines, i0 + 8 * unit_side); i += unit_side) f(i, k);
   else
     for (int64_t i = 0; i < lines; i += unit_side)
-      for (int64_t k = first; k < last; k += tile_terms) f(i, k);
+      for (int64_t k = first; k < last; k += terms_of<E>) f(i, k);
 }
 
 // Terms [first, last) of a block of the right side; its first element is from.data[0].
@@ -65,7 +68,7 @@ template <class E> void pack_right_side(const UnitPlan& plan, const Lines<E>& fr
                                         int64_t last, const UnitBlock& to) {
   for_steps(from, to.lines, first, last, [&](int64_t j, int64_t k) {
     int64_t panel = j / unit_side;
-    char* tiles = to.panel(plan, panel) + k / tile_terms * plan.step_bytes();
+    char* tiles = to.panel(plan, panel) + k / terms_of<E> * plan.step_bytes();
     Magnitudes* high = to.magnitudes(plan, panel) + k / pack_rows * 2;
     for (int64_t t = 0; t < 2; ++t) {
       if (parts_of<E> > 1 && k % pack_rows == 0) high[t] = Magnitudes{};
@@ -99,7 +102,7 @@ template <class E> void pack_left_side(const UnitPlan& plan, const Lines<E>& fro
   Magnitudes high[UnitPlan::most_panels * unit_side] = {};
   int64_t bytes = plan.panel_bytes(terms);
   for_steps(from, lines, 0, terms, [&](int64_t i, int64_t k) {
-    char* tiles = to + i / unit_side * bytes + k / tile_terms * plan.step_bytes();
+    char* tiles = to + i / unit_side * bytes + k / terms_of<E> * plan.step_bytes();
     for (int64_t t = 0; t < 2 && i + t * tile_side < lines; ++t)
       pack_tile_of<false>(from.from(i + t * tile_side, k), lines - i - t * tile_side, terms - k,
                           tiles + t * tile_bytes, 2 * tile_bytes, high + i + t * tile_side);
@@ -116,20 +119,21 @@ template <class E> void pack_left_side(const UnitPlan& plan, const Lines<E>& fro
   }
 }
 
-// Of few columns, whole tiles of bfloat16 are read where they lie.
+// Of few columns, whole tiles of bfloat16 or bytes are read where they lie.
 template <class E> bool is_read_in_place(const Lines<E>& left, int64_t lines, int64_t terms,
                                          int64_t columns) {
-  return std::is_same_v<E, bfloat16> && left.term == 1 && lines >= unit_side &&
-         terms % tile_terms == 0 && columns <= 4 * unit_side;
+  return parts_of<E> == 1 && left.term == 1 && lines >= unit_side && terms % terms_of<E> == 0 &&
+         columns <= 4 * unit_side;
 }
 
 template <class T> void by_tiles(Problem<T>& p);  // gemm_tiles.isa.cpp
 
-template <class E> class UnitProduct {
+// Of elements of E, added up in elements of S.
+template <class E, class S = float, UnitOf of = UnitOf::bfloat16> class UnitProduct {
  public:
-  UnitProduct(const Problem<float>& p, const UnitPlan& plan) : p_(p), plan_(plan) {}
+  UnitProduct(const Problem<S>& p, const UnitPlan& plan) : p_(p), plan_(plan) {}
 
-  void run(const Lines<E>& left, const Lines<E>& right, const Target<float>& target, char* scratch) {
+  void run(const Lines<E>& left, const Lines<E>& right, const Target<S>& target, char* scratch) {
     int64_t m = p_.m, n = p_.n, k = p_.k;
     char* left_tiles = scratch + right_bytes();
     for (int64_t j0 = 0; j0 < n; j0 += plan_.columns)
@@ -157,13 +161,14 @@ template <class E> class UnitProduct {
 
   // Some rows by a block of columns, panel by panel.
   void rows(const Lines<E>& left, int64_t count, const UnitBlock& block, int64_t j0,
-            const Target<float>& to, char* scratch) {
+            const Target<S>& to, char* scratch) {
     LeftPanel panels[UnitPlan::most_panels];
     int64_t terms = block.terms, last = (count + unit_side - 1) / unit_side, there = 0;
     for (; is_read_in_place(left, count - there * unit_side, terms, p_.n); ++there) {
       const Lines<E> lines = left.from(there * unit_side, 0);
-      panels[there].side = {reinterpret_cast<const char*>(lines.data), 2 * lines.line,
-                            2 * tile_side * lines.line, 0, 2 * tile_terms};
+      constexpr int64_t size = sizeof(E);
+      panels[there].side = {reinterpret_cast<const char*>(lines.data), size * lines.line,
+                            size * tile_side * lines.line, 0, 64};
       panels[there].can_be_split = true;
     }
     pack_left_side(plan_, left.from(there * unit_side, 0), count - there * unit_side, terms, scratch,
@@ -176,7 +181,7 @@ template <class E> class UnitProduct {
       bool split = right_can_be_split(plan_, block, at);
       int64_t columns = std::min(unit_side, block.lines - j);
       for (int64_t k = 0; k < terms; k += plan_.chunk) {
-        int64_t step = k / tile_terms, steps = UnitPlan::steps(std::min(plan_.chunk, terms - k));
+        int64_t step = k / terms_of<E>, steps = plan_.steps(std::min(plan_.chunk, terms - k));
         UnitSide right{block.panel(plan_, at) + step * plan_.step_bytes(), 64, tile_bytes,
                        2 * tile_bytes, plan_.step_bytes()};
         // What is read next, and where the sums go, is far away.
@@ -189,15 +194,16 @@ template <class E> class UnitProduct {
           side.data += step * side.step;
           float* square = sums + i * square_size;
           int64_t lines = std::min(unit_side, count - i * unit_side);
-          const Target<float> target = to.at(i * unit_side, j);
+          const Target<S> target = to.at(i * unit_side, j);
           if (ends) bring_rows_of(target, meanwhile);
           meanwhile.earlier = waiting;
           multiply(side, right, lines, columns, steps, k > 0, square, meanwhile);
           waiting = {};
           if (!ends) continue;
-          if (!split || !panels[i].can_be_split)
-            multiply_unsplit(left.from(i * unit_side, 0), lines, right_.from(j, 0), columns, terms,
-                             square);
+          if constexpr (parts_of<E> > 1)
+            if (!split || !panels[i].can_be_split)
+              multiply_unsplit(left.from(i * unit_side, 0), lines, right_.from(j, 0), columns,
+                               terms, square);
           if (columns == unit_side && is_plain(target)) waiting = as_sums(target, square, lines);
           else put(square, lines, columns, target);
         }
@@ -207,17 +213,17 @@ template <class E> class UnitProduct {
   }
 
   // Sums that need nothing but to be stored, or to be rounded to bfloat16.
-  static bool is_plain(const Target<float>& to) {
+  static bool is_plain(const Target<S>& to) {
     if (to.finish || to.alpha != 1 || to.beta != 0) return false;
     if (!to.rounded.data) return to.col == 1;
     return std::is_same_v<E, bfloat16> && to.rounded.dtype == DType::BFloat16 && to.rounded.col == 1;
   }
-  static UnitSums as_sums(const Target<float>& to, const float* sums, int64_t rows) {
+  static UnitSums as_sums(const Target<S>& to, const float* sums, int64_t rows) {
     if (to.rounded.data) return {sums, to.rounded.data, to.rounded.row, rows, true};
     return {sums, to.c, to.row, rows, false};
   }
 
-  static void bring_rows_of(const Target<float>& to, UnitMeanwhile& meanwhile) {
+  static void bring_rows_of(const Target<S>& to, UnitMeanwhile& meanwhile) {
     bool rounded = to.rounded.data;
     if ((rounded ? to.rounded.col : to.col) != 1) return;
     meanwhile.target = rounded ? reinterpret_cast<const char*>(to.rounded.data)
@@ -230,10 +236,10 @@ template <class E> class UnitProduct {
                 int64_t steps, bool add, float* sums, const UnitMeanwhile& meanwhile) const {
     constexpr int parts = parts_of<E>;
     if (rows <= tile_side)
-      return columns <= tile_side ? unit_product<parts, 1, 1>(left, right, steps, add, sums, meanwhile)
-                                  : unit_product<parts, 1, 2>(left, right, steps, add, sums, meanwhile);
-    if (columns <= tile_side) unit_product<parts, 2, 1>(left, right, steps, add, sums, meanwhile);
-    else unit_product<parts, 2, 2>(left, right, steps, add, sums, meanwhile);
+      return columns <= tile_side ? unit_product<parts, 1, 1, of>(left, right, steps, add, sums, meanwhile)
+                                  : unit_product<parts, 1, 2, of>(left, right, steps, add, sums, meanwhile);
+    if (columns <= tile_side) unit_product<parts, 2, 1, of>(left, right, steps, add, sums, meanwhile);
+    else unit_product<parts, 2, 2, of>(left, right, steps, add, sums, meanwhile);
   }
 
   // Where a line has numbers of which parts do not say all.
@@ -256,7 +262,7 @@ template <class E> class UnitProduct {
     by_tiles(q);
   }
 
-  static void put(float* sums, int64_t rows, int64_t columns, const Target<float>& to) {
+  static void put(float* sums, int64_t rows, int64_t columns, const Target<S>& to) {
     bool in_columns = to.rounded.data ? to.rounded.row < to.rounded.col : to.row < to.col;
     if (!in_columns) return put_rows(sums, rows, columns, to);
     alignas(64) float turned[unit_side * unit_side];
@@ -269,33 +275,29 @@ template <class E> class UnitProduct {
                                 unit_side * bytes);
     put_rows(turned, columns, rows, to.transposed());
   }
-  static void put_rows(float* sums, int64_t rows, int64_t columns, const Target<float>& to) {
+  static void put_rows(float* sums, int64_t rows, int64_t columns, const Target<S>& to) {
     if (columns == unit_side && is_plain(to)) as_sums(to, sums, rows).put(0, rows);
-    else put_tile(sums, rows, unit_side, columns, to);
+    else put_tile(reinterpret_cast<S*>(sums), rows, unit_side, columns, to);
   }
 
-  const Problem<float>& p_;
+  const Problem<S>& p_;
   const UnitPlan& plan_;
   Lines<E> right_{};
 };
 
-template <class E> Lines<E> left_side(const Problem<float>& p) {
+template <class E, class S> Lines<E> left_side(const Problem<S>& p) {
   return {reinterpret_cast<const E*>(p.a), p.a_row, p.a_col};
 }
-template <class E> Lines<E> right_side(const Problem<float>& p) {
+template <class E, class S> Lines<E> right_side(const Problem<S>& p) {
   return {reinterpret_cast<const E*>(p.b), p.b_col, p.b_row};
 }
 
-template <class E> UnitPlan plan_of(const Problem<float>& p) {
-  return {parts_of<E>, unit_blocks(dtype_of<E>, p.n, p.k)};
-}
-
-template <class E> void by_unit(const Problem<float>& p) {
-  UnitPlan plan = plan_of<E>(p);
-  UnitProduct<E> product(p, plan);
+template <class E, UnitOf of = UnitOf::bfloat16, class S> void by_unit(const Problem<S>& p, DType factors) {
+  UnitPlan plan(terms_of<E>, unit_blocks(factors, p.n, p.k));
+  UnitProduct<E, S, of> product(p, plan);
   Workspace scratch(product.right_bytes() + product.left_bytes());
   Lines<E> left = left_side<E>(p), right = right_side<E>(p);
-  Target<float> target = p.target;
+  Target<S> target = p.target;
   UnitScope unit;
   for (int64_t i = 0; i < p.count; ++i) {
     product.run(left, right, target, scratch.as<char>());
@@ -305,12 +307,34 @@ template <class E> void by_unit(const Problem<float>& p) {
 }
 
 // Rows [first, last) of b, which is one block, for calls that find it packed.
-template <class E>
-void pack_for_unit(const Problem<float>& p, int64_t first, int64_t last, void* packed) {
-  pack_right_side(plan_of<E>(p), right_side<E>(p), first, last, {static_cast<char*>(packed), p.n, p.k});
+template <class E, class S>
+void pack_for_unit(const Problem<S>& p, DType factors, int64_t first, int64_t last, void* packed) {
+  UnitPlan plan(terms_of<E>, unit_blocks(factors, p.n, p.k));
+  pack_right_side(plan, right_side<E>(p), first, last, {static_cast<char*>(packed), p.n, p.k});
 }
 
-template <class F> void for_factor(DType dtype, F f) { visit<bfloat16, half, float>("matmul", dtype, f); }
+// A product or its packing where the unit computes it.
+inline void multiply_on_unit(const GemmProblem& problem) {
+  DType factors = problem.factors;
+  if (problem.dtype != DType::Int32)
+    return visit<bfloat16, half, float>("matmul", factors, [&](auto tag) {
+      by_unit<typename decltype(tag)::type>(typed<float>(problem), factors);
+    });
+  auto p = typed<int32_t>(problem);
+  bool a = factors == DType::Int8, b = problem.right_factors == DType::Int8;
+  if (a && b) by_unit<uint8_t, UnitOf::signed_signed>(p, factors);
+  else if (a) by_unit<uint8_t, UnitOf::signed_unsigned>(p, factors);
+  else if (b) by_unit<uint8_t, UnitOf::unsigned_signed>(p, factors);
+  else by_unit<uint8_t, UnitOf::unsigned_unsigned>(p, factors);
+}
+inline void pack_on_unit(const GemmProblem& problem, int64_t first, int64_t last, void* packed) {
+  DType factors = problem.factors;
+  if (problem.dtype == DType::Int32)
+    return pack_for_unit<uint8_t>(typed<int32_t>(problem), factors, first, last, packed);
+  visit<bfloat16, half, float>("matmul", factors, [&](auto tag) {
+    pack_for_unit<typename decltype(tag)::type>(typed<float>(problem), factors, first, last, packed);
+  });
+}
 
 }  // namespace
 }  // namespace rl::kernels::RL_ISA

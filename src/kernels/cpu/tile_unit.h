@@ -1,5 +1,6 @@
 // The processor's matrix unit (AMX), which multiplies tiles of 16 x 32 bfloat16 by such of 32 x 16,
-// and adds them up in float; for *.isa.cpp files. Only where kernels::has_matrix_unit().
+// and adds them up in float, or twice as many bytes in int32; for *.isa.cpp files. Only where
+// kernels::has_matrix_unit().
 //
 // A bfloat16 has 8 of the 24 bits of a float. What is more exact is the sum of several, its parts:
 // a half of two, a float of three. The product of two floats is then that of each part with each,
@@ -17,8 +18,9 @@ constexpr bool may_have_unit = true;
 constexpr bool may_have_unit = false;
 #endif
 constexpr int64_t tile_side = 16;                  // lines of a tile, and columns of its sums
-constexpr int64_t tile_terms = 32;                 // what it holds of each line
 constexpr int64_t tile_bytes = 1024;
+constexpr int64_t tile_terms = 32;                 // what it holds of each line
+template <class E> constexpr int64_t terms_of = sizeof(E) == 1 ? 2 * tile_terms : tile_terms;
 constexpr int64_t unit_side = 2 * tile_side;       // of the square of sums that the unit holds
 
 template <class E> constexpr int parts_of = 1;
@@ -69,8 +71,17 @@ template <int tile> RL_INLINE void unit_store(float* to, int64_t row) {
 template <int tile> RL_INLINE void unit_clear() {
   __asm__ volatile("tilezero %%tmm%c0" : : "i"(tile));
 }
-template <int sums, int left, int right> RL_INLINE void unit_multiply() {
-  __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sums), "i"(left), "i"(right));
+// What is multiplied: bfloat16, or bytes, of which those of either side are signed or not.
+enum class UnitOf { bfloat16, signed_signed, signed_unsigned, unsigned_signed, unsigned_unsigned };
+template <UnitOf of, int sums, int left, int right> RL_INLINE void unit_multiply() {
+#define RL_UNIT(name) \
+  __asm__ volatile(name " %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sums), "i"(left), "i"(right))
+  if constexpr (of == UnitOf::bfloat16) RL_UNIT("tdpbf16ps");
+  else if constexpr (of == UnitOf::signed_signed) RL_UNIT("tdpbssd");
+  else if constexpr (of == UnitOf::signed_unsigned) RL_UNIT("tdpbsud");
+  else if constexpr (of == UnitOf::unsigned_signed) RL_UNIT("tdpbusd");
+  else RL_UNIT("tdpbuud");
+#undef RL_UNIT
 }
 
 // Tiles of one side: those of a step of 32 terms stand `tile` bytes apart, their rows `row`, parts
@@ -130,7 +141,7 @@ struct UnitMeanwhile {
 
 // sums (32, 32), or 16 of a side that has one tile alone, = or += left @ right, of so many steps.
 // Their rows stand `row` apart.
-template <int parts, int rows, int columns>
+template <int parts, int rows, int columns, UnitOf of = UnitOf::bfloat16>
 [[gnu::noinline]] void unit_product(const UnitSide& left, const UnitSide& right, int64_t steps,
                                     bool add, float* sums, const UnitMeanwhile& meanwhile,
                                     int64_t row = unit_side) {
@@ -160,10 +171,10 @@ template <int parts, int rows, int columns>
     if constexpr (columns == 2) unit_load<7>(b + part * right_part + right_tile, right_row);
   };
   auto multiply = [&] {
-    unit_multiply<0, 4, 6>();
-    if constexpr (columns == 2) unit_multiply<1, 4, 7>();
-    if constexpr (rows == 2) unit_multiply<2, 5, 6>();
-    if constexpr (rows == 2 && columns == 2) unit_multiply<3, 5, 7>();
+    unit_multiply<of, 0, 4, 6>();
+    if constexpr (columns == 2) unit_multiply<of, 1, 4, 7>();
+    if constexpr (rows == 2) unit_multiply<of, 2, 5, 6>();
+    if constexpr (rows == 2 && columns == 2) unit_multiply<of, 3, 5, 7>();
   };
   for (int64_t step = 0; step < steps; ++step, a += left_step, b += right_step) {
     meanwhile.at_step(step);
@@ -225,6 +236,11 @@ template <class V> RL_INLINE void transpose_registers(V* rows) {
   }
 }
 
+inline Words load_words(const uint8_t* from) {
+  vec<uint8_t, Vector<uint32_t>::lanes> bytes;
+  std::memcpy(&bytes, from, sizeof bytes);
+  return __builtin_convertvector(bytes, Words);
+}
 inline Words load_words(const bfloat16* from) {
   return __builtin_convertvector(load_bits(from), Words);
 }
@@ -244,6 +260,27 @@ void pack_tile(const Lines<bfloat16>& from, char* to, int64_t, Magnitudes*) {
     for (int64_t i = 0; i < tile_side; ++i) {
       const bfloat16 *even = from.data + 2 * i * from.term, *odd = even + from.term;
       words[i] = load_words(even) | load_words(odd) << 16;
+    }
+  }
+  if ((from.term == 1) == right) transpose_registers(words);
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < tile_side; ++i) std::memcpy(to + i * 64, &words[i], sizeof(Words));
+}
+
+// Of bytes, words are groups of four along the terms.
+template <bool right> void pack_tile(const Lines<uint8_t>& from, char* to, int64_t, Magnitudes*) {
+  Words words[tile_side];
+  if (from.term == 1) {
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < tile_side; ++i)
+      std::memcpy(&words[i], from.data + i * from.line, sizeof(Words));
+  } else {
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < tile_side; ++i) {
+      words[i] = Words{};
+#pragma GCC unroll 4
+      for (int64_t k = 0; k < 4; ++k)
+        words[i] |= load_words(from.data + (4 * i + k) * from.term) << static_cast<int>(8 * k);
     }
   }
   if ((from.term == 1) == right) transpose_registers(words);
@@ -285,15 +322,16 @@ void pack_tile(const Lines<E>& from, char* to, int64_t part, Magnitudes* high) {
 template <bool right, class E>
 void pack_tile_of(const Lines<E>& from, int64_t lines, int64_t terms, char* to, int64_t part,
                   Magnitudes* high) {
-  bool whole = lines >= tile_side && terms >= tile_terms;
+  constexpr int64_t most = terms_of<E>;
+  bool whole = lines >= tile_side && terms >= most;
   if (whole && (from.term == 1 || from.line == 1))
     return pack_tile<right>(from, to, part, high);
-  alignas(64) E near[tile_side * tile_terms] = {};
-  lines = lines < tile_side ? lines : tile_side, terms = terms < tile_terms ? terms : tile_terms;
+  alignas(64) E near[tile_side * most] = {};
+  lines = lines < tile_side ? lines : tile_side, terms = terms < most ? terms : most;
   for (int64_t i = 0; i < lines; ++i)
     for (int64_t k = 0; k < terms; ++k)
-      near[i * tile_terms + k] = from.data[i * from.line + k * from.term];
-  pack_tile<right>(Lines<E>{near, tile_terms, 1}, to, part, high);
+      near[i * most + k] = from.data[i * from.line + k * from.term];
+  pack_tile<right>(Lines<E>{near, most, 1}, to, part, high);
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ bool has_bfloat16_conversions();
 // Products of four unsigned bytes by four signed ones, added up in int32 (vpdpbusd, usdot).
 bool has_byte_products();
 
-// The matrix unit of Intel's processors (AMX), for bfloat16. RUSHLIGHT_ISA=avx512 does without.
+// The matrix unit of Intel's processors (AMX), for bfloat16 and bytes. RUSHLIGHT_ISA=avx512 does
+// without.
 bool has_matrix_unit();
 
 // Whether the third cache takes what the second one gives up, and soon has it again, as AMD's: a
