@@ -188,7 +188,11 @@ def test_16_bit_floats_are_rounded_once(dtype):
             .to(getattr(rushlight, dtype)) for _ in range(2))  # fmt: skip
     expected = (a.double() @ b.double()).to(a.dtype)
     assert rushlight.allclose((a @ b).double(), expected.double(), rtol=1e-2, atol=1e-3)
-    assert rushlight.equal(a @ b, (a.float() @ b.float()).to(a.dtype))
+    # As float32 sums in any order are: what lies near the middle of two numbers goes to either.
+    exact, magnitudes = a.double() @ b.double(), a.double().abs() @ b.double().abs()
+    lowest, highest = ((exact + sign * 2.0**-22 * magnitudes).to(a.dtype) for sign in (-1, 1))
+    product = a @ b
+    assert bool(((lowest <= product) & (product <= highest)).all())
 
 
 @pytest.mark.parametrize("batch", [1, 3])

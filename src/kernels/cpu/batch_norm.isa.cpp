@@ -270,8 +270,8 @@ void grad_sums_by_rows(const ChannelLayout& l, const ChannelData& g, const Chann
                      for (int64_t row = first; row < last; ++row) {
                        Lanes<T, n> d = Lanes<T, n>::at(run_of<const T>(gradient, row, c));
                        sum += d;
-                       product.add_product(d,
-                                           Lanes<T, n>::at(run_of<const T>(values, row, c)) - middle);
+                       product.add_product(
+                           d, Lanes<T, n>::at(run_of<const T>(values, row, c)) - middle);
                      }
                      sum.to(some + c);
                      product.to(more + c);
@@ -308,14 +308,14 @@ struct WideRows {
 // part.
 template <class F> void for_wide_rows(const ChannelLayout& l, const WideRows& wide, F&& f) {
   int64_t runs = (l.batch + wide.rows - 1) / wide.rows;
-  parallel_for(
-      0, runs, default_grain / (l.channels * wide.rows + 1) + 1, [&](int64_t begin, int64_t end) {
-        f([&](auto&& g) {
-          for (int64_t n = begin * wide.rows; n < std::min(end * wide.rows, l.batch);
-               n += wide.rows)
-            g(n, std::min(wide.rows, l.batch - n) * l.channels);
-        });
-      });
+  parallel_for(0, runs, default_grain / (l.channels * wide.rows + 1) + 1,
+               [&](int64_t begin, int64_t end) {
+                 f([&](auto&& g) {
+                   for (int64_t n = begin * wide.rows; n < std::min(end * wide.rows, l.batch);
+                        n += wide.rows)
+                     g(n, std::min(wide.rows, l.batch - n) * l.channels);
+                 });
+               });
 }
 
 template <class T>

@@ -83,9 +83,9 @@ class Plan {
 
   void add(Lattices at) {
     std::vector<Tap> taps = taps_of(w_, at);
-    std::vector<Block> blocks = blocks_of(static_cast<int64_t>(taps.size()),
-                                          static_cast<int64_t>(at[2]->taps.size()), w_.words,
-                                          w_.on_unit ? max_numel : block_terms);
+    std::vector<Block> blocks =
+        blocks_of(static_cast<int64_t>(taps.size()), static_cast<int64_t>(at[2]->taps.size()),
+                  w_.words, w_.on_unit ? max_numel : block_terms);
     bool one = blocks.size() <= 1;
     Range all[3] = {{0, at[0]->count}, {0, at[1]->count}, {0, at[2]->count}};
     if (!one || taps.empty()) add_part(at, all, {}, true, taps.empty());

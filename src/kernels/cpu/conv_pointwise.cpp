@@ -49,7 +49,8 @@ void weight_gradient(const ConvProblem& p, const View& large, const View& small,
   int64_t pixels = small.numel / p.filters;
   View x = large, g = small;
   x.data = seen.data<void>(), g.data = gradients.data<void>();
-  Matrices a(g, 1, p.filters, pixels, 0, 1, p.filters), b(x, 1, pixels, p.channels, 0, p.channels, 1);
+  Matrices a(g, 1, p.filters, pixels, 0, 1, p.filters),
+      b(x, 1, pixels, p.channels, 0, p.channels, 1);
   gemm(a.view(), b.view(),
        Matrices(weight, 1, p.filters, p.channels, 0, weight.strides[0], weight.strides[1]).view());
 }

@@ -137,19 +137,19 @@ struct GradientTask {
             taps.push_back(z.offset * seen.step[0] + y.offset * seen.step[1] +
                            x.offset * seen.step[2]);
       for (const Span& line : lines(at)) begins.push_back(line.offset);
-      GradientOnUnit product{seen.data,
-                             begins.data(),
-                             static_cast<int64_t>(begins.size()),
-                             line_terms(w, box),
-                             w.axes[2].stride * seen.step[2] * 2,
-                             taps.data(),
-                             static_cast<int64_t>(taps.size()),
-                             w.inputs,
-                             gradient,
-                             std::min(panels.size() * panel_width,
-                                      w.outputs - panels.begin * panel_width),
-                             nullptr,
-                             add};
+      GradientOnUnit product{
+          seen.data,
+          begins.data(),
+          static_cast<int64_t>(begins.size()),
+          line_terms(w, box),
+          w.axes[2].stride * seen.step[2] * 2,
+          taps.data(),
+          static_cast<int64_t>(taps.size()),
+          w.inputs,
+          gradient,
+          std::min(panels.size() * panel_width, w.outputs - panels.begin * panel_width),
+          nullptr,
+          add};
       product.sums = sums + panels.begin * panel_width * product.row();
       gradient_on_unit(product);
     });

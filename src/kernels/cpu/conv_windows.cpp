@@ -149,17 +149,17 @@ class Worker {
  private:
   void multiply(const Part& part, const Seen& seen, int64_t group, Range panels, int64_t channel,
                 char* out) const {
-    WindowProduct product{seen.data,
-                          part.from.data(),
-                          static_cast<int64_t>(part.from.size()),
-                          1,
-                          part.spans.data(),
-                          static_cast<int64_t>(part.spans.size()),
-                          filters_.panel(group, panels.begin),
-                          w_.reduced ? sums_.data() : reinterpret_cast<float*>(out),
-                          w_.reduced ? part.number.data() : part.to.data(),
-                          std::min(panels.size() * panel_width,
-                                   w_.outputs - panels.begin * panel_width)};
+    WindowProduct product{
+        seen.data,
+        part.from.data(),
+        static_cast<int64_t>(part.from.size()),
+        1,
+        part.spans.data(),
+        static_cast<int64_t>(part.spans.size()),
+        filters_.panel(group, panels.begin),
+        w_.reduced ? sums_.data() : reinterpret_cast<float*>(out),
+        w_.reduced ? part.number.data() : part.to.data(),
+        std::min(panels.size() * panel_width, w_.outputs - panels.begin * panel_width)};
     product.add = !part.first;
     product.pairs = w_.reduced;
     if (part.first && bias_) product.bias = bias_ + channel;
@@ -239,8 +239,7 @@ bool window_conv(ConvOp op, const ConvProblem& p, const View& large, const View&
     plain.emplace(weight.shape(), DType::Float32);
   else if (!weight.contiguous()) plain.emplace(RowMajor::copy_of(weight, weight.dtype));
   View filters = plain ? plain->view() : weight;
-  bool unit =
-      reduced && suits_unit(op, p) && (op == ConvOp::Weight || all_finite(filters));
+  bool unit = reduced && suits_unit(op, p) && (op == ConvOp::Weight || all_finite(filters));
   Windows w(op, p, reduced, unit);
   switch (op) {
     case ConvOp::Gather: return run_data(w, p, large, small, filters, bias);

@@ -45,8 +45,8 @@ class Planes {
 
 Planes planes_of_tiles(int64_t tiles, int64_t channels) { return {1, tiles, channels + 16}; }
 
-// Filters, or sums of their gradients: in panels, or as whole rows of outputs, from which the matrix
-// unit packs panels of its own.
+// Filters, or sums of their gradients: in panels, or as whole rows of outputs, from which the
+// matrix unit packs panels of its own.
 class FilterPlanes {
  public:
   FilterPlanes(int64_t inputs, int64_t outputs, bool on_unit)
@@ -114,8 +114,8 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
       winograd_filter(taps + i * panel_width * output_step, output_step, input_step, scatter,
                       inputs, filters.panel(i));
   });
-  GemmProblem whole = unit_product_of(1, outputs, inputs, nullptr, 0, 1, nullptr, filters.row(),
-                                      nullptr, 0, false);
+  GemmProblem whole =
+      unit_product_of(1, outputs, inputs, nullptr, 0, 1, nullptr, filters.row(), nullptr, 0, false);
   int64_t packed_bytes = on_unit ? gemm_packed_bytes(whole, outputs) : 0;
   Buffer<char> packed(16 * packed_bytes);
   auto packed_plane = [&](int64_t plane) { return packed.data() + plane * packed_bytes; };
@@ -139,10 +139,9 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
       int64_t last = std::min(tiles, first + block);
       winograd_input(in, first, last, nothing.data(), factors.from(0, 0));
       for (int64_t plane = 0; on_unit && plane < 16; ++plane) {
-        GemmProblem product =
-            unit_product_of(last - first, outputs, inputs, factors.at(0, plane), factors.row(), 1,
-                            filters.rows(plane), filters.row(), products.at(0, plane),
-                            products.row(), false);
+        GemmProblem product = unit_product_of(last - first, outputs, inputs, factors.at(0, plane),
+                                              factors.row(), 1, filters.rows(plane), filters.row(),
+                                              products.at(0, plane), products.row(), false);
         product.packed = packed_plane(plane);
         gemm_tiles(product);
       }

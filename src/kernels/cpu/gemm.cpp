@@ -64,8 +64,7 @@ struct Tiling {
 
   // Would several tiles pack the same part of b?
   bool shares_packing(const GemmProblem& p) const {
-    return rows > 1 && p.c_col == 1 && p.n >= 64 &&
-           gemm_packed_bytes(p, 64) <= packed_bytes;
+    return rows > 1 && p.c_col == 1 && p.n >= 64 && gemm_packed_bytes(p, 64) <= packed_bytes;
   }
   GemmProblem packed_tile(const GemmProblem& whole, int64_t index) const {
     int64_t i = border(whole.m, index / cols, rows);
@@ -145,8 +144,8 @@ void run(const GemmProblem& batch) {
   // works through tiles too where the product takes so long that the user may want to stop it.
   constexpr int64_t most_of_a_tile = int64_t(1) << 32;
   bool whole = threads == 1 || batch.count >= 2 * threads;
-  auto most = static_cast<int>(
-      whole ? std::min<int64_t>(1 + operations / most_of_a_tile, 1 << 16) : 8 * threads);
+  auto most = static_cast<int>(whole ? std::min<int64_t>(1 + operations / most_of_a_tile, 1 << 16)
+                                     : 8 * threads);
   Tiling tiling(batch, most);
   int64_t tiles = tiling.count();
   ScopedGilRelease long_work(2.0 * static_cast<double>(batch.count * batch.m * batch.n) *
@@ -497,8 +496,7 @@ void multiply_reduced(const View& a, const View& b, const View& out, const GemmS
       return multiply(x.view(), y.view(), sum, scale, start, {1, out.dtype, &out});
     }
   }
-  if (are_for_unit(a, b))
-    return multiply(a, b, sum, scale, start, {1, DType::Float32, &out, true});
+  if (are_for_unit(a, b)) return multiply(a, b, sum, scale, start, {1, DType::Float32, &out, true});
   if (is_bfloat16 && has_bfloat16_products()) {
     Paired x(a, c), y(b, r, std::min(m, n) <= few_pairs);  // of few rows, dots of columns
     return multiply(x.view(), y.view(), sum, scale, start, {1, out.dtype, &out});
@@ -512,8 +510,9 @@ void multiply_reduced(const View& a, const View& b, const View& out, const GemmS
 bool is_for_unit(DType factors, int64_t m, int64_t n, int64_t k) {
   if (factors == DType::Int8 || factors == DType::UInt8)
     return std::min(m, n) > 4 && k >= 32 && has_matrix_unit();
-  bool pays = factors == DType::Float32 ? k >= 64 && m > 70 && n > 70 * m / (m - 70)
-                                        : is_reduced(factors) && std::min(m, n) > few_pairs && k >= 16;
+  bool pays = factors == DType::Float32
+                  ? k >= 64 && m > 70 && n > 70 * m / (m - 70)
+                  : is_reduced(factors) && std::min(m, n) > few_pairs && k >= 16;
   return pays && has_matrix_unit();
 }
 

@@ -38,8 +38,8 @@ struct GemmProblem {
   // With dtype Float32: what the elements of a and b are pairs of, if of 16-bit floats.
   DType pairs = DType::Float32;
   Rounding rounded = {};
-  // Whether the processor's matrix unit computes it. Then a and b are of `factors`, floats or 16-bit
-  // floats, and c is of floats; or they are of bytes, signed or not, and c is of Int32.
+  // Whether the processor's matrix unit computes it. Then a and b are of `factors`, floats or
+  // 16-bit floats, and c is of floats; or they are of bytes, signed or not, and c is of Int32.
   bool on_unit = false;
   DType factors = DType::Float32, right_factors = DType::Float32;
   const void* packed = nullptr;         // what gemm_pack made of b

@@ -18,10 +18,7 @@ struct UnitPlan {
   int64_t chunk;                 // terms of a panel of the right side that stay in the first cache
 
   UnitPlan(int64_t step_terms, const UnitBlocks& blocks)
-      : parts(blocks.parts),
-        step_terms(step_terms),
-        depth(blocks.depth),
-        columns(blocks.columns) {
+      : parts(blocks.parts), step_terms(step_terms), depth(blocks.depth), columns(blocks.columns) {
     rows = std::clamp<int64_t>(left_bytes / panel_bytes(depth), 1, most_panels) * unit_side;
     chunk = parts == 1 ? 8 * step_terms : depth;
   }
@@ -43,10 +40,13 @@ struct UnitBlock {
   char* data;
   int64_t lines, terms;
 
-  char* panel(const UnitPlan& plan, int64_t at) const { return data + at * plan.panel_bytes(terms); }
+  char* panel(const UnitPlan& plan, int64_t at) const {
+    return data + at * plan.panel_bytes(terms);
+  }
   Magnitudes* magnitudes(const UnitPlan& plan, int64_t at) const {
     char* behind = panel(plan, UnitPlan::whole(lines) / unit_side);
-    return reinterpret_cast<Magnitudes*>(behind + at * UnitPlan::units(terms) * UnitPlan::unit_bytes);
+    return reinterpret_cast<Magnitudes*>(behind +
+                                         at * UnitPlan::units(terms) * UnitPlan::unit_bytes);
   }
 };
 
@@ -171,8 +171,8 @@ template <class E, class S = float, UnitOf of = UnitOf::bfloat16> class UnitProd
                             size * tile_side * lines.line, 0, 64};
       panels[there].can_be_split = true;
     }
-    pack_left_side(plan_, left.from(there * unit_side, 0), count - there * unit_side, terms, scratch,
-                   panels + there);
+    pack_left_side(plan_, left.from(there * unit_side, 0), count - there * unit_side, terms,
+                   scratch, panels + there);
     float* sums = reinterpret_cast<float*>(scratch + last * plan_.panel_bytes(terms));
     constexpr int64_t square_size = unit_side * unit_side;
     UnitSums waiting;
@@ -216,7 +216,8 @@ template <class E, class S = float, UnitOf of = UnitOf::bfloat16> class UnitProd
   static bool is_plain(const Target<S>& to) {
     if (to.finish || to.alpha != 1 || to.beta != 0) return false;
     if (!to.rounded.data) return to.col == 1;
-    return std::is_same_v<E, bfloat16> && to.rounded.dtype == DType::BFloat16 && to.rounded.col == 1;
+    return std::is_same_v<E, bfloat16> && to.rounded.dtype == DType::BFloat16 &&
+           to.rounded.col == 1;
   }
   static UnitSums as_sums(const Target<S>& to, const float* sums, int64_t rows) {
     if (to.rounded.data) return {sums, to.rounded.data, to.rounded.row, rows, true};
@@ -236,9 +237,11 @@ template <class E, class S = float, UnitOf of = UnitOf::bfloat16> class UnitProd
                 int64_t steps, bool add, float* sums, const UnitMeanwhile& meanwhile) const {
     constexpr int parts = parts_of<E>;
     if (rows <= tile_side)
-      return columns <= tile_side ? unit_product<parts, 1, 1, of>(left, right, steps, add, sums, meanwhile)
-                                  : unit_product<parts, 1, 2, of>(left, right, steps, add, sums, meanwhile);
-    if (columns <= tile_side) unit_product<parts, 2, 1, of>(left, right, steps, add, sums, meanwhile);
+      return columns <= tile_side
+                 ? unit_product<parts, 1, 1, of>(left, right, steps, add, sums, meanwhile)
+                 : unit_product<parts, 1, 2, of>(left, right, steps, add, sums, meanwhile);
+    if (columns <= tile_side)
+      unit_product<parts, 2, 1, of>(left, right, steps, add, sums, meanwhile);
     else unit_product<parts, 2, 2, of>(left, right, steps, add, sums, meanwhile);
   }
 
@@ -269,10 +272,9 @@ template <class E, class S = float, UnitOf of = UnitOf::bfloat16> class UnitProd
     constexpr int64_t bytes = sizeof(float), side = square_side<float>;
     for (int64_t i = 0; i < rows; i += side)
       for (int64_t j = 0; j < columns; j += side)
-        transpose_square<float>(reinterpret_cast<const char*>(sums + i * unit_side + j),
-                                unit_side * bytes,
-                                reinterpret_cast<char*>(turned + j * unit_side + i),
-                                unit_side * bytes);
+        transpose_square<float>(
+            reinterpret_cast<const char*>(sums + i * unit_side + j), unit_side * bytes,
+            reinterpret_cast<char*>(turned + j * unit_side + i), unit_side * bytes);
     put_rows(turned, columns, rows, to.transposed());
   }
   static void put_rows(float* sums, int64_t rows, int64_t columns, const Target<S>& to) {
@@ -292,7 +294,8 @@ template <class E, class S> Lines<E> right_side(const Problem<S>& p) {
   return {reinterpret_cast<const E*>(p.b), p.b_col, p.b_row};
 }
 
-template <class E, UnitOf of = UnitOf::bfloat16, class S> void by_unit(const Problem<S>& p, DType factors) {
+template <class E, UnitOf of = UnitOf::bfloat16, class S> void by_unit(const Problem<S>& p,
+                                                                       DType factors) {
   UnitPlan plan(terms_of<E>, unit_blocks(factors, p.n, p.k));
   UnitProduct<E, S, of> product(p, plan);
   Workspace scratch(product.right_bytes() + product.left_bytes());
@@ -332,7 +335,8 @@ inline void pack_on_unit(const GemmProblem& problem, int64_t first, int64_t last
   if (problem.dtype == DType::Int32)
     return pack_for_unit<uint8_t>(typed<int32_t>(problem), factors, first, last, packed);
   visit<bfloat16, half, float>("matmul", factors, [&](auto tag) {
-    pack_for_unit<typename decltype(tag)::type>(typed<float>(problem), factors, first, last, packed);
+    pack_for_unit<typename decltype(tag)::type>(typed<float>(problem), factors, first, last,
+                                                packed);
   });
 }
 

@@ -59,12 +59,11 @@ bool choose_byte_products() { return __builtin_cpu_supports("avx512vnni"); }
 bool choose_matrix_unit() {
 #ifdef __linux__
   constexpr unsigned all = 1u << 22 | 1u << 24 | 1u << 25;  // bfloat16, tiles, bytes
-  constexpr long ask_for_state = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM
+  constexpr long ask_for_state = 0x1023, tile_data = 18;    // ARCH_REQ_XCOMP_PERM
   unsigned a, b, c, d;
   if (wishes("avx512") || wishes("avx512_bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
     return false;
-  return (d & all) == all &&
-         syscall(SYS_arch_prctl, ask_for_state, tile_data) == 0;
+  return (d & all) == all && syscall(SYS_arch_prctl, ask_for_state, tile_data) == 0;
 #else
   return false;
 #endif

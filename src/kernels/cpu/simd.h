@@ -392,8 +392,8 @@ template <class V> RL_INLINE vec<uint16_t, sizeof(V) / 2> narrowed_to_bfloat16(V
 #endif
   return bits;
 }
-// The same of two vectors, a's first, exactly: false, and nothing written, where one is no number or
-// below the least normal one. Only where kernels::has_bfloat16_conversions().
+// The same of two vectors, a's first, exactly: false, and nothing written, where one is no number
+// or below the least normal one. Only where kernels::has_bfloat16_conversions().
 template <class V> RL_INLINE bool narrow_to_bfloat16(V a, V b, uint16_t* to) {
 #if defined(__AVX512DQ__)
   constexpr int not_a_number = 0x81, below_normal = 0x20;

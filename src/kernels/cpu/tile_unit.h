@@ -17,11 +17,11 @@ constexpr bool may_have_unit = true;
 #else
 constexpr bool may_have_unit = false;
 #endif
-constexpr int64_t tile_side = 16;                  // lines of a tile, and columns of its sums
+constexpr int64_t tile_side = 16;  // lines of a tile, and columns of its sums
 constexpr int64_t tile_bytes = 1024;
-constexpr int64_t tile_terms = 32;                 // what it holds of each line
+constexpr int64_t tile_terms = 32;  // what it holds of each line
 template <class E> constexpr int64_t terms_of = sizeof(E) == 1 ? 2 * tile_terms : tile_terms;
-constexpr int64_t unit_side = 2 * tile_side;       // of the square of sums that the unit holds
+constexpr int64_t unit_side = 2 * tile_side;  // of the square of sums that the unit holds
 
 template <class E> constexpr int parts_of = 1;
 template <> constexpr int parts_of<half> = 2;
@@ -324,8 +324,7 @@ void pack_tile_of(const Lines<E>& from, int64_t lines, int64_t terms, char* to, 
                   Magnitudes* high) {
   constexpr int64_t most = terms_of<E>;
   bool whole = lines >= tile_side && terms >= most;
-  if (whole && (from.term == 1 || from.line == 1))
-    return pack_tile<right>(from, to, part, high);
+  if (whole && (from.term == 1 || from.line == 1)) return pack_tile<right>(from, to, part, high);
   alignas(64) E near[tile_side * most] = {};
   lines = lines < tile_side ? lines : tile_side, terms = terms < most ? terms : most;
   for (int64_t i = 0; i < lines; ++i)

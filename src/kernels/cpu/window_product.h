@@ -35,9 +35,9 @@ struct WindowProduct {
   int64_t b_panel = 0, out_panel = 0;
 };
 
-// Sums of a weight gradient (filters, taps, channels) on the matrix unit: += or = over the results of
-// lines, each a pair of pixels of a channel, or of a filter's gradient, to a word. Rows and columns
-// are filled up to whole tiles.
+// Sums of a weight gradient (filters, taps, channels) on the matrix unit: += or = over the results
+// of lines, each a pair of pixels of a channel, or of a filter's gradient, to a word. Rows and
+// columns are filled up to whole tiles.
 struct GradientOnUnit {
   const float* seen;     // words of channels, one beside the other
   const int64_t* lines;  // where each begins

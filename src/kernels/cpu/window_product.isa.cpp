@@ -175,8 +175,8 @@ template <int columns, bool pairs> void dots(const WindowProduct& p) {
     dot_tile<columns, rows, pairs>(p, row, std::min<int64_t>(rows, p.count - row));
 }
 
-// The rows of a window product as the matrix unit reads them: the words of their spans one after the
-// other, each run of what stands together in b filled up to whole tiles.
+// The rows of a window product as the matrix unit reads them: the words of their spans one after
+// the other, each run of what stands together in b filled up to whole tiles.
 class UnitRows {
  public:
   static constexpr int64_t words = tile_terms / 2;  // of a tile's row
@@ -202,7 +202,8 @@ class UnitRows {
       const auto* span = p_.spans;
       for (int64_t r = 0; r < count_; ++r) {
         float* end = to + runs_[r].steps() * words;
-        for (int64_t left = runs_[r].terms; left > 0; left -= span->terms, to += span->terms, ++span)
+        for (int64_t left = runs_[r].terms; left > 0;
+             left -= span->terms, to += span->terms, ++span)
           copy(from + span->offset, span->terms, to);
         for (; to < end; ++to) *to = 0;
       }
@@ -213,7 +214,8 @@ class UnitRows {
     const float* from = memory_->data() + i * row_;
     for (int64_t r = 0; r < count_; ++r) {
       constexpr int64_t size = sizeof(float);
-      UnitSide left{reinterpret_cast<const char*>(from), row_ * size, tile_side * row_ * size, 0, 64};
+      UnitSide left{reinterpret_cast<const char*>(from), row_ * size, tile_side * row_ * size, 0,
+                    64};
       UnitSide right{reinterpret_cast<const char*>(b + runs_[r].row * panel_width),
                      panel_width * size, 64, 0, words * panel_width * size};
       int64_t steps = runs_[r].steps();
@@ -269,7 +271,8 @@ void by_unit(const WindowProduct& p) {
       for (int64_t i = 0; i < some; i += unit_side) {
         int64_t rows = std::min(unit_side, some - i);
         if (p.span_count > 0)
-          count > tile_side ? from.multiply<2>(i, rows, b, sums) : from.multiply<1>(i, rows, b, sums);
+          count > tile_side ? from.multiply<2>(i, rows, b, sums)
+                            : from.multiply<1>(i, rows, b, sums);
         put_unit(p, sums, first + i, rows, column, count);
       }
     }
@@ -287,7 +290,8 @@ Buffer<float> gradient_tiles(const GradientOnUnit& p, int64_t steps) {
       for (int64_t t = 0; t < 2; ++t, to += words) {
         const float* from = p.gradient + (i * terms + k) * panel_width + t * tile_side;
         vec<float> rows[tile_side] = {};
-        for (int64_t r = 0; r < tile_side && k + r < terms; ++r) rows[r] = load(from + r * panel_width);
+        for (int64_t r = 0; r < tile_side && k + r < terms; ++r)
+          rows[r] = load(from + r * panel_width);
         transpose_registers(rows);
         for (int64_t r = 0; r < tile_side; ++r) store(to + r * tile_side, rows[r]);
       }
@@ -298,7 +302,8 @@ void by_unit(const GradientOnUnit& p) {
   int64_t terms = p.line_count * p.line_terms, steps = (terms + tile_side - 1) / tile_side;
   Buffer<float> tiles = gradient_tiles(p, steps);
   constexpr int64_t size = sizeof(float), step = 2 * tile_bytes;
-  int64_t columns = GradientOnUnit::whole(p.channels), row = columns / 16 % 2 ? columns : columns + 16;
+  int64_t columns = GradientOnUnit::whole(p.channels),
+          row = columns / 16 % 2 ? columns : columns + 16;
   Buffer<float> seen(steps * tile_side * row);
   std::fill_n(seen.data() + terms * row, (steps * tile_side - terms) * row, 0.0f);
   UnitScope unit;
@@ -314,8 +319,8 @@ void by_unit(const GradientOnUnit& p) {
     }
     for (int64_t j = 0; j < columns; j += unit_side)
       for (int64_t i = 0; i < p.filters; i += unit_side) {
-        UnitSide left{reinterpret_cast<const char*>(tiles.data()) + i / unit_side * steps * step, 64,
-                      tile_bytes, 0, step};
+        UnitSide left{reinterpret_cast<const char*>(tiles.data()) + i / unit_side * steps * step,
+                      64, tile_bytes, 0, step};
         UnitSide right{reinterpret_cast<const char*>(seen.data() + j), row * size, 64, 0,
                        tile_side * row * size};
         float* sums = p.sums + i * p.row() + tap * columns + j;
@@ -326,8 +331,9 @@ void by_unit(const GradientOnUnit& p) {
         std::integral_constant<int, 1> one;
         std::integral_constant<int, 2> two;
         bool high = p.filters - i > tile_side, wide = columns - j > tile_side;
-        high ? wide ? multiply(two, two) : multiply(two, one)
-             : wide ? multiply(one, two) : multiply(one, one);
+        high   ? wide ? multiply(two, two) : multiply(two, one)
+        : wide ? multiply(one, two)
+               : multiply(one, one);
       }
   }
 }
