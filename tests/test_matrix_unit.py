@@ -260,3 +260,27 @@ def test_batch_norm_of_16_bit_floats(dtype, layout):
             for a, b in ((y, exact), (narrow.grad, wide.grad)):
                 assert a.dtype == kind
                 assert bool(((a.double() - b).abs() <= tolerance * (b.abs() + 0.25)).all())
+
+
+def test_less_exact_products():
+    """Where there is no unit, they stay exact."""
+    a, b = draw(200, 700), draw(700, 300)
+    a[3], a[40, 5], b[9, 100] = a[3] * np.float32(1e-30), np.inf, np.nan
+    x, y = rushlight.from_numpy(a), rushlight.from_numpy(b)
+    with np.errstate(invalid="ignore"):
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+    finite = np.isfinite(exact)
+    magnitude = np.nan_to_num(abs(a), posinf=0).astype(np.float64) @ np.nan_to_num(abs(b))
+    try:
+        for precision, unit in (("highest", 2.0**-21), ("high", 2.0**-15), ("medium", 2.0**-7)):
+            rushlight.set_float32_matmul_precision(precision)
+            assert rushlight.get_float32_matmul_precision() == precision
+            found = (x @ y).numpy()
+            error = abs(found[finite] - exact[finite])
+            assert (error <= magnitude[finite] * unit).all()
+            np.testing.assert_array_equal(np.isnan(found), np.isnan(exact))
+            np.testing.assert_array_equal(np.isinf(found), np.isinf(exact))
+    finally:
+        rushlight.set_float32_matmul_precision("highest")
+    with pytest.raises(RuntimeError, match="'highest', 'high' or 'medium', got 'low'"):
+        rushlight.set_float32_matmul_precision("low")

@@ -66,13 +66,20 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """'highest', 'high' or 'medium': how exact float32 products must be. On the CPU they are always
-    exact; on a GPU cuBLASLt rounds operands to TF32 unless it is 'highest'."""
-    if precision not in ("highest", "high", "medium"):
+    """How exact products of float32 matrices must be.
+
+    'highest' is as exact as float32 is. Where the processor multiplies bfloat16 matrices (AMX),
+    'high' takes 16 bits of each number, and 'medium' the 8 of bfloat16; on other processors neither
+    changes anything. On a GPU cuBLASLt rounds numbers to TF32 unless it is 'highest'. Convolutions
+    do not depend on it.
+    """
+    parts = {"highest": 3, "high": 2, "medium": 1}
+    if precision not in parts:
         raise RuntimeError(
             f"Float32 matmul precision must be 'highest', 'high' or 'medium', got {precision!r}"
         )
     _settings["matmul_precision"] = precision
+    _C._set_float_product_parts(parts[precision])
     rushlight.backends.cuda.matmul.allow_tf32 = precision != "highest"
 
 

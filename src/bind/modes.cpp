@@ -9,6 +9,7 @@
 #include "core/denormals.h"
 #include "core/parallel.h"
 #include "dispatch/uninitialized.h"
+#include "kernels/gemm.h"
 
 namespace rl::bind {
 
@@ -96,6 +97,16 @@ PyObject* set_flush_denormal(PyObject*, PyObject* value) {
   return guarded([&]() -> PyObject* {
     set_denormal_mode(to_flag(value, "set_flush_denormal", "mode") ? flush_denormals : 0);
     return PyBool_FromLong(flush_denormals != 0);
+  });
+}
+
+// How many bfloat16 a float32 is taken for in matrix products, where those are multiplied.
+PyObject* set_float_product_parts(PyObject*, PyObject* n) {
+  return guarded([&]() -> PyObject* {
+    int64_t parts = to_int64(n);
+    check(parts >= 1 && parts <= 3, "_set_float_product_parts: expected 1, 2 or 3, got ", parts);
+    kernels::float_product_parts = static_cast<int>(parts);
+    Py_RETURN_NONE;
   });
 }
 
@@ -203,6 +214,7 @@ PyMethodDef functions[] = {
     {"set_anomaly_enabled", set_anomaly_enabled, METH_VARARGS, nullptr},
     {"_set_fills_uninitialized", set_fills_uninitialized, METH_O, nullptr},
     {"_set_largest_grain", set_largest_grain, METH_O, nullptr},
+    {"_set_float_product_parts", set_float_product_parts, METH_O, nullptr},
     {"_live_tensors", count_tensors, METH_NOARGS, nullptr},
     {"_live_nodes", count_nodes, METH_NOARGS, nullptr},
     {"_live_storages", count_storages, METH_NOARGS, nullptr},

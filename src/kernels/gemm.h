@@ -3,10 +3,16 @@
 // Views may have any strides. All dtypes but bool; all views share one dtype. 16-bit floats
 // accumulate in float, integers wrap. The result does not depend on the number of threads.
 #pragma once
+#include <atomic>
+
 #include "core/scalar.h"
 #include "kernels/elementwise.h"
 
 namespace rl::kernels {
+
+// How exact products of float32 are on the CPU: 3, to the last bit; 2, to 16 bits of the factors;
+// 1, to the 8 of bfloat16. Less makes a difference where a matrix unit multiplies bfloat16.
+extern std::atomic<int> float_product_parts;
 
 // out = finish(alpha * (a @ b) + beta * out). With beta = 0 the old contents of `out` are never
 // read, so NaNs there do not spread. `finish` has one input and no numbers, and its result is what

@@ -76,9 +76,9 @@ GemmProblem unit_product_of(int64_t m, int64_t n, int64_t k, const float* a, int
   p.factors = DType::Float32;
   return p;
 }
-bool is_one_unit_block(int64_t n, int64_t k) {
-  UnitBlocks blocks = unit_blocks(DType::Float32, n, k);
-  return blocks.depth >= k && blocks.columns >= n;
+bool is_one_unit_block(const GemmProblem& p) {
+  UnitBlocks blocks = unit_blocks(p, p.n);
+  return blocks.depth >= p.k && blocks.columns >= p.n;
 }
 
 // Tiles in a block, whose planes stay in the second-level cache; more where filters are large,
@@ -106,7 +106,9 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
   int64_t tiles = p.batch * in.rows * in.columns;
   // As measured: else the transforms take most of the time, or the filters' packing.
   bool pays = inputs * outputs >= 256 * 256 && tiles >= 384;
-  bool on_unit = pays && is_one_unit_block(outputs, inputs) &&
+  GemmProblem whole = unit_product_of(1, outputs, inputs, nullptr, 0, 1, nullptr, outputs + 16,
+                                      nullptr, 0, false);
+  bool on_unit = pays && is_one_unit_block(whole) &&
                  is_for_unit(DType::Float32, 256, outputs, inputs);
   FilterPlanes filters(inputs, outputs, on_unit);
   parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
@@ -114,8 +116,6 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
       winograd_filter(taps + i * panel_width * output_step, output_step, input_step, scatter,
                       inputs, filters.panel(i));
   });
-  GemmProblem whole =
-      unit_product_of(1, outputs, inputs, nullptr, 0, 1, nullptr, filters.row(), nullptr, 0, false);
   int64_t packed_bytes = on_unit ? gemm_packed_bytes(whole, outputs) : 0;
   Buffer<char> packed(16 * packed_bytes);
   auto packed_plane = [&](int64_t plane) { return packed.data() + plane * packed_bytes; };

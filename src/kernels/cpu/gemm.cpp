@@ -12,6 +12,8 @@
 
 namespace rl::kernels {
 
+std::atomic<int> float_product_parts{3};
+
 namespace {
 
 // Of the elements of a and b.
@@ -115,7 +117,7 @@ void run_packed(const GemmProblem& whole, const Tiling& tiling) {
 
 // One product on the matrix unit, block by block of b, which is packed once for all tiles.
 void run_on_unit(const GemmProblem& whole, int most_tiles) {
-  UnitBlocks blocks = unit_blocks(whole.factors, whole.n, whole.k);
+  UnitBlocks blocks = unit_blocks(whole, whole.n);
   GemmProblem block = whole;
   block.k = blocks.depth;
   Workspace packed(gemm_packed_bytes(block, blocks.columns));
@@ -279,6 +281,7 @@ struct Kind {
   DType pairs = DType::Float32;
   const View* rounded = nullptr;  // where the result goes as 16-bit floats
   bool on_unit = false;           // of factors that the matrix unit multiplies
+  int float_parts = 3;
 };
 
 bool are_for_unit(const View& a, const View& b) {
@@ -308,6 +311,7 @@ void multiply(const View& a, const View& b, const View& out, const GemmScale& sc
   GemmProblem batch;
   batch.dtype = out.dtype, batch.group = kind.group, batch.pairs = kind.pairs;
   batch.on_unit = kind.on_unit, batch.factors = a.dtype, batch.right_factors = b.dtype;
+  batch.float_parts = kind.float_parts;
   batch.m = out.sizes[r], batch.n = out.sizes[c], batch.k = a.sizes[c];
   batch.a = a.data, batch.a_row = a.strides[r], batch.a_col = a.strides[c];
   batch.b = b.data, batch.b_row = b.strides[r], batch.b_col = b.strides[c];
@@ -550,6 +554,7 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
   }
   Kind kind;
   kind.on_unit = are_for_unit(a, b);
+  kind.float_parts = float_product_parts;
   multiply(a, b, out, scale, added ? *added : out, kind);
 }
 

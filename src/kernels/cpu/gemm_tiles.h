@@ -42,6 +42,7 @@ struct GemmProblem {
   // 16-bit floats, and c is of floats; or they are of bytes, signed or not, and c is of Int32.
   bool on_unit = false;
   DType factors = DType::Float32, right_factors = DType::Float32;
+  int float_parts = 3;  // bfloat16 that a float is taken for: 3 say all of it
   const void* packed = nullptr;         // what gemm_pack made of b
   int64_t first = 0, last = max_numel;  // with it, only those of b's panels that begin there
 };
@@ -82,11 +83,11 @@ bool is_for_unit(DType factors, int64_t m, int64_t n, int64_t k);
 struct UnitBlocks {
   int64_t parts, depth, columns;  // parts: bfloat16 that make one of the factors
 };
-inline UnitBlocks unit_blocks(DType factors, int64_t n, int64_t k) {
+inline UnitBlocks unit_blocks(const GemmProblem& p, int64_t n) {
   constexpr int64_t bytes = int64_t(8) << 20;
-  int64_t parts = factors == DType::Float32 ? 3 : factors == DType::Float16 ? 2 : 1;
-  int64_t size = itemsize(factors) == 1 ? 1 : 2 * parts;
-  int64_t depth = std::min<int64_t>(k, parts > 1 ? 1024 : 4096 / size);
+  int64_t parts = p.factors == DType::Float32 ? p.float_parts : p.factors == DType::Float16 ? 2 : 1;
+  int64_t size = itemsize(p.factors) == 1 ? 1 : 2 * parts;
+  int64_t depth = std::min<int64_t>(p.k, parts > 1 ? 1024 : 4096 / size);
   int64_t columns = std::max<int64_t>(bytes / (depth * size) / 64, 1) * 64;
   return {parts, depth, std::min(columns, (n + 31) / 32 * 32)};
 }
@@ -97,7 +98,7 @@ inline constexpr int64_t pack_rows = 64;
 inline int64_t gemm_packed_bytes(const GemmProblem& p, int64_t columns) {
   int64_t whole = (columns + 63) / 64 * 64;
   if (!p.on_unit) return p.k * whole * itemsize(p.dtype);
-  int64_t parts = unit_blocks(p.factors, columns, p.k).parts;
+  int64_t parts = unit_blocks(p, columns).parts;
   constexpr int64_t magnitudes = 4;  // of each column
   return (p.k + pack_rows - 1) / pack_rows * whole * (pack_rows * parts * 2 + magnitudes);
 }

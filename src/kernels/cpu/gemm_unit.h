@@ -122,7 +122,7 @@ template <class E> void pack_left_side(const UnitPlan& plan, const Lines<E>& fro
 // Of few columns, whole tiles of bfloat16 or bytes are read where they lie.
 template <class E> bool is_read_in_place(const Lines<E>& left, int64_t lines, int64_t terms,
                                          int64_t columns) {
-  return parts_of<E> == 1 && left.term == 1 && lines >= unit_side && terms % terms_of<E> == 0 &&
+  return (std::is_same_v<E, bfloat16> || sizeof(E) == 1) && left.term == 1 && lines >= unit_side && terms % terms_of<E> == 0 &&
          columns <= 4 * unit_side;
 }
 
@@ -252,7 +252,9 @@ template <class E, class S = float, UnitOf of = UnitOf::bfloat16> class UnitProd
     auto widen = [terms](const Lines<E>& from, int64_t lines, float* to) {
       for (int64_t i = 0; i < lines; ++i)
         for (int64_t k = 0; k < terms; ++k)
-          to[i * terms + k] = static_cast<float>(from.data[i * from.line + k * from.term]);
+          if constexpr (std::is_same_v<E, FloatInTwo>)
+            to[i * terms + k] = from.data[i * from.line + k * from.term].value;
+          else to[i * terms + k] = static_cast<float>(from.data[i * from.line + k * from.term]);
     };
     widen(left, rows, a.data());
     widen(right, columns, b.data());
@@ -294,9 +296,9 @@ template <class E, class S> Lines<E> right_side(const Problem<S>& p) {
   return {reinterpret_cast<const E*>(p.b), p.b_col, p.b_row};
 }
 
-template <class E, UnitOf of = UnitOf::bfloat16, class S> void by_unit(const Problem<S>& p,
-                                                                       DType factors) {
-  UnitPlan plan(terms_of<E>, unit_blocks(factors, p.n, p.k));
+template <class E, UnitOf of = UnitOf::bfloat16, class S>
+void by_unit(const Problem<S>& p, const GemmProblem& of_all) {
+  UnitPlan plan(terms_of<E>, unit_blocks(of_all, p.n));
   UnitProduct<E, S, of> product(p, plan);
   Workspace scratch(product.right_bytes() + product.left_bytes());
   Lines<E> left = left_side<E>(p), right = right_side<E>(p);
@@ -311,32 +313,38 @@ template <class E, UnitOf of = UnitOf::bfloat16, class S> void by_unit(const Pro
 
 // Rows [first, last) of b, which is one block, for calls that find it packed.
 template <class E, class S>
-void pack_for_unit(const Problem<S>& p, DType factors, int64_t first, int64_t last, void* packed) {
-  UnitPlan plan(terms_of<E>, unit_blocks(factors, p.n, p.k));
+void pack_for_unit(const Problem<S>& p, const GemmProblem& of_all, int64_t first, int64_t last,
+                   void* packed) {
+  UnitPlan plan(terms_of<E>, unit_blocks(of_all, p.n));
   pack_right_side(plan, right_side<E>(p), first, last, {static_cast<char*>(packed), p.n, p.k});
 }
 
-// A product or its packing where the unit computes it.
+// f(element) of what floats and 16-bit floats are taken for.
+template <class F> void for_factor(const GemmProblem& problem, F f) {
+  if (problem.factors == DType::BFloat16) f(bfloat16());
+  else if (problem.factors == DType::Float16) f(half());
+  else if (problem.float_parts == 1) f(FloatInOne());
+  else if (problem.float_parts == 2) f(FloatInTwo());
+  else f(float());
+}
+
 inline void multiply_on_unit(const GemmProblem& problem) {
-  DType factors = problem.factors;
   if (problem.dtype != DType::Int32)
-    return visit<bfloat16, half, float>("matmul", factors, [&](auto tag) {
-      by_unit<typename decltype(tag)::type>(typed<float>(problem), factors);
+    return for_factor(problem, [&](auto element) {
+      by_unit<decltype(element)>(typed<float>(problem), problem);
     });
   auto p = typed<int32_t>(problem);
-  bool a = factors == DType::Int8, b = problem.right_factors == DType::Int8;
-  if (a && b) by_unit<uint8_t, UnitOf::signed_signed>(p, factors);
-  else if (a) by_unit<uint8_t, UnitOf::signed_unsigned>(p, factors);
-  else if (b) by_unit<uint8_t, UnitOf::unsigned_signed>(p, factors);
-  else by_unit<uint8_t, UnitOf::unsigned_unsigned>(p, factors);
+  bool a = problem.factors == DType::Int8, b = problem.right_factors == DType::Int8;
+  if (a && b) by_unit<uint8_t, UnitOf::signed_signed>(p, problem);
+  else if (a) by_unit<uint8_t, UnitOf::signed_unsigned>(p, problem);
+  else if (b) by_unit<uint8_t, UnitOf::unsigned_signed>(p, problem);
+  else by_unit<uint8_t, UnitOf::unsigned_unsigned>(p, problem);
 }
 inline void pack_on_unit(const GemmProblem& problem, int64_t first, int64_t last, void* packed) {
-  DType factors = problem.factors;
   if (problem.dtype == DType::Int32)
-    return pack_for_unit<uint8_t>(typed<int32_t>(problem), factors, first, last, packed);
-  visit<bfloat16, half, float>("matmul", factors, [&](auto tag) {
-    pack_for_unit<typename decltype(tag)::type>(typed<float>(problem), factors, first, last,
-                                                packed);
+    return pack_for_unit<uint8_t>(typed<int32_t>(problem), problem, first, last, packed);
+  for_factor(problem, [&](auto element) {
+    pack_for_unit<decltype(element)>(typed<float>(problem), problem, first, last, packed);
   });
 }
 

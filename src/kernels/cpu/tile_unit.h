@@ -26,6 +26,14 @@ constexpr int64_t unit_side = 2 * tile_side;  // of the square of sums that the 
 template <class E> constexpr int parts_of = 1;
 template <> constexpr int parts_of<half> = 2;
 template <> constexpr int parts_of<float> = 3;
+// Floats of which less is wanted.
+struct FloatInTwo {
+  float value;
+};
+struct FloatInOne {
+  float value;
+};
+template <> constexpr int parts_of<FloatInTwo> = 2;
 
 // A matrix whose lines are rows of the left side of a product, or columns of the right one, and
 // whose terms are what is added up.
@@ -189,7 +197,7 @@ template <int parts, int rows, int columns, UnitOf of = UnitOf::bfloat16>
 }
 
 template <class E> RL_INLINE vec<float> load_as_float(const E* from) {
-  if constexpr (std::is_same_v<E, float>) return load(from);
+  if constexpr (sizeof(E) == sizeof(float)) return load(reinterpret_cast<const float*>(from));
   else return load_wide(from);
 }
 
@@ -307,6 +315,13 @@ void pack_tile(const Lines<E>& from, char* to, int64_t part, Magnitudes* high) {
   // halves of a line.
   for (int64_t i = 0; i < tile_side; ++i) {
     vec<float> a = x[right ? 2 * i : i], b = x[right ? 2 * i + 1 : tile_side + i];
+    if constexpr (parts_of<E> == 1) {
+      HalfBits halves[2] = {narrowed_to_bfloat16(a), narrowed_to_bfloat16(b)};
+      Words words = __builtin_convertvector(halves[0], Words) |
+                    __builtin_convertvector(halves[1], Words) << 16;
+      std::memcpy(to + i * 64, right ? static_cast<void*>(&words) : halves, sizeof words);
+      continue;
+    }
     Magnitudes& seen = high[right ? 0 : i];
     seen = larger_bits(seen, larger_bits(magnitude_bits(a), magnitude_bits(b)));
 #pragma GCC unroll 3
