@@ -180,6 +180,12 @@ struct Windows {
     };
     return {before(0), before(size)};
   }
+  // Taps of a line that the matrix unit takes as one with more channels, beside each other as those
+  // of pixels are: few would not fill its tiles.
+  int64_t joined_taps() const {
+    bool beside = axes[2].dilation == 1 && pixel == inputs;
+    return on_unit && gradient && beside && inputs < panel_width ? axes[2].kernel : 1;
+  }
   // Where tap `index` begins among the terms.
   int64_t place(int64_t index) const { return (scatter ? taps - 1 - index : index) * words; }
 

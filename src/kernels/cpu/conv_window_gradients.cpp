@@ -133,9 +133,9 @@ struct GradientTask {
       std::vector<int64_t> taps, begins;
       for (const Lattice::Tap& z : at[0]->taps)
         for (const Lattice::Tap& y : at[1]->taps)
-          for (const Lattice::Tap& x : at[2]->taps)
+          for (size_t x = 0; x < at[2]->taps.size(); x += static_cast<size_t>(w.joined_taps()))
             taps.push_back(z.offset * seen.step[0] + y.offset * seen.step[1] +
-                           x.offset * seen.step[2]);
+                           at[2]->taps[x].offset * seen.step[2]);
       for (const Span& line : lines(at)) begins.push_back(line.offset);
       GradientOnUnit product{
           seen.data,
@@ -145,7 +145,7 @@ struct GradientTask {
           w.axes[2].stride * seen.step[2] * 2,
           taps.data(),
           static_cast<int64_t>(taps.size()),
-          w.inputs,
+          w.inputs * w.joined_taps(),
           gradient,
           std::min(panels.size() * panel_width, w.outputs - panels.begin * panel_width),
           nullptr,
@@ -186,11 +186,13 @@ void write_filters(const Windows& w, const float* sums, int64_t panel, float* we
   int64_t first = panel % w.panels() * panel_width, terms = w.terms();
   int64_t count = std::min(panel_width, w.outputs - first);
   weight += (panel / w.panels() * w.outputs + first) * terms;
-  if (w.on_unit) {  // (panel, taps, channels)
-    int64_t channels = GradientOnUnit::whole(w.inputs);
-    for (int64_t f = 0; f < count; ++f, sums += w.taps * channels, weight += terms)
-      for (int64_t t = 0; t < w.taps; ++t)
-        for (int64_t c = 0; c < w.inputs; ++c) weight[c * w.taps + t] = sums[t * channels + c];
+  if (w.on_unit) {  // (panel, taps, joined taps and channels)
+    int64_t joined = w.joined_taps(), columns = GradientOnUnit::whole(joined * w.inputs);
+    for (int64_t f = 0; f < count; ++f, weight += terms)
+      for (int64_t t = 0; t < w.taps; t += joined, sums += columns)
+        for (int64_t x = 0; x < joined; ++x)
+          for (int64_t c = 0; c < w.inputs; ++c)
+            weight[c * w.taps + t + x] = sums[x * w.inputs + c];
     return;
   }
   constexpr int64_t together = 16;  // inputs: whole squares of a transposition
@@ -215,8 +217,9 @@ bool window_gradient(const Windows& w, const ConvProblem& p, const View& large, 
   Boxes boxes = w.boxes(std::max(2 * box_elements, many), w.outputs, 128);
   if (w.elements(boxes.size + 1) > most_elements) return false;
   ImagesOf seen_in(large), gradient_in(small);
-  int64_t inputs = w.on_unit ? GradientOnUnit::whole(w.inputs) : w.inputs;
-  int64_t panel = w.taps * inputs * panel_width, size = w.groups * w.panels() * panel;
+  int64_t joined = w.joined_taps(), inputs = joined * w.inputs;
+  if (w.on_unit) inputs = GradientOnUnit::whole(inputs);
+  int64_t panel = w.taps / joined * inputs * panel_width, size = w.groups * w.panels() * panel;
   // Sums of runs of boxes, joined in one order: both follow from the sizes alone.
   double operations = operations_of(p);
   int64_t wanted = std::min<int64_t>(8, static_cast<int64_t>(operations / task_operations));
