@@ -1,10 +1,13 @@
-// Convolutions of one pixel and stride 1 as plain matrix products, on the matrix unit.
+// Convolutions of one pixel as plain matrix products, on the matrix unit.
+#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/conv_problem.h"
 #include "kernels/cpu/gemm_tiles.h"
+#include "kernels/cpu/units.h"
+#include "kernels/cpu/workspace.h"
 #include "kernels/gemm.h"
 
 namespace rl::kernels {
@@ -55,15 +58,44 @@ void weight_gradient(const ConvProblem& p, const View& large, const View& small,
        Matrices(weight, 1, p.filters, p.channels, 0, weight.strides[0], weight.strides[1]).view());
 }
 
+// The pixels that a strided convolution of one pixel sees, as a convolution of stride 1 has them.
+bool strided_conv(ConvOp op, ConvProblem p, const View& large, const View& small,
+                  const View& weight, const View* bias) {
+  if (op == ConvOp::Scatter && bias) return false;
+  Dims sizes(small.shape()), steps;
+  sizes[1] = p.channels;
+  for (int64_t i = 0; i < large.ndim; ++i)
+    steps.push_back(large.strides[i] * (i < 2 ? 1 : p.stride[i - 2]));
+  int64_t numel = small.numel / p.filters * p.channels;
+  View seen{large.data, sizes.data(), steps.data(), large.ndim, numel, large.dtype};
+  Dims strides = channels_last_strides(seen.shape());
+  Workspace memory(numel * itemsize(large.dtype));
+  View near = seen;
+  near.data = memory.data(), near.strides = strides.data();
+  for (int i = 0; i < p.dims; ++i) p.stride[i] = 1, p.large[i] = p.small[i];
+  if (op != ConvOp::Scatter) copy(seen, near);
+  if (!pointwise_conv(op, p, near, small, weight, bias)) return false;
+  if (op == ConvOp::Scatter) {
+    std::memset(large.data, 0, static_cast<size_t>(large.numel * itemsize(large.dtype)));
+    copy(near, seen);
+  }
+  return true;
+}
+
 }  // namespace
 
 bool pointwise_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
                     const View& weight, const View* bias) {
-  if (p.groups != 1 || !large.numel || !small.numel || !weight.numel) return false;
-  for (int i = 0; i < p.dims; ++i)
-    if (p.kernel[i] != 1 || p.stride[i] != 1 || p.padding[i] != 0) return false;
+  if (!has_matrix_unit() || p.groups != 1 || !large.numel || !small.numel || !weight.numel)
+    return false;
+  bool strided = false;
+  for (int i = 0; i < p.dims; ++i) {
+    if (p.kernel[i] != 1 || p.padding[i] != 0) return false;
+    strided = strided || p.stride[i] != 1;
+  }
   auto plain = [](const View& v) { return v.contiguous() || lies_channels_last(v); };
   if (!plain(large) || !plain(small)) return false;
+  if (strided) return strided_conv(op, p, large, small, weight, bias);
   PixelSizes size{p.batch, small.numel / (p.batch * p.filters)};
   bool last = lies_channels_last(large) && lies_channels_last(small);
   if (last) size = {1, p.batch * size.pixels};

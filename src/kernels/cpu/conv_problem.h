@@ -24,7 +24,7 @@ struct ConvProblem {
 // Whether no element of a view is seen twice.
 bool separate(const View& v);
 
-// One pixel and stride 1 on the matrix unit, of float32 and 16-bit floats; false where it does not
+// One pixel on the matrix unit, of float32 and 16-bit floats; false where it does not
 // apply or is no quicker. `bias`, of the same dtype, is read by Gather and Scatter.
 bool pointwise_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                     const View& weight, const View* bias);
