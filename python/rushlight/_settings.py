@@ -68,18 +68,16 @@ def get_deterministic_debug_mode() -> int:
 def set_float32_matmul_precision(precision: str) -> None:
     """How exact products of float32 matrices must be.
 
-    'highest' is as exact as float32 is. Where the processor multiplies bfloat16 matrices (AMX),
-    'high' takes 16 bits of each number, and 'medium' the 8 of bfloat16; on other processors neither
-    changes anything. On a GPU cuBLASLt rounds numbers to TF32 unless it is 'highest'. Convolutions
-    do not depend on it.
+    'highest' and 'high' are as exact as float32 is. Where the processor multiplies matrices of
+    bfloat16 (AMX), 'medium' rounds the factors to it; elsewhere it changes nothing. On a GPU
+    cuBLASLt rounds numbers to TF32 unless it is 'highest'. Convolutions do not depend on it.
     """
-    parts = {"highest": 3, "high": 2, "medium": 1}
-    if precision not in parts:
+    if precision not in ("highest", "high", "medium"):
         raise RuntimeError(
             f"Float32 matmul precision must be 'highest', 'high' or 'medium', got {precision!r}"
         )
     _settings["matmul_precision"] = precision
-    _C._set_float_product_parts(parts[precision])
+    _C._set_round_float_factors(precision == "medium")
     rushlight.backends.cuda.matmul.allow_tf32 = precision != "highest"
 
 

@@ -100,12 +100,10 @@ PyObject* set_flush_denormal(PyObject*, PyObject* value) {
   });
 }
 
-// How many bfloat16 a float32 is taken for in matrix products, where those are multiplied.
-PyObject* set_float_product_parts(PyObject*, PyObject* n) {
+// Whether matrix products of float32 may round their factors to bfloat16.
+PyObject* set_round_float_factors(PyObject*, PyObject* value) {
   return guarded([&]() -> PyObject* {
-    int64_t parts = to_int64(n);
-    check(parts >= 1 && parts <= 3, "_set_float_product_parts: expected 1, 2 or 3, got ", parts);
-    kernels::float_product_parts = static_cast<int>(parts);
+    kernels::round_float_factors = to_flag(value, "_set_round_float_factors", "mode");
     Py_RETURN_NONE;
   });
 }
@@ -214,7 +212,7 @@ PyMethodDef functions[] = {
     {"set_anomaly_enabled", set_anomaly_enabled, METH_VARARGS, nullptr},
     {"_set_fills_uninitialized", set_fills_uninitialized, METH_O, nullptr},
     {"_set_largest_grain", set_largest_grain, METH_O, nullptr},
-    {"_set_float_product_parts", set_float_product_parts, METH_O, nullptr},
+    {"_set_round_float_factors", set_round_float_factors, METH_O, nullptr},
     {"_live_tensors", count_tensors, METH_NOARGS, nullptr},
     {"_live_nodes", count_nodes, METH_NOARGS, nullptr},
     {"_live_storages", count_storages, METH_NOARGS, nullptr},

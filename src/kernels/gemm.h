@@ -10,9 +10,9 @@
 
 namespace rl::kernels {
 
-// How exact products of float32 are on the CPU: 3, to the last bit; 2, to 16 bits of the factors;
-// 1, to the 8 of bfloat16. Less makes a difference where a matrix unit multiplies bfloat16.
-extern std::atomic<int> float_product_parts;
+// Whether the factors of float32 products may be rounded to bfloat16 on the CPU, which a matrix
+// unit multiplies.
+extern std::atomic<bool> round_float_factors;
 
 // out = finish(alpha * (a @ b) + beta * out). With beta = 0 the old contents of `out` are never
 // read, so NaNs there do not spread. `finish` has one input and no numbers, and its result is what

@@ -76,11 +76,6 @@ GemmProblem unit_product_of(int64_t m, int64_t n, int64_t k, const float* a, int
   p.factors = DType::Float32;
   return p;
 }
-bool is_one_unit_block(const GemmProblem& p) {
-  UnitBlocks blocks = unit_blocks(p, p.n);
-  return blocks.depth >= p.k && blocks.columns >= p.n;
-}
-
 // Tiles in a block, whose planes stay in the second-level cache; more where filters are large,
 // which each block reads once. As many equal blocks for each thread, of whole groups of rows that
 // products take together.
@@ -89,6 +84,68 @@ int64_t block_tiles(int64_t inputs, int64_t outputs, int64_t tiles, int64_t unit
   int64_t blocks = std::max<int64_t>(1, (tiles + wanted / 2) / wanted) * num_threads();
   return ((tiles + blocks - 1) / blocks + unit - 1) / unit * unit;
 }
+
+// Filters in their planes, and products of tiles with them: panel by panel, or on the matrix unit.
+class FilterProducts {
+ public:
+  FilterProducts(int64_t inputs, int64_t outputs, int64_t tiles)
+      : inputs_(inputs),
+        outputs_(outputs),
+        on_unit_(suits_unit(tiles)),
+        filters_(inputs, outputs, on_unit_),
+        packed_bytes_(on_unit_ ? gemm_packed_bytes(whole(), outputs) : 0),
+        packed_(16 * packed_bytes_) {}
+
+  int64_t rows_together() const { return on_unit_ ? 32 : 8; }
+  WinogradPlanes panel(int64_t i) const { return filters_.panel(i); }
+  // When all panels are written.
+  void pack() const {
+    if (!on_unit_) return;
+    parallel_for(0, 16, 1, [this](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; ++plane) {
+        GemmProblem product = whole();
+        product.b = filters_.rows(plane);
+        gemm_pack(product, packed(plane), 0, inputs_);
+      }
+    });
+  }
+  void multiply(const Planes& factors, int64_t count, const Planes& products) const {
+    for (int64_t plane = 0; plane < 16; ++plane) {
+      const float* from = factors.at(0, plane);
+      float* to = products.at(0, plane);
+      if (!on_unit_) {
+        for (int64_t i = 0; i < outputs_ / panel_width; ++i)
+          panel_product({from, factors.row(), 1, count, inputs_, filters_.at(i, plane), panel_width,
+                         to + i * panel_width, products.row()});
+        continue;
+      }
+      GemmProblem product =
+          unit_product_of(count, outputs_, inputs_, from, factors.row(), 1, filters_.rows(plane),
+                          filters_.row(), to, products.row(), false);
+      product.packed = packed(plane);
+      gemm_tiles(product);
+    }
+  }
+
+ private:
+  GemmProblem whole() const {
+    return unit_product_of(1, outputs_, inputs_, nullptr, 0, 1, nullptr, outputs_ + 16, nullptr, 0,
+                           false);
+  }
+  // As measured: else the transforms take most of the time, or the filters' packing.
+  bool suits_unit(int64_t tiles) const {
+    UnitBlocks blocks = unit_blocks(whole(), outputs_);
+    return inputs_ * outputs_ >= 256 * 256 && tiles >= 384 && blocks.depth >= inputs_ &&
+           blocks.columns >= outputs_ && is_for_unit(DType::Float32, 256, outputs_, inputs_);
+  }
+  char* packed(int64_t plane) const { return packed_.data() + plane * packed_bytes_; }
+
+  int64_t inputs_, outputs_;
+  bool on_unit_;
+  FilterPlanes filters_;
+  int64_t packed_bytes_;
+  Buffer<char> packed_;
+};
 
 // Gather, or Scatter with inputs and outputs exchanged and the taps in reverse.
 bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& to,
@@ -104,32 +161,16 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
   int64_t filter_step = 9 * p.channels, input_step = scatter ? filter_step : 9,
           output_step = scatter ? 9 : filter_step, panels = outputs / panel_width;
   int64_t tiles = p.batch * in.rows * in.columns;
-  // As measured: else the transforms take most of the time, or the filters' packing.
-  bool pays = inputs * outputs >= 256 * 256 && tiles >= 384;
-  GemmProblem whole = unit_product_of(1, outputs, inputs, nullptr, 0, 1, nullptr, outputs + 16,
-                                      nullptr, 0, false);
-  bool on_unit = pays && is_one_unit_block(whole) &&
-                 is_for_unit(DType::Float32, 256, outputs, inputs);
-  FilterPlanes filters(inputs, outputs, on_unit);
+  FilterProducts filters(inputs, outputs, tiles);
   parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       winograd_filter(taps + i * panel_width * output_step, output_step, input_step, scatter,
                       inputs, filters.panel(i));
   });
-  int64_t packed_bytes = on_unit ? gemm_packed_bytes(whole, outputs) : 0;
-  Buffer<char> packed(16 * packed_bytes);
-  auto packed_plane = [&](int64_t plane) { return packed.data() + plane * packed_bytes; };
-  if (on_unit)
-    parallel_for(0, 16, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t plane = begin; plane < end; ++plane) {
-        GemmProblem product = whole;
-        product.b = filters.rows(plane);
-        gemm_pack(product, packed_plane(plane), 0, inputs);
-      }
-    });
+  filters.pack();
   Buffer<float> nothing(inputs);
   std::fill_n(nothing.data(), inputs, 0.0f);
-  int64_t block = block_tiles(inputs, outputs, tiles, on_unit ? 32 : 8);
+  int64_t block = block_tiles(inputs, outputs, tiles, filters.rows_together());
   std::atomic<bool> finite{true};
   parallel_for(0, (tiles + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
     Planes factors = planes_of_tiles(block, inputs), products = planes_of_tiles(block, outputs);
@@ -138,18 +179,7 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
     for (int64_t first = begin * block; first < std::min(tiles, end * block); first += block) {
       int64_t last = std::min(tiles, first + block);
       winograd_input(in, first, last, nothing.data(), factors.from(0, 0));
-      for (int64_t plane = 0; on_unit && plane < 16; ++plane) {
-        GemmProblem product = unit_product_of(last - first, outputs, inputs, factors.at(0, plane),
-                                              factors.row(), 1, filters.rows(plane), filters.row(),
-                                              products.at(0, plane), products.row(), false);
-        product.packed = packed_plane(plane);
-        gemm_tiles(product);
-      }
-      for (int64_t plane = 0; !on_unit && plane < 16; ++plane)
-        for (int64_t i = 0; i < panels; ++i)
-          panel_product({factors.at(0, plane), factors.row(), 1, last - first, inputs,
-                         filters.at(i, plane), panel_width, products.at(0, plane) + i * panel_width,
-                         products.row()});
+      filters.multiply(factors, last - first, products);
       winograd_output(out, first, last, products.from(0, 0), bias, nowhere.data(), &all);
     }
     if (!all) finite = false;

@@ -12,7 +12,7 @@
 
 namespace rl::kernels {
 
-std::atomic<int> float_product_parts{3};
+std::atomic<bool> round_float_factors{false};
 
 namespace {
 
@@ -281,7 +281,7 @@ struct Kind {
   DType pairs = DType::Float32;
   const View* rounded = nullptr;  // where the result goes as 16-bit floats
   bool on_unit = false;           // of factors that the matrix unit multiplies
-  int float_parts = 3;
+  bool rounds_floats = false;
 };
 
 bool are_for_unit(const View& a, const View& b) {
@@ -311,7 +311,7 @@ void multiply(const View& a, const View& b, const View& out, const GemmScale& sc
   GemmProblem batch;
   batch.dtype = out.dtype, batch.group = kind.group, batch.pairs = kind.pairs;
   batch.on_unit = kind.on_unit, batch.factors = a.dtype, batch.right_factors = b.dtype;
-  batch.float_parts = kind.float_parts;
+  batch.rounds_floats = kind.rounds_floats;
   batch.m = out.sizes[r], batch.n = out.sizes[c], batch.k = a.sizes[c];
   batch.a = a.data, batch.a_row = a.strides[r], batch.a_col = a.strides[c];
   batch.b = b.data, batch.b_row = b.strides[r], batch.b_col = b.strides[c];
@@ -554,7 +554,7 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
   }
   Kind kind;
   kind.on_unit = are_for_unit(a, b);
-  kind.float_parts = float_product_parts;
+  kind.rounds_floats = round_float_factors;
   multiply(a, b, out, scale, added ? *added : out, kind);
 }
 

@@ -26,8 +26,8 @@ template <class T> void put_line(const T* values, int64_t i, int64_t columns, co
 template <class T>
 void put_finished_tile(T* values, int64_t rows, int64_t row, int64_t columns, const Target<T>& t);
 
-template <class T> void put_tile(T* values, int64_t rows, int64_t row, int64_t columns,
-                                 const Target<T>& t) {
+template <class T> [[gnu::noinline]] void put_tile(T* values, int64_t rows, int64_t row,
+                                                   int64_t columns, const Target<T>& t) {
   if (t.ends()) return put_finished_tile(values, rows, row, columns, t);
   if (t.col == 1 && (t.beta == T(0) || t.added_col == 1))
     for (int64_t i = 0; i < rows; ++i) put_line(values + i * row, i, columns, t);
@@ -40,22 +40,21 @@ template <class T> void put_tile(T* values, int64_t rows, int64_t row, int64_t c
 }
 
 // A tile of floats that lie as their 16-bit floats will.
-inline void round_tile(const float* values, int64_t rows, int64_t row, int64_t columns,
-                       const Target<float>& t) {
+[[gnu::noinline]] inline void round_tile(const float* values, int64_t rows, int64_t row,
+                                         int64_t columns, const Target<float>& t) {
   constexpr int64_t n = Vector<float>::lanes;
   with_rounded(t.rounded, 0, 0, [&](auto* first) {
     for (int64_t i = 0; i < rows; ++i) {
       const float *from = values + i * row, *added = t.added + i * t.added_row;
       auto* to = first + i * t.rounded.row;
       int64_t j = 0;
-      for (; j + n <= columns; j += n) {
-        vec<float> sum = load(from + j) * t.alpha;
-        if (t.beta != 0) sum = mul_add(load(added + j), t.beta, sum);
-        store_narrow(to + j, sum);
-      }
-      for (; j < columns; ++j) {
-        float sum = from[j] * t.alpha;
-        to[j] = t.beta != 0 ? mul_add(added[j], t.beta, sum) : sum;
+      for (; j < columns; j += n) {
+        int64_t count = std::min(n, columns - j);
+        vec<float> sum = load_part(from + j, count) * t.alpha;
+        if (t.beta != 0) sum = mul_add(load_part(added + j, count), t.beta, sum);
+        std::remove_reference_t<decltype(*to)> near[n];
+        store_narrow(near, sum);
+        std::memcpy(static_cast<void*>(to + j), near, static_cast<size_t>(count) * sizeof *near);
       }
     }
   });

@@ -42,7 +42,7 @@ struct GemmProblem {
   // 16-bit floats, and c is of floats; or they are of bytes, signed or not, and c is of Int32.
   bool on_unit = false;
   DType factors = DType::Float32, right_factors = DType::Float32;
-  int float_parts = 3;  // bfloat16 that a float is taken for: 3 say all of it
+  bool rounds_floats = false;           // to bfloat16, of the factors
   const void* packed = nullptr;         // what gemm_pack made of b
   int64_t first = 0, last = max_numel;  // with it, only those of b's panels that begin there
 };
@@ -85,7 +85,8 @@ struct UnitBlocks {
 };
 inline UnitBlocks unit_blocks(const GemmProblem& p, int64_t n) {
   constexpr int64_t bytes = int64_t(8) << 20;
-  int64_t parts = p.factors == DType::Float32 ? p.float_parts : p.factors == DType::Float16 ? 2 : 1;
+  int64_t parts = p.factors == DType::Float16 ? 2 : 1;
+  if (p.factors == DType::Float32 && !p.rounds_floats) parts = 3;
   int64_t size = itemsize(p.factors) == 1 ? 1 : 2 * parts;
   int64_t depth = std::min<int64_t>(p.k, parts > 1 ? 1024 : 4096 / size);
   int64_t columns = std::max<int64_t>(bytes / (depth * size) / 64, 1) * 64;

@@ -337,8 +337,9 @@ template <class T> bool quickly_turned(const Problem<T>& p) {
 template <class Finished> void solve_pairs(Problem<float>& p, Finished finished) {
   if (std::min(p.m, p.n) <= few_pairs) {
     if (p.n < p.m) p.transpose();
-    return p.pairs == DType::BFloat16 ? finished(by_dots<float, bfloat16>)
-                                      : finished(by_dots<float, half>);
+    if constexpr (least_half_bytes > 0)  // else they are widened before
+      if (p.pairs == DType::Float16) return finished(by_dots<float, half>);
+    return finished(by_dots<float, bfloat16>);
   }
   // What would have to be transposed is read as it lies if the other matrix is small.
   if (p.m <= 16 && p.m <= p.n && p.b_row == 1 && p.b_col != 1) p.transpose();

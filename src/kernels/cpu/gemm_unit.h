@@ -122,16 +122,18 @@ template <class E> void pack_left_side(const UnitPlan& plan, const Lines<E>& fro
 // Of few columns, whole tiles of bfloat16 or bytes are read where they lie.
 template <class E> bool is_read_in_place(const Lines<E>& left, int64_t lines, int64_t terms,
                                          int64_t columns) {
-  return (std::is_same_v<E, bfloat16> || sizeof(E) == 1) && left.term == 1 && lines >= unit_side && terms % terms_of<E> == 0 &&
-         columns <= 4 * unit_side;
+  return (std::is_same_v<E, bfloat16> || sizeof(E) == 1) && left.term == 1 && lines >= unit_side &&
+         terms % terms_of<E> == 0 && columns <= 4 * unit_side;
 }
 
-template <class T> void by_tiles(Problem<T>& p);  // gemm_tiles.isa.cpp
+// In gemm_tiles.isa.cpp.
+template <class T> void by_tiles(Problem<T>& p);
 
 // Of elements of E, added up in elements of S.
-template <class E, class S = float, UnitOf of = UnitOf::bfloat16> class UnitProduct {
+template <class E, class S> class UnitProduct {
  public:
-  UnitProduct(const Problem<S>& p, const UnitPlan& plan) : p_(p), plan_(plan) {}
+  UnitProduct(const Problem<S>& p, const UnitPlan& plan, UnitOf kind)
+      : p_(p), plan_(plan), kind_(kind) {}
 
   void run(const Lines<E>& left, const Lines<E>& right, const Target<S>& target, char* scratch) {
     int64_t m = p_.m, n = p_.n, k = p_.k;
@@ -159,57 +161,80 @@ template <class E, class S = float, UnitOf of = UnitOf::bfloat16> class UnitProd
  private:
   static constexpr int64_t sums_bytes = unit_side * unit_side * sizeof(float);
 
-  // Some rows by a block of columns, panel by panel.
+  static constexpr int64_t square_size = unit_side * unit_side;
+
+  // Some rows of the left side, where they lie or packed, and room for their sums.
+  struct Rows {
+    Lines<E> lines;
+    int64_t count, panels;
+    LeftPanel side[UnitPlan::most_panels];
+    float* sums;
+    UnitSums waiting = {};  // that the next product writes
+  };
+  // A panel of the right side.
+  struct Columns {
+    const UnitBlock& block;
+    int64_t at, first, count;
+    bool can_be_split;
+  };
+
   void rows(const Lines<E>& left, int64_t count, const UnitBlock& block, int64_t j0,
             const Target<S>& to, char* scratch) {
-    LeftPanel panels[UnitPlan::most_panels];
-    int64_t terms = block.terms, last = (count + unit_side - 1) / unit_side, there = 0;
-    for (; is_read_in_place(left, count - there * unit_side, terms, p_.n); ++there) {
-      const Lines<E> lines = left.from(there * unit_side, 0);
-      constexpr int64_t size = sizeof(E);
-      panels[there].side = {reinterpret_cast<const char*>(lines.data), size * lines.line,
-                            size * tile_side * lines.line, 0, 64};
-      panels[there].can_be_split = true;
-    }
-    pack_left_side(plan_, left.from(there * unit_side, 0), count - there * unit_side, terms,
-                   scratch, panels + there);
-    float* sums = reinterpret_cast<float*>(scratch + last * plan_.panel_bytes(terms));
-    constexpr int64_t square_size = unit_side * unit_side;
-    UnitSums waiting;
+    Rows rows{left, count, (count + unit_side - 1) / unit_side, {}, nullptr};
+    rows.sums = reinterpret_cast<float*>(scratch + rows.panels * plan_.panel_bytes(block.terms));
+    read_left_side(rows, block.terms, scratch);
     for (int64_t j = 0, at = 0; j < block.lines; j += unit_side, ++at) {
       if (j0 + j < p_.first || j0 + j >= p_.last) continue;
-      bool split = right_can_be_split(plan_, block, at);
-      int64_t columns = std::min(unit_side, block.lines - j);
-      for (int64_t k = 0; k < terms; k += plan_.chunk) {
-        int64_t step = k / terms_of<E>, steps = plan_.steps(std::min(plan_.chunk, terms - k));
-        UnitSide right{block.panel(plan_, at) + step * plan_.step_bytes(), 64, tile_bytes,
-                       2 * tile_bytes, plan_.step_bytes()};
-        // What is read next, and where the sums go, is far away.
-        UnitMeanwhile meanwhile{right.data + steps * plan_.step_bytes(),
-                                plan_.step_bytes() / last / 64 * 64};
-        meanwhile.rows = (unit_side + steps - 1) / steps;
-        bool ends = k + plan_.chunk >= terms;
-        for (int64_t i = 0; i < last; ++i, meanwhile.next += steps * meanwhile.next_bytes) {
-          UnitSide side = panels[i].side;
-          side.data += step * side.step;
-          float* square = sums + i * square_size;
-          int64_t lines = std::min(unit_side, count - i * unit_side);
-          const Target<S> target = to.at(i * unit_side, j);
-          if (ends) bring_rows_of(target, meanwhile);
-          meanwhile.earlier = waiting;
-          multiply(side, right, lines, columns, steps, k > 0, square, meanwhile);
-          waiting = {};
-          if (!ends) continue;
-          if constexpr (parts_of<E> > 1)
-            if (!split || !panels[i].can_be_split)
-              multiply_unsplit(left.from(i * unit_side, 0), lines, right_.from(j, 0), columns,
-                               terms, square);
-          if (columns == unit_side && is_plain(target)) waiting = as_sums(target, square, lines);
-          else put(square, lines, columns, target);
-        }
-      }
+      Columns columns{block, at, j, std::min(unit_side, block.lines - j),
+                      right_can_be_split(plan_, block, at)};
+      for (int64_t k = 0; k < block.terms; k += plan_.chunk) multiply_chunk(rows, columns, k, to);
     }
-    waiting.put(0, waiting.rows);
+    rows.waiting.put(0, rows.waiting.rows);
+  }
+
+  void read_left_side(Rows& rows, int64_t terms, char* scratch) const {
+    int64_t there = 0;
+    for (; is_read_in_place(rows.lines, rows.count - there * unit_side, terms, p_.n); ++there) {
+      const Lines<E> lines = rows.lines.from(there * unit_side, 0);
+      constexpr int64_t size = sizeof(E);
+      rows.side[there].side = {reinterpret_cast<const char*>(lines.data), size * lines.line,
+                               size * tile_side * lines.line, 0, 64};
+      rows.side[there].can_be_split = true;
+    }
+    pack_left_side(plan_, rows.lines.from(there * unit_side, 0), rows.count - there * unit_side,
+                   terms, scratch, rows.side + there);
+  }
+
+  // All rows by a panel of the right side, of whose terms those from k on.
+  void multiply_chunk(Rows& rows, const Columns& columns, int64_t k, const Target<S>& to) {
+    int64_t terms = columns.block.terms, step = k / terms_of<E>;
+    int64_t steps = plan_.steps(std::min(plan_.chunk, terms - k));
+    UnitSide right{columns.block.panel(plan_, columns.at) + step * plan_.step_bytes(), 64,
+                   tile_bytes, 2 * tile_bytes, plan_.step_bytes()};
+    // What is read next, and where the sums go, is far away.
+    UnitMeanwhile meanwhile{right.data + steps * plan_.step_bytes(),
+                            plan_.step_bytes() / rows.panels / 64 * 64};
+    meanwhile.rows = (unit_side + steps - 1) / steps;
+    bool ends = k + plan_.chunk >= terms;
+    for (int64_t i = 0; i < rows.panels; ++i, meanwhile.next += steps * meanwhile.next_bytes) {
+      UnitSide left = rows.side[i].side;
+      left.data += step * left.step;
+      float* square = rows.sums + i * square_size;
+      int64_t lines = std::min(unit_side, rows.count - i * unit_side);
+      const Target<S> target = to.at(i * unit_side, columns.first);
+      if (ends) bring_rows_of(target, meanwhile);
+      meanwhile.earlier = rows.waiting;
+      multiply(left, right, lines, columns.count, steps, k > 0, square, meanwhile);
+      rows.waiting = {};
+      if (!ends) continue;
+      if constexpr (parts_of<E> > 1)
+        if (!columns.can_be_split || !rows.side[i].can_be_split)
+          multiply_unsplit(rows.lines.from(i * unit_side, 0), lines, right_.from(columns.first, 0),
+                           columns.count, terms, square);
+      if (columns.count == unit_side && is_plain(target))
+        rows.waiting = as_sums(target, square, lines);
+      else put(square, lines, columns.count, target);
+    }
   }
 
   // Sums that need nothing but to be stored, or to be rounded to bfloat16.
@@ -235,16 +260,21 @@ template <class E, class S = float, UnitOf of = UnitOf::bfloat16> class UnitProd
 
   void multiply(const UnitSide& left, const UnitSide& right, int64_t rows, int64_t columns,
                 int64_t steps, bool add, float* sums, const UnitMeanwhile& meanwhile) const {
-    constexpr int parts = parts_of<E>;
-    if (rows <= tile_side)
-      return columns <= tile_side
-                 ? unit_product<parts, 1, 1, of>(left, right, steps, add, sums, meanwhile)
-                 : unit_product<parts, 1, 2, of>(left, right, steps, add, sums, meanwhile);
-    if (columns <= tile_side)
-      unit_product<parts, 2, 1, of>(left, right, steps, add, sums, meanwhile);
-    else unit_product<parts, 2, 2, of>(left, right, steps, add, sums, meanwhile);
+    auto of_kind = [&](auto kind) {
+      constexpr UnitOf of = decltype(kind)::value;
+      constexpr int parts = parts_of<E>;
+      bool few = rows <= tile_side;
+      auto product = columns <= tile_side
+                         ? few ? unit_product<parts, 1, 1, of> : unit_product<parts, 2, 1, of>
+                     : few ? unit_product<parts, 1, 2, of>
+                           : unit_product<parts, 2, 2, of>;
+      product(left, right, steps, add, sums, meanwhile, unit_side);
+    };
+    if constexpr (sizeof(E) == 1) for_bytes(kind_, of_kind);
+    else of_kind(std::integral_constant<UnitOf, UnitOf::bfloat16>());
   }
 
+  [[gnu::noinline]] static float value_of(E x) { return static_cast<float>(x); }
   // Where a line has numbers of which parts do not say all.
   [[gnu::noinline]] void multiply_unsplit(const Lines<E>& left, int64_t rows, const Lines<E>& right,
                                           int64_t columns, int64_t terms, float* sums) const {
@@ -252,9 +282,7 @@ template <class E, class S = float, UnitOf of = UnitOf::bfloat16> class UnitProd
     auto widen = [terms](const Lines<E>& from, int64_t lines, float* to) {
       for (int64_t i = 0; i < lines; ++i)
         for (int64_t k = 0; k < terms; ++k)
-          if constexpr (std::is_same_v<E, FloatInTwo>)
-            to[i * terms + k] = from.data[i * from.line + k * from.term].value;
-          else to[i * terms + k] = static_cast<float>(from.data[i * from.line + k * from.term]);
+          to[i * terms + k] = value_of(from.data[i * from.line + k * from.term]);
     };
     widen(left, rows, a.data());
     widen(right, columns, b.data());
@@ -286,6 +314,7 @@ template <class E, class S = float, UnitOf of = UnitOf::bfloat16> class UnitProd
 
   const Problem<S>& p_;
   const UnitPlan& plan_;
+  const UnitOf kind_;
   Lines<E> right_{};
 };
 
@@ -296,10 +325,10 @@ template <class E, class S> Lines<E> right_side(const Problem<S>& p) {
   return {reinterpret_cast<const E*>(p.b), p.b_col, p.b_row};
 }
 
-template <class E, UnitOf of = UnitOf::bfloat16, class S>
-void by_unit(const Problem<S>& p, const GemmProblem& of_all) {
+template <class E, class S>
+void by_unit(const Problem<S>& p, const GemmProblem& of_all, UnitOf kind = UnitOf::bfloat16) {
   UnitPlan plan(terms_of<E>, unit_blocks(of_all, p.n));
-  UnitProduct<E, S, of> product(p, plan);
+  UnitProduct<E, S> product(p, plan, kind);
   Workspace scratch(product.right_bytes() + product.left_bytes());
   Lines<E> left = left_side<E>(p), right = right_side<E>(p);
   Target<S> target = p.target;
@@ -323,22 +352,19 @@ void pack_for_unit(const Problem<S>& p, const GemmProblem& of_all, int64_t first
 template <class F> void for_factor(const GemmProblem& problem, F f) {
   if (problem.factors == DType::BFloat16) f(bfloat16());
   else if (problem.factors == DType::Float16) f(half());
-  else if (problem.float_parts == 1) f(FloatInOne());
-  else if (problem.float_parts == 2) f(FloatInTwo());
+  else if (problem.rounds_floats) f(FloatInOne());
   else f(float());
 }
 
 inline void multiply_on_unit(const GemmProblem& problem) {
   if (problem.dtype != DType::Int32)
-    return for_factor(problem, [&](auto element) {
-      by_unit<decltype(element)>(typed<float>(problem), problem);
-    });
-  auto p = typed<int32_t>(problem);
+    return for_factor(
+        problem, [&](auto element) { by_unit<decltype(element)>(typed<float>(problem), problem); });
   bool a = problem.factors == DType::Int8, b = problem.right_factors == DType::Int8;
-  if (a && b) by_unit<uint8_t, UnitOf::signed_signed>(p, problem);
-  else if (a) by_unit<uint8_t, UnitOf::signed_unsigned>(p, problem);
-  else if (b) by_unit<uint8_t, UnitOf::unsigned_signed>(p, problem);
-  else by_unit<uint8_t, UnitOf::unsigned_unsigned>(p, problem);
+  UnitOf kind = a   ? b ? UnitOf::signed_signed : UnitOf::signed_unsigned
+                : b ? UnitOf::unsigned_signed
+                    : UnitOf::unsigned_unsigned;
+  by_unit<uint8_t>(typed<int32_t>(problem), problem, kind);
 }
 inline void pack_on_unit(const GemmProblem& problem, int64_t first, int64_t last, void* packed) {
   if (problem.dtype == DType::Int32)

@@ -1,8 +1,8 @@
 // GNU vectors of the instruction set that an *.isa.cpp file is compiled for; include from those
 // alone. gcc keeps arrays of partial sums in memory, but vectors in registers.
 //
-// Only this header names instructions. Each function here that does has a portable form, which the
-// set `generic` (RL_PORTABLE) has of all: it compiles for any processor.
+// Only this header and tile_registers.h name instructions. Each function here that does has a
+// portable form, which the set `generic` (RL_PORTABLE) has of all: it compiles for any processor.
 #pragma once
 #if defined(__SSE4_2__) && !defined(RL_PORTABLE)
 #define RL_X86

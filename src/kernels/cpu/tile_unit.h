@@ -7,16 +7,12 @@
 // less what lies beyond a float's last bit: six products, each exact, for one.
 #pragma once
 #include "kernels/cpu/reduced_floats.h"
+#include "kernels/cpu/tile_registers.h"
 #include "kernels/cpu/transpose_square.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr bool may_have_unit = true;
-#else
-constexpr bool may_have_unit = false;
-#endif
 constexpr int64_t tile_side = 16;  // lines of a tile, and columns of its sums
 constexpr int64_t tile_bytes = 1024;
 constexpr int64_t tile_terms = 32;  // what it holds of each line
@@ -26,14 +22,10 @@ constexpr int64_t unit_side = 2 * tile_side;  // of the square of sums that the 
 template <class E> constexpr int parts_of = 1;
 template <> constexpr int parts_of<half> = 2;
 template <> constexpr int parts_of<float> = 3;
-// Floats of which less is wanted.
-struct FloatInTwo {
-  float value;
-};
+// A float of which the first part is enough.
 struct FloatInOne {
   float value;
 };
-template <> constexpr int parts_of<FloatInTwo> = 2;
 
 // A matrix whose lines are rows of the left side of a product, or columns of the right one, and
 // whose terms are what is added up.
@@ -42,55 +34,6 @@ template <class E> struct Lines {
   int64_t line, term;
   Lines from(int64_t i, int64_t k) const { return {data + i * line + k * term, line, term}; }
 };
-
-// The unit's registers, shaped for whole tiles, and given back at the end of the scope: the system
-// saves what is in use whenever it changes threads.
-class UnitScope {
- public:
-  UnitScope() {
-#if defined(__AVX512F__)
-    struct alignas(64) {
-      uint8_t palette = 1, start = 0, unused[14] = {};
-      uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-      uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-    } const shape;
-    __asm__ volatile("ldtilecfg %0" : : "m"(shape));
-#endif
-  }
-  ~UnitScope() {
-#if defined(__AVX512F__)
-    __asm__ volatile("tilerelease");
-#endif
-  }
-  UnitScope(const UnitScope&) = delete;
-};
-
-// Registers 0 to 3 hold the sums of two tiles of rows by two of columns, 4 and 5 tiles of the left
-// side, 6 and 7 of the right one.
-template <int tile> RL_INLINE void unit_load(const char* from, int64_t row) {
-  __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(row), "i"(tile) : "memory");
-}
-template <int tile> RL_INLINE void unit_store(float* to, int64_t row) {
-  __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)"
-                   :
-                   : "r"(to), "r"(row * 4), "i"(tile)
-                   : "memory");
-}
-template <int tile> RL_INLINE void unit_clear() {
-  __asm__ volatile("tilezero %%tmm%c0" : : "i"(tile));
-}
-// What is multiplied: bfloat16, or bytes, of which those of either side are signed or not.
-enum class UnitOf { bfloat16, signed_signed, signed_unsigned, unsigned_signed, unsigned_unsigned };
-template <UnitOf of, int sums, int left, int right> RL_INLINE void unit_multiply() {
-#define RL_UNIT(name) \
-  __asm__ volatile(name " %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sums), "i"(left), "i"(right))
-  if constexpr (of == UnitOf::bfloat16) RL_UNIT("tdpbf16ps");
-  else if constexpr (of == UnitOf::signed_signed) RL_UNIT("tdpbssd");
-  else if constexpr (of == UnitOf::signed_unsigned) RL_UNIT("tdpbsud");
-  else if constexpr (of == UnitOf::unsigned_signed) RL_UNIT("tdpbusd");
-  else RL_UNIT("tdpbuud");
-#undef RL_UNIT
-}
 
 // Tiles of one side: those of a step of 32 terms stand `tile` bytes apart, their rows `row`, parts
 // `part`, and the next step `step` further.
@@ -244,11 +187,6 @@ template <class V> RL_INLINE void transpose_registers(V* rows) {
   }
 }
 
-inline Words load_words(const uint8_t* from) {
-  vec<uint8_t, Vector<uint32_t>::lanes> bytes;
-  std::memcpy(&bytes, from, sizeof bytes);
-  return __builtin_convertvector(bytes, Words);
-}
 inline Words load_words(const bfloat16* from) {
   return __builtin_convertvector(load_bits(from), Words);
 }
@@ -275,25 +213,40 @@ void pack_tile(const Lines<bfloat16>& from, char* to, int64_t, Magnitudes*) {
   for (int64_t i = 0; i < tile_side; ++i) std::memcpy(to + i * 64, &words[i], sizeof(Words));
 }
 
-// Of bytes, words are groups of four along the terms.
+using Bytes = vec<uint8_t, tile_side>;
+
+// The elements of two vectors by turns, of their lower halves or of their upper ones.
+template <bool upper, class V, int... i>
+RL_INLINE V by_turns(V a, V b, std::integer_sequence<int, i...>) {
+  constexpr int n = sizeof...(i);
+  return shuffle<(i % 2 * n + i / 2 + upper * n / 2)...>(a, b);
+}
+template <bool upper, class V> RL_INLINE V by_turns(V a, V b) {
+  constexpr int lanes = sizeof(V) / sizeof(a[0]);
+  return by_turns<upper>(a, b, std::make_integer_sequence<int, lanes>());
+}
+
+// Of bytes, words are groups of four along the terms: those of four rows of 16 bytes.
+inline void store_groups(const uint8_t* from, int64_t row, void* to) {
+  using Pairs = vec<uint16_t, tile_side>;
+  Bytes rows[4];
+  for (int64_t k = 0; k < 4; ++k) std::memcpy(&rows[k], from + k * row, sizeof(Bytes));
+  Pairs first[2] = {(Pairs)by_turns<false>(rows[0], rows[1]),
+                    (Pairs)by_turns<true>(rows[0], rows[1])};
+  Pairs second[2] = {(Pairs)by_turns<false>(rows[2], rows[3]),
+                     (Pairs)by_turns<true>(rows[2], rows[3])};
+  Pairs groups[4] = {by_turns<false>(first[0], second[0]), by_turns<true>(first[0], second[0]),
+                     by_turns<false>(first[1], second[1]), by_turns<true>(first[1], second[1])};
+  std::memcpy(to, groups, sizeof groups);
+}
+
 template <bool right> void pack_tile(const Lines<uint8_t>& from, char* to, int64_t, Magnitudes*) {
   Words words[tile_side];
-  if (from.term == 1) {
-#pragma GCC unroll 16
-    for (int64_t i = 0; i < tile_side; ++i)
-      std::memcpy(&words[i], from.data + i * from.line, sizeof(Words));
-  } else {
-#pragma GCC unroll 16
-    for (int64_t i = 0; i < tile_side; ++i) {
-      words[i] = Words{};
-#pragma GCC unroll 4
-      for (int64_t k = 0; k < 4; ++k)
-        words[i] |= load_words(from.data + (4 * i + k) * from.term) << static_cast<int>(8 * k);
-    }
-  }
+  for (int64_t i = 0; i < tile_side; ++i)
+    if (from.term == 1) std::memcpy(&words[i], from.data + i * from.line, sizeof(Words));
+    else store_groups(from.data + 4 * i * from.term, from.term, &words[i]);
   if ((from.term == 1) == right) transpose_registers(words);
-#pragma GCC unroll 16
-  for (int64_t i = 0; i < tile_side; ++i) std::memcpy(to + i * 64, &words[i], sizeof(Words));
+  std::memcpy(to, words, sizeof words);
 }
 
 template <bool right, class E>
