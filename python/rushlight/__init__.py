@@ -172,7 +172,7 @@ _ELSEWHERE = {
         "feature_alpha_dropout", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle",
         "rrelu", "rrelu_",
     ),
-    "cuda": ("Event", "Stream"),
+    "_streams": ("Event", "Stream"),
     "distributions._implicit": ("_sample_dirichlet",),
     "futures": ("Future",),
     "jit": ("ScriptClassFunction", "ScriptFunction", "ScriptModule", "fork", "wait"),
