@@ -272,6 +272,7 @@ class Tensor(TensorMethods):
     # -- gradients
     requires_grad: _bool
     grad: Tensor | None
+    grad_dtype: dtype | None
     @property
     def grad_fn(self) -> Node | None: ...
     def backward(
