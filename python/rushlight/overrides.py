@@ -302,7 +302,7 @@ def _names():
 
 
 def resolve_name(f: Any) -> str:
-    """The full name of a function, such as "torch.Tensor.add"; None if it is not one of the library."""
+    """The full name of a function, such as "torch.Tensor.add"; None if it is not of the library."""
     if isinstance(f, str):
         return f
     return _names().get(f, (None, False))[0]
