@@ -165,6 +165,7 @@ _ELSEWHERE = {
         "_fake_quantize_learnable_per_tensor_affine", "fake_quantize_per_channel_affine",
         "fake_quantize_per_tensor_affine", "fused_moving_avg_obs_fake_quant",
     ),
+    "utils.backend_registration": ("_register_device_module",),
     "_windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window",
                  "kaiser_window"),
     "nn.functional": (
@@ -176,6 +177,7 @@ _ELSEWHERE = {
     "distributions._implicit": ("_sample_dirichlet",),
     "futures": ("Future",),
     "jit": ("ScriptClassFunction", "ScriptFunction", "ScriptModule", "fork", "wait"),
+    "library._dispatch_keys": ("DispatchKey", "DispatchKeySet"),
     "library._schema": ("Tag",),
     "overrides": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),
     "serialization": ("PyTorchFileReader", "save", "load"),
