@@ -122,7 +122,10 @@ def test_made_of_tensors_it_is_no_leaf():
         x = nested.as_nested_tensor([a, b], layout=layout)
         assert x.requires_grad and not x.is_leaf and x.grad_fn is not None
         (x * 2).sum().backward()
-    assert a.grad.tolist() == [4, 4] and b.grad.tolist() == [4, 4, 4]
+        x.backward(nested.nested_tensor([[1.0, 2.0], [3.0, 4.0, 5.0]], layout=layout))
+    assert a.grad.tolist() == [6, 8] and b.grad.tolist() == [10, 12, 14]
+    with pytest.raises(RuntimeError, match="nested gradient of 2 tensors"):
+        x.backward()
     plain = nested.as_nested_tensor([a.detach(), b.detach()])
     assert plain.is_leaf and plain.grad_fn is None
     assert "requires_grad=True" in repr(

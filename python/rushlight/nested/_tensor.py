@@ -421,7 +421,8 @@ def _rules():
         "is_floating_point": lambda func, x: x.dtype.is_floating_point,
         "is_complex": lambda func, x: x.dtype.is_complex,
         "reshape": _reshape, "view": _reshape,
-        "requires_grad_": _requires_grad, "values": lambda func, x: NestedTensor.values(x),
+        "requires_grad_": _requires_grad, "backward": _backward,
+        "values": lambda func, x: NestedTensor.values(x),
         "contiguous": lambda func, x, **options: (
             x if _is_contiguous(x, **options) else _each(func, x, **options)
         ),
@@ -541,6 +542,17 @@ def _select(x, dim, index):
         return x._parts[index]
     inner = _inner(x, dim, "select")
     return make([p.select(inner, index) for p in x._parts], x._jagged, x._ragged)
+
+
+def _backward(func, x, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    if not isinstance(gradient, NestedTensor) or len(gradient._parts) != len(x._parts):
+        raise RuntimeError(
+            f"nested: backward: a nested gradient of {len(x._parts)} tensors is needed"
+        )
+    rushlight.autograd.backward(
+        x._parts, gradient._parts, retain_graph=retain_graph, create_graph=create_graph,
+        inputs=inputs,
+    )  # fmt: skip
 
 
 def _requires_grad(func, x, requires_grad=True):
