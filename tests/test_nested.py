@@ -113,7 +113,15 @@ def test_a_leaf_says_that_it_requires_grad():
         "nested_tensor([\n  tensor([1.], requires_grad=True),\n"
         "  tensor([1., 1.], requires_grad=True)\n], requires_grad=True)"
     )
-    assert repr(leaf * 2) == "nested_tensor([\n  tensor([2.]),\n  tensor([2., 2.])\n])"
+    assert repr(leaf * 2) == (
+        "nested_tensor([\n  tensor([2.], requires_grad=True),\n"
+        "  tensor([2., 2.], requires_grad=True)\n], grad_fn=<MulBackward0>)"
+    )
+    assert repr(leaf.detach()) == "nested_tensor([\n  tensor([1.]),\n  tensor([1., 1.])\n])"
+    made = rushlight.nested.as_nested_tensor(leaf.unbind())
+    assert repr(made).endswith("], grad_fn=<NestedTensorFromTensorListBackward0>)")
+    made = rushlight.nested.as_nested_tensor(rushlight.ones(2, 2, requires_grad=True))
+    assert repr(made).endswith("], grad_fn=<NestedViewFromBufferBackward0>)")
 
 
 def test_made_of_tensors_it_is_no_leaf():

@@ -95,11 +95,15 @@ class NestedTensor(Tensor):
                 f"NestedTensor(size={tuple(_shape(self))}, offsets={self.offsets()}, {history}"
                 f"contiguous={_is_contiguous(self)})"
             )
-        is_leaf = all(p.requires_grad and p.is_leaf for p in self._parts) and bool(self._parts)
-        shown = self._parts if is_leaf else [p.detach() for p in self._parts]
+        needs = self.requires_grad
+        with rushlight.no_grad():
+            shown = [p.detach().requires_grad_(needs) for p in self._parts]
         rows = [repr(p).replace("\n", "\n  ") for p in shown]
-        end = "\n], requires_grad=True)" if is_leaf else "\n])"
-        return "nested_tensor([\n  " + ",\n  ".join(rows) + end
+        end = "]"
+        if needs:
+            node = self.grad_fn
+            end += ", requires_grad=True" if node is None else f", grad_fn=<{type(node).__name__}>"
+        return "nested_tensor([\n  " + ",\n  ".join(rows) + f"\n{end})"
 
     __str__ = __repr__
 
@@ -197,8 +201,20 @@ def as_nested_tensor(
     jagged = _is_jagged(layout, "as_nested_tensor")
     parts = [t.to(device=device, dtype=dtype) for t in ts]
     _checked(parts, jagged, "as_nested_tensor")
-    # Made of tensors, it is no leaf, whatever they are.
-    return make([t.view_as(t) if t.requires_grad and t.is_leaf else t for t in parts], jagged)
+    name = "NestedViewFromJagged" if jagged else "NestedTensorFromTensorList"
+    if isinstance(ts, Tensor) and not jagged:
+        name = "NestedViewFromBuffer"
+    return make([_shown_as_part(t, f"{name}Backward0") for t in parts], jagged)
+
+
+def _shown_as_part(tensor, name):
+    """The tensor with a node of that name: what is made of tensors is no leaf."""
+    if not tensor.requires_grad or not rushlight.is_grad_enabled():
+        return tensor
+    since = _C._last_node()
+    part = tensor.view_as(tensor)
+    _C._join_nodes(part, since, name, [tensor], [])
+    return part
 
 
 def nested_tensor_from_jagged(
