@@ -297,6 +297,10 @@ kernel("cross_entropy_kernel(input: Tensor, target: Tensor, weight: Tensor | Non
        doc="nll_loss of log_softmax for class targets, (N, C, ...).",
        grad={"input": "cross_entropy_gradient(grad, input, target, weight, largest, sums, "
                       "total_weight, ignore_index, reduction, label_smoothing)"})
+# As torch's own C++ divides, whose nodes have another number than those of Python's.
+composite("divided(input: Tensor, number: Scalar)", """
+    return div(input, number)
+          """, names=(), node="DivBackward1", doc="input / number.", batch="elementwise")
 # Targets are probabilities of the classes.
 function("soft_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, "
          "ignore_index: int, reduction: str, smoothing: float)", """
@@ -310,13 +314,16 @@ function("soft_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | Non
     check_class_weight("cross_entropy", weight, classes)
     goal = (target * (1 - smoothing) + float(smoothing) / float(classes) if smoothing > 0
             else target)
-    logs = log_softmax(input, d)
+    likely = log_softmax(input, d) * goal
     if weight is not None:
-        logs = logs * (weight if d == 0 else view(weight, channel_sizes(dim_of(input), classes)))
-    loss = neg(sum(logs * goal, [d], False))
+        likely = likely * (weight if d == 0 else
+                           view(weight, channel_sizes(dim_of(input), classes)))
+    if reduction == "none":
+        return neg(sum(likely, [d], False))
+    loss = neg(sum(likely))
     if reduction == "mean":
-        return div(sum(loss), numel(input) // classes if classes > 0 else 0)
-    return reduced_loss(loss, reduction)
+        return divided(loss, numel(input) // classes if classes > 0 else 0)
+    return loss
          """)
 composite("cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, "
           "size_average: bool | None = None, "

@@ -144,7 +144,7 @@ composite("layer_norm(input: Tensor, normalized_shape: list[int], weight: Tensor
           doc="Normalises over the last dims.",
           batch="leading")
 kernel("rms_norm_kernel(input: Tensor, size: list[int], weight: Tensor | None, eps: float) -> "
-       "tuple[output, rstd]", names=(), node="FusedRmsNormBackward0",
+       "tuple[output, rstd]", names=(), node="MulBackward0",
        doc="Root-mean-square normalisation, with what its gradient needs.",
        grad={"input, weight": "rms_norm_gradients(grad, input, size, rstd, weight, eps, "
                               "wants(input), wants(weight))"})

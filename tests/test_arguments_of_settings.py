@@ -387,6 +387,9 @@ ELSEWHERE = {
     "compiler.nested_compile_region", "nn.attention.restore_flash_attention_impl",
     "cuda.amp.custom_fwd", "cuda.amp.custom_bwd",  # those of amp, for CUDA
     "library.triton_op", "library.register_torch_dispatch",  # refused by name
+    # of tests/test_backend_registration.py and tests/test_throughput_benchmark.py
+    "utils.backend_registration.generate_methods_for_privateuse1_backend",
+    "utils.throughput_benchmark.format_time",
     "hub.download_url_to_file", "hub.load_state_dict_from_url", "library.impl_abstract",
     *(f"functorch.{name}" for name in (
         "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp",

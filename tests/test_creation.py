@@ -232,3 +232,17 @@ def test_the_class_of_tensors_is_the_default_dtype():
         assert x.type(rl.Tensor).dtype is rl.float64
     finally:
         rl.set_default_dtype(previous)
+
+
+def test_complex_numbers_where_float16_is_the_default():
+    previous = rl.get_default_dtype()
+    rl.set_default_dtype(rl.float16)
+    try:
+        for made in (rl.tensor([1.5, 3j]), rl.tensor(2j), rl.as_tensor((2j,))):
+            assert made.dtype is rl.complex32
+        assert rl.tensor([1.5, 3j]).tolist() == [1.5, 3j]
+        assert rl.tensor([2j], requires_grad=True).requires_grad
+        assert rl.tensor(2j, dtype=rl.complex64).dtype is rl.complex64
+        assert rl.tensor(np.ones(1, "complex64")).dtype is rl.complex64
+    finally:
+        rl.set_default_dtype(previous)

@@ -280,3 +280,22 @@ def test_a_node_whose_hook_raises_stays_whole():
             y.sum().backward()
         y.sum().backward()
         assert x.grad.tolist() == [2, 2] and len(calls) == 2
+
+
+def test_what_hooks_of_saved_tensors_are_given():
+    def seen_by(library):
+        a = library.ones(3, requires_grad=True)
+        b = library.ones(3, requires_grad=True) * 2
+        seen = []
+
+        def pack(x):
+            node = x.grad_fn and x.grad_fn.name()
+            seen.append((node, x.requires_grad, x is a, x is b, library.is_grad_enabled()))
+            return x
+
+        with library.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            y = a * b
+            y.square().sum().backward()
+        return seen, a.grad.tolist()
+
+    assert seen_by(rl) == seen_by(torch)

@@ -9,7 +9,7 @@ REFUSED = """
     ScriptClassFunction nn.functional.scaled_mm nn.functional.scaled_grouped_mm
     nn.attention.register_flash_attention_impl autograd.graph.region_activation_memory_budget
     autograd.graph.set_override_stale_capture_stream func.debug_unwrap
-    sparse.SparseSemiStructuredTensor sparse.as_sparse_gradcheck sparse.solve
+    sparse.SparseSemiStructuredTensor sparse.solve
     utils.checkpoint.GraphExecGroup jit.CompilationUnit compiler.load_compiled_function
     compiler.keep_tensor_guards_unsafe compiler.skip_all_guards_unsafe
     profiler.ExecutionTraceObserver backends.cuda.cuFFTPlanCache

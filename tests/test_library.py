@@ -428,6 +428,28 @@ def test_functions_in_place_of_methods(lib):
     assert library.get_kernel("rlscratch::third", "CPU")(x).item() == 0
 
 
+def test_kernels_of_the_librarys_own_operations():
+    keys = torch.DispatchKeySet(torch.DispatchKey.CPU)
+    x = torch.ones(2, requires_grad=True)
+    for key in ("CPU", torch.DispatchKey.CPU):
+        for op in ("aten::add.Tensor", torch.ops.aten.add.Tensor):
+            found = library.get_kernel(op, key).call_boxed(keys, x, x, alpha=2)
+            assert found.tolist() == [3, 3] and not found.requires_grad
+    on_meta = library.get_kernel("aten::sin", "Meta")
+    assert on_meta.call_boxed(keys, torch.ones(2, device="meta")).is_meta
+    assert repr(on_meta) == "SafeKernelFunction(debug='aten::sin for Meta')"
+    with pytest.raises(RuntimeError, match="a kernel for meta was given a tensor on cpu"):
+        on_meta.call_boxed(keys, x)
+    with pytest.raises(TypeError, match="DispatchKeySet"):
+        on_meta.call_boxed(x)
+    with pytest.raises(RuntimeError, match="aten::nothing does not exist"):
+        library.get_kernel("aten::nothing", "CPU")
+    with pytest.raises(RuntimeError, match="no kernel for Autograd"):
+        library.get_kernel("aten::sin", "Autograd")
+    with pytest.raises(ValueError, match="Invalid dispatch key: None"):
+        library.get_kernel("aten::sin", "None")
+
+
 def test_autocast(scratch):
     @custom_op(f"{scratch}::kind", mutates_args=())
     def kind(x: Tensor, y: Tensor) -> Tensor:

@@ -145,14 +145,6 @@ def test_what_is_refused_by_name(name):
         getattr(tensor, name)(*[tensor] * (name == "resize_as_sparse_"))
 
 
-def test_dtype_of_gradients():
-    x = rushlight.ones(1)
-    x.grad_dtype = rushlight.float32
-    assert x.grad_dtype is rushlight.float32
-    with pytest.raises(NotImplementedError, match="grad_dtype"):
-        x.grad_dtype = rushlight.float64
-
-
 # --- storages
 
 

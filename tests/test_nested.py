@@ -113,4 +113,50 @@ def test_a_leaf_says_that_it_requires_grad():
         "nested_tensor([\n  tensor([1.], requires_grad=True),\n"
         "  tensor([1., 1.], requires_grad=True)\n], requires_grad=True)"
     )
-    assert repr(leaf * 2) == "nested_tensor([\n  tensor([2.]),\n  tensor([2., 2.])\n])"
+    assert repr(leaf * 2) == (
+        "nested_tensor([\n  tensor([2.], requires_grad=True),\n"
+        "  tensor([2., 2.], requires_grad=True)\n], grad_fn=<MulBackward0>)"
+    )
+    assert repr(leaf.detach()) == "nested_tensor([\n  tensor([1.]),\n  tensor([1., 1.])\n])"
+    made = rushlight.nested.as_nested_tensor(leaf.unbind())
+    assert repr(made).endswith("], grad_fn=<NestedTensorFromTensorListBackward0>)")
+    made = rushlight.nested.as_nested_tensor(rushlight.ones(2, 2, requires_grad=True))
+    assert repr(made).endswith("], grad_fn=<NestedViewFromBufferBackward0>)")
+
+
+def test_made_of_tensors_it_is_no_leaf():
+    a, b = (rushlight.ones(n, requires_grad=True) for n in (2, 3))
+    for layout in (rushlight.strided, rushlight.jagged):
+        x = nested.as_nested_tensor([a, b], layout=layout)
+        assert x.requires_grad and not x.is_leaf and x.grad_fn is not None
+        (x * 2).sum().backward()
+        x.backward(nested.nested_tensor([[1.0, 2.0], [3.0, 4.0, 5.0]], layout=layout))
+    assert a.grad.tolist() == [6, 8] and b.grad.tolist() == [10, 12, 14]
+    with pytest.raises(RuntimeError, match="nested gradient of 2 tensors"):
+        x.backward()
+    plain = nested.as_nested_tensor([a.detach(), b.detach()])
+    assert plain.is_leaf and plain.grad_fn is None
+    assert "requires_grad=True" in repr(
+        nested.nested_tensor([a, b], layout=rushlight.jagged, requires_grad=True)
+    )
+
+
+def test_shape_is_a_size():
+    x = nested.as_nested_tensor([rushlight.ones(n, 4) for n in (2, 3)], layout=rushlight.jagged)
+    assert type(x.shape) is rushlight.Size and repr(x.shape).startswith("torch.Size([2, j")
+
+
+def test_parts_with_gaps_between_them():
+    base = rushlight.arange(24.0).reshape(3, 8)
+    starts, lengths = rushlight.tensor([0, 1, 2]), rushlight.tensor([3, 2, 4])
+    x = nested.narrow(base, 1, starts, lengths, layout=rushlight.jagged)
+    assert not x.is_contiguous() and x.lengths().tolist() == [3, 2, 4]
+    assert x.offsets().tolist() == [0, 9, 18, 22]
+    assert x.values().shape == (24,) and x.values().data_ptr() == base.data_ptr()
+    packed = x.contiguous()
+    assert packed.is_contiguous() and packed.lengths() is None and packed.contiguous() is packed
+    assert packed.values().tolist() == [0, 1, 2, 9, 10, 18, 19, 20, 21]
+    assert (x * 2).offsets().tolist() == [0, 3, 5, 9]
+    again = nested.nested_tensor_from_jagged(x.values(), x.offsets(), x.lengths())
+    assert [p.tolist() for p in again.unbind()] == [p.tolist() for p in x.unbind()]
+    assert again.values() is not None and not again.is_contiguous()

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 OTHER_NODES = {
     # one node here, of a kernel that does all of it
     "fused": """
-        avg_pool1d cross_entropy linear max_pool1d max_pool1d_with_indices ndtr pad rms_norm
+        avg_pool1d cross_entropy linear max_pool1d max_pool1d_with_indices ndtr pad
     """,
     # made of other steps
     "steps": """
@@ -94,8 +94,8 @@ def test_no_name_of_a_kernel_is_shown():
 OTHER_MODULES = set(
     """
     AdaptiveAvgPool1d AdaptiveMaxPool1d AvgPool1d CircularPad1d CircularPad2d CircularPad3d
-    CrossEntropyLoss CrossMapLRN2d GRU GRUCell LSTMCell LeakyReLU MaxPool1d PairwiseDistance
-    RMSNorm RNN
+    CrossEntropyLoss CrossMapLRN2d GRU LSTMCell LeakyReLU MaxPool1d PairwiseDistance
+    RNN
     """.split()
 )
 HOLDERS = {"ModuleDict", "ModuleList", "ParameterDict", "ParameterList"}  # they are not called

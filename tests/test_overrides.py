@@ -10,6 +10,7 @@ from rushlight import nn
 from rushlight.overrides import (
     BaseTorchFunctionMode,
     TorchFunctionMode,
+    get_ignored_functions,
     get_overridable_functions,
     handle_torch_function,
     has_torch_function,
@@ -217,3 +218,44 @@ def test_einsum_gives_its_operands_one_by_one():
     with Seen() as seen:
         assert rushlight.einsum(a, [0, 1], a, [1, 2]).tolist() == [[2, 2], [2, 2]]
     assert seen.args[1] == [0, 1]
+
+
+def test_redispatch_skips_one_question():
+    class Seen(rushlight.Tensor):
+        names = []
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            cls.names.append(func.__name__)
+            return redispatch_function(func, types, args, kwargs)
+
+    class SeenByMode(TorchFunctionMode):
+        def __init__(self):
+            self.names = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.names.append(func.__name__)
+            with self:
+                return redispatch_function(func, types, args, kwargs)
+
+    def scaled(a, b):
+        if has_torch_function((a, b)):
+            return handle_torch_function(scaled, (a, b), a, b)
+        return a * b + 1
+
+    a, b = rushlight.tensor([3.0]), rushlight.tensor([4.0])
+    result = scaled(a.as_subclass(Seen), b)
+    assert Seen.names == ["scaled", "mul"]  # whose result is a plain tensor
+    assert type(result) is rushlight.Tensor and result.tolist() == [13]
+    with SeenByMode() as mode:
+        assert scaled(a, b).tolist() == [13]
+    assert mode.names[:3] == ["scaled", "mul", "add"]
+
+
+def test_functions_that_need_not_be_taken_over():
+    ignored = get_ignored_functions()
+    assert {rushlight.Tensor.as_subclass, rushlight.Tensor.new_zeros, rushlight.zeros} <= ignored
+    found = {f for functions in get_overridable_functions().values() for f in functions}
+    assert not found & ignored and len(ignored) > 80
+    assert resolve_name(rushlight.Tensor.new_zeros) == "torch.Tensor.new_zeros"
+    assert not is_tensor_method_or_property(rushlight.Tensor.new_zeros)

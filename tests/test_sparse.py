@@ -8,6 +8,7 @@ import pytest
 
 import rushlight
 from rushlight import nn
+from rushlight.autograd.gradcheck import GradcheckError
 from rushlight.sparse import SparseTensor
 
 SHAPE = (4, 5)
@@ -420,3 +421,68 @@ def test_files_from_and_for_torch(tmp_path):
         loaded = reader.load(tmp_path / "file.pt")
         assert repr(loaded["a"]) == repr(sparse) and not loaded["a"].is_coalesced()
         assert loaded["b"].is_coalesced()
+
+
+def test_nodes_of_the_graph_have_torchs_names():
+    a = rushlight.tensor([[1.0, 0, 2], [0, 3, 0]]).to_sparse().requires_grad_()
+    b, c = rushlight.ones(3, 2, requires_grad=True), rushlight.ones(2, 2, requires_grad=True)
+    sparse = rushlight.sparse
+    results = {
+        "SparseAddmmBackward0": (sparse.mm(a, b), sparse.addmm(c, a, b)),
+        "SparseSparseMatmulBackward0": (sparse.mm(a, a.detach().t()), a @ a.detach().t()),
+        "SparseMmReduceImplBackward0": (sparse.mm(a.detach().to_sparse_csr(), b, "mean"),),
+        "MmBackward0": (a @ b, rushlight.mm(c, a), a.detach().to_sparse_csr() @ b),
+        "MvBackward0": (a @ b[:, 0],),
+        "AddmmBackward0": (rushlight.addmm(c, a, b),),
+        "BmmBackward0": (rushlight.ones(1, 2, 3).to_sparse() @ b[None],),
+        "SparseSumBackward0": (sparse.sum(a, 1),),
+        "SumBackward0": (sparse.sum(a), a.sum()),
+        "SparseSoftmaxBackward0": (sparse.softmax(a, 1),),
+        "SparseLogSoftmaxBackward0": (sparse.log_softmax(a, 1),),
+        "MulBackward0": (a * 2,),
+        "AddBackward0": (a + a,),
+        "ToDenseBackward0": (a.to_dense(),),
+    }
+    for name, tensors in results.items():
+        assert [t.grad_fn.name() for t in tensors] == [name] * len(tensors), name
+    product = sparse.mm(a, b)
+    assert [node and node.name() for node, _ in product.grad_fn.next_functions] == [
+        "torch::autograd::AccumulateGrad"
+    ] * 2
+    product.sum().backward()
+    assert a.grad.to_dense().tolist() == [[2, 0, 2], [0, 2, 0]]
+    assert b.grad.tolist() == [[1, 1], [3, 3], [2, 2]]
+
+
+LAYOUTS = ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("masked", [False, True])
+def test_gradcheck_of_sparse_tensors(layout, masked):
+    check = rushlight.sparse.as_sparse_gradcheck(rushlight.autograd.gradcheck)
+    x = rushlight.tensor([[0, 1], [2, 3]], dtype=rushlight.float64)
+    blocks = (1, 1) if layout.startswith("sparse_bs") else None
+    sparse = x.to_sparse(layout=getattr(rushlight, layout), blocksize=blocks).requires_grad_()
+    counts = []
+
+    def double(t):
+        counts.append(t._values().numel() if layout == "sparse_coo" else t.values().numel())
+        return t.to_dense() * 2, t
+
+    assert check(double, sparse, masked=masked)
+    assert set(counts) == {3 if masked else 4}
+    dense = rushlight.ones(2, 1, dtype=rushlight.float64, requires_grad=True)
+    assert check(lambda a, b: a.to_dense() @ b, [sparse, dense], masked=masked)
+
+    class Wrong(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t * 3
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    with pytest.raises(GradcheckError):
+        check(lambda t: Wrong.apply(t.to_dense()), sparse, masked=masked)

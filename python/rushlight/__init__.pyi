@@ -870,6 +870,10 @@ from rushlight._short_time_fourier import (
 from rushlight._storage_methods import (
     from_file as from_file,
 )
+from rushlight._streams import (
+    Event as Event,
+    Stream as Stream,
+)
 from rushlight._symbolic_numbers import (
     _check as _check,
     _check_index as _check_index,
@@ -940,10 +944,6 @@ from rushlight.autograd.grad_mode import (
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
-from rushlight.cuda import (
-    Event as Event,
-    Stream as Stream,
-)
 from rushlight.distributions._implicit import (
     _sample_dirichlet as _sample_dirichlet,
 )
@@ -980,6 +980,10 @@ from rushlight.jit import (
     ScriptModule as ScriptModule,
     fork as fork,
     wait as wait,
+)
+from rushlight.library._dispatch_keys import (
+    DispatchKey as DispatchKey,
+    DispatchKeySet as DispatchKeySet,
 )
 from rushlight.library._schema import (
     Tag as Tag,
@@ -1044,6 +1048,9 @@ from rushlight.storage import (
     Storage as Storage,
     StorageBase as StorageBase,
     TypedStorage as TypedStorage,
+)
+from rushlight.utils.backend_registration import (
+    _register_device_module as _register_device_module,
 )
 from rushlight._version import __version__ as __version__
 

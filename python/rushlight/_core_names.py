@@ -5,7 +5,7 @@ compiler that is not here.
 import types
 
 import rushlight
-from rushlight import _C
+from rushlight import _C, _device
 from rushlight._functorch import core as _functorch  # noqa: F401  (found by its name)
 
 
@@ -35,8 +35,8 @@ def _get_accelerator():
 
 
 def _get_privateuse1_backend_name():
-    """The name of a device of one's own, of which there is none."""
-    return "privateuseone"
+    """The name of a device of one's own."""
+    return _device.privateuse1_name
 
 
 def _get_default_device():

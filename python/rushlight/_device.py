@@ -34,10 +34,11 @@ _FACTORIES = (
     "zeros",
 )
 
-_ABSENT = frozenset(
+ABSENT = set(
     "fpga hip hpu ideep ipu lazy maia mkldnn mps mtia npu opencl opengl ort privateuseone ve vulkan"
     " xla xpu".split()
 )
+privateuse1_name = "privateuseone"  # utils.rename_privateuse1_backend gives it another
 
 
 class _AbsentDevice:
@@ -72,7 +73,7 @@ class _AbsentDevice:
 def absent_device(text: str, index: int | None) -> _AbsentDevice | None:
     """For torch.device(text, index): a device of torch's that is not here, or None."""
     kind, colon, number = text.partition(":")
-    if kind not in _ABSENT:
+    if kind not in ABSENT:
         return None
     if colon and (index is not None or not number.isdecimal()):
         raise RuntimeError(f"Invalid device string: '{text}'")

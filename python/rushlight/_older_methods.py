@@ -95,18 +95,6 @@ class _Methods:
             return other if isinstance(other, rushlight.nn.Parameter) else other.detach()
         return self.copy_(other).detach()
 
-    @property
-    def grad_dtype(self):
-        """The dtype of gradients: that of the tensor."""
-        return self.dtype
-
-    @grad_dtype.setter
-    def grad_dtype(self, dtype):
-        if dtype is not self.dtype:
-            raise NotImplementedError(
-                f"grad_dtype: gradients of a tensor of {self.dtype} are of that dtype, not {dtype}"
-            )
-
     def index(self, positions, dims):
         """Refused: write `tensor[positions]`."""
         raise NotImplementedError(

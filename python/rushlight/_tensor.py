@@ -187,6 +187,8 @@ class _Methods:
             if self.volatile:
                 result.volatile = True
             memo[id(self)] = result
+            if self.grad_dtype is not self.dtype:
+                result.grad_dtype = self.grad_dtype
             if self.grad is not None:
                 result.grad = copy.deepcopy(self.grad, memo)
             for name, value in self.__dict__.items():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+_PythonFunction = types.FunctionType
 has_torch_function_unary = _C._has_torch_function_unary
 has_torch_function = _C._has_torch_function
 DisableTorchFunction = _C.DisableTorchFunction
@@ -204,6 +205,17 @@ _NOT_OVERRIDABLE = (
     "randperm", "tensor",
     "zeros", "empty_strided", "tril_indices", "triu_indices", "scalar_tensor", "promote_types",
     "can_cast", "result_type",
+    "as_strided", "bartlett_window", "blackman_window", "broadcast_shapes", "empty_permuted",
+    "fill", "from_file", "hamming_window", "hann_window", "kaiser_window", "normal", "rand_like",
+    "randint_like", "randn_like", "range", "sparse_bsc_tensor", "sparse_bsr_tensor",
+    "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor",
+    "vander",
+)  # fmt: skip
+_METHODS_NOT_OVERRIDABLE = (
+    "as_subclass", "eig", "lstsq", "new", "new_empty", "new_empty_strided", "new_full",
+    "new_ones", "new_tensor", "new_zeros", "reinforce", "solve", "stride", "symeig",
+    "to_padded_tensor", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc",
+    "to_sparse_csr", "unflatten", "_make_subclass", "_make_wrapper_subclass",
 )  # fmt: skip
 
 
@@ -215,10 +227,11 @@ def _module(namespace):
 
 
 def get_ignored_functions() -> set[Callable[..., Any]]:
-    """The functions that arguments never take over, because they take no tensors: modes see some
-    of them.
+    """The functions that programs need not take over, as torch has them: those that take no
+    tensors, and makers of tensors. Modes and subclasses see some of them.
     """
-    return {getattr(rushlight, name) for name in _NOT_OVERRIDABLE if hasattr(rushlight, name)}
+    functions = {getattr(rushlight, name) for name in _NOT_OVERRIDABLE if hasattr(rushlight, name)}
+    return functions | {getattr(Tensor, name) for name in _METHODS_NOT_OVERRIDABLE}
 
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
@@ -234,6 +247,13 @@ def _is_function(value):
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """The functions that can be taken over: module or class -> list of functions."""
     ignored = get_ignored_functions()
+    return {
+        home: [f for f in functions if f not in ignored] for home, functions in _functions().items()
+    }
+
+
+def _functions():
+    """All functions that take tensors or make them: module or class -> list of functions."""
     found = {}
     for namespace in _NAMESPACES:
         module = _module(namespace)
@@ -243,7 +263,7 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
             for name in dir(module)
             if name not in lazy and not name.startswith("_")
         )
-        found[module] = [v for v in values if _is_function(v) and v not in ignored]
+        found[module] = [v for v in values if _is_function(v)]
     methods = found[Tensor] = []
     for name in dir(Tensor):
         value = getattr(Tensor, name)
@@ -267,21 +287,22 @@ _OBJECT_NAMES = {
 
 @functools.cache
 def _names():
-    """Function -> (name, is it a method or property of Tensor?)."""
-    names = {}
-    for home, functions in get_overridable_functions().items():
+    """Function -> (name, is it a method or property of Tensor that may be taken over?)."""
+    names, ignored = {}, get_ignored_functions()
+    for home, functions in _functions().items():
         _, dot, inside = home.__name__.partition(".")  # of "rushlight", or "torch" as an alias
         prefix = "torch.Tensor" if home is Tensor else f"torch{dot}{inside}"
         for function in functions:
             label = getattr(function, "__name__", "")
             if label == "__get__":
                 label = f"{function.__self__.__name__}.__get__"
-            names.setdefault(function, (f"{prefix}.{label}", home is Tensor))
+            is_method = home is Tensor and function not in ignored
+            names.setdefault(function, (f"{prefix}.{label}", is_method))
     return names
 
 
 def resolve_name(f: Any) -> str:
-    """The full name of a function, such as "torch.Tensor.add"; None if it cannot be taken over."""
+    """The full name of a function, such as "torch.Tensor.add"; None if it is not of the library."""
     if isinstance(f, str):
         return f
     return _names().get(f, (None, False))[0]
@@ -321,8 +342,8 @@ def enable_reentrant_dispatch() -> Iterator[None]:
 def redispatch_function(
     func: Callable[..., Any], types: Sequence[type[Any]], args: Any, kwargs: Any
 ) -> Any:
-    """Call a function that arrived at `__torch_function__`: itself it is not taken over by
-    subclasses again, what it calls is.
+    """Call a function that arrived at `__torch_function__`: itself it is not taken over again, by
+    subclasses or a mode; what a function written in Python calls is.
 
     Args:
         func, types, args, kwargs: as they came.
@@ -332,7 +353,9 @@ def redispatch_function(
     inner = getattr(func, "__wrapped__", None)
     if inner is not None:
         return inner(*args, **(kwargs or {}))
-    with _C.DisableTorchFunctionSubclass():
+    if isinstance(func, _PythonFunction):
+        return _C._skip_one_torch_function(func, args, kwargs or None)
+    with _C.DisableTorchFunction():
         return func(*args, **(kwargs or {}))
 
 

@@ -8,6 +8,7 @@
 
 #include "autograd/current_node.h"
 #include "autograd/hooks.h"
+#include "autograd/meta.h"
 #include "autograd/node_observer.h"
 #include "autograd/node_streams.h"
 #include "autograd/watched_sum.h"
@@ -36,8 +37,15 @@ bool is_exclusive(const Tensor& t) {
 
 namespace {
 
-// Reduces, casts or refuses a gradient so that it fits the tensor it belongs to.
-void validate_grad(Tensor& grad, const OutputMeta& want, const Node& from, size_t index) {
+// A cast leaves it to the engine to cast its gradient back.
+bool takes_any_dtype(const Node& node, const Node& from) {
+  return node.is_accumulator() && static_cast<const AccumulateGrad&>(node).takes_any_dtype &&
+         from.name() != "ToCopyBackward0";
+}
+
+// Reduces, casts or refuses a gradient so that it fits output `nr` of `owner`.
+void validate_grad(Tensor& grad, const Node& owner, size_t nr, const Node& from, size_t index) {
+  const OutputMeta& want = owner.outputs[nr];
   const TensorImpl* impl = grad.impl();
   bool fits = impl->dtype == want.dtype && impl->sizes == want.sizes && impl->device == want.device;
   if (__builtin_expect(fits, 1)) return;
@@ -55,7 +63,8 @@ void validate_grad(Tensor& grad, const OutputMeta& want, const Node& from, size_
     if (!fits) refuse("got ", grad.sizes(), " but expected shape compatible with ", want.sizes);
     grad = engine_ops.sum_to(grad, want.sizes);
   }
-  if (grad.dtype() != want.dtype) grad = engine_ops.cast(grad, want.dtype);
+  if (grad.dtype() != want.dtype && !takes_any_dtype(owner, from))
+    grad = engine_ops.cast(grad, want.dtype);
 }
 
 std::string recorded_at(const Node& node) {
@@ -128,7 +137,7 @@ struct GraphTask {
     for (size_t i = 0; i < roots.size(); ++i) {
       const auto& [node, nr] = roots[i];
       Tensor grad = grads[i];
-      if (grad.defined()) validate_grad(grad, node->outputs[nr], *node, nr);
+      if (grad.defined()) validate_grad(grad, *node, nr, *node, nr);
       accumulate(roots[i], std::move(grad));
     }
     Interruption interruption;
@@ -288,7 +297,7 @@ struct GraphTask {
     if (node.hook_lists && !node.hook_lists->before.empty()) {
       run_node_hooks(node, node.hook_lists->before, grads, grads);
       for (size_t i = 0; i < grads.size(); ++i)
-        if (grads[i].defined()) validate_grad(grads[i], node.outputs[i], node, i);
+        if (grads[i].defined()) validate_grad(grads[i], node, i, node, i);
     }
     Gradients results(node.edges.size());
     if (node.hook_lists && !node.hook_lists->after.empty()) {
@@ -481,14 +490,14 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
 
 void fit_gradient(const Node& node, size_t i, Tensor& grad) {
   const Edge& edge = node.edges[i];
-  validate_grad(grad, edge.node->outputs[edge.nr], node, i);
+  validate_grad(grad, *edge.node, edge.nr, node, i);
 }
 
 Gradients call_node(Node& node, Gradients grads, uint32_t skipped) {
   check(grads.size() == node.outputs.size(), node.name(), ": expected ", node.outputs.size(),
         " gradients, one for each output, got ", grads.size());
   for (size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].defined()) validate_grad(grads[i], node.outputs[i], node, i);
+    if (grads[i].defined()) validate_grad(grads[i], node, i, node, i);
   CurrentTask none(nullptr);
   ModeGuard inside(InBackward, 0);
   Gradients results(node.edges.size());

@@ -122,6 +122,20 @@ void set_grad(const Tensor& t, Tensor grad) {
   std::swap(m.grad.ref(), grad.ref());
 }
 
+std::optional<DType> grad_dtype(const Tensor& t) {
+  AutogradMeta* m = meta_or_null(t);
+  return m && m->has_grad_dtype ? m->grad_dtype : t.dtype();
+}
+
+void set_grad_dtype(const Tensor& t, std::optional<DType> dtype) {
+  AutogradMeta& m = meta(t);
+  m.has_grad_dtype = true;
+  m.grad_dtype = dtype;
+  AccumulatorLock lock(m.accumulator);
+  auto* known = static_cast<AccumulateGrad*>(lock.node);
+  if (known && !known->parked()) known->take_dtype();
+}
+
 bool gradient_has_history(const Tensor& t) {
   if (!t.impl()->meta) return false;
   Tensor grad = grad_of(t);
@@ -193,6 +207,7 @@ static Ref<Node> accumulator_of(const Tensor& t, AutogradMeta& m) {
     if (known->parked()) {
       known->variable = t;
       known->outputs[0] = {t.sizes(), t.dtype(), t.device()};
+      if (m.has_grad_dtype) known->take_dtype();
       known->refs.store(1, std::memory_order_relaxed);
       count(CountedNodes, 1);
       return Ref<Node>::adopt(known);
@@ -219,6 +234,13 @@ void forget_accumulator(const Tensor& t) {
 AccumulateGrad::AccumulateGrad(Tensor leaf) : Node("accumulate_grad"), variable(std::move(leaf)) {
   sequence = UINT64_MAX;  // runs as soon as it can: its gradient need not wait in memory
   outputs[0] = {variable.sizes(), variable.dtype(), variable.device()};
+  take_dtype();
+}
+
+void AccumulateGrad::take_dtype() {
+  std::optional<DType> dtype = grad_dtype(variable);
+  outputs[0].dtype = dtype.value_or(variable.dtype());
+  takes_any_dtype = !dtype;
 }
 
 void AccumulateGrad::destroy() {
@@ -263,7 +285,7 @@ void AccumulateGrad::add(Tensor& incoming) {
     if (known.is_sparse() && !incoming.is_sparse())
       set_grad(variable, engine_ops.add(known, incoming));
     else engine_ops.add_in_place(known, incoming);
-  } else if (incoming.is_meta() || incoming.is_sparse()) {
+  } else if (incoming.is_meta() || incoming.is_sparse() || incoming.dtype() != variable.dtype()) {
     set_grad(variable, engine_ops.clone(incoming));
   } else if (is_exclusive(incoming) && same_layout(incoming, variable)) {
     TensorImpl* impl = incoming.impl();

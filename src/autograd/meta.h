@@ -1,5 +1,7 @@
 // AutogradMeta: the rarely present autograd state of a tensor.
 #pragma once
+#include <optional>
+
 #include "autograd/node.h"
 
 namespace rl {
@@ -8,6 +10,8 @@ class RetainGrad;
 
 struct AutogradMeta : MetaBase {
   Tensor grad;
+  bool has_grad_dtype = false;  // else it is that of the tensor
+  std::optional<DType> grad_dtype;
   std::atomic<Node*> accumulator{nullptr};         // not counted; see AccumulateGrad. Also
                                                    // the lock of itself and of `grad`
   std::shared_ptr<RetainGrad> retained;            // retain_grad of a non-leaf
@@ -22,6 +26,9 @@ inline AutogradMeta* meta_or_null(const Tensor& t) {
 }
 Tensor grad_of(const Tensor& t);
 void set_grad(const Tensor& t, Tensor grad);
+// The dtype that gradients of a leaf are cast to, by default its own; none if any may come.
+std::optional<DType> grad_dtype(const Tensor& t);
+void set_grad_dtype(const Tensor& t, std::optional<DType> dtype);
 void add_tensor_hook(const Tensor& t, std::shared_ptr<TensorHook> hook);
 void retain_grad(const Tensor& t);
 // Whether the gradient of `t` has a history, which may lead back to `t`.
@@ -46,7 +53,10 @@ class AccumulateGrad final : public Node {
   std::string name() const override { return "torch::autograd::AccumulateGrad"; }
   bool is_accumulator() const override { return true; }
 
+  void take_dtype();  // of gradients, from the leaf
+
   Tensor variable;  // undefined while parked
+  bool takes_any_dtype = false;
 
  private:
   void add(Tensor& incoming);

@@ -29,4 +29,16 @@ inline std::string padding_name(const std::string& mode) {
   return mode == "replicate" ? "Replication" : camel_case(mode);
 }
 
+// What puts the steps of a recurrent layer together: those of packed sequences, or all.
+inline std::string steps_name(int64_t packed_steps) { return packed_steps ? "Cat" : "Stack"; }
+// A cell is one packed step.
+inline std::string gru_name(int64_t packed_steps) {
+  return packed_steps == 1 ? "Add" : steps_name(packed_steps);
+}
+
+inline std::string lstm_name(int64_t packed_steps) {
+  if (packed_steps == 0) return "MkldnnRnnLayer";
+  return packed_steps == 1 ? "Mul" : "Cat";  // Mul makes the state; the cell comes of the same node
+}
+
 }  // namespace rl

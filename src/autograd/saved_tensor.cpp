@@ -17,7 +17,8 @@ void SavedTensor::save(const Tensor& t, bool is_output) {
   output_nr_ = impl->output_nr;
   if (__builtin_expect((mode() & SavedHooks) && pack_saved && !impl->wrapped_number, 0)) {
     needs_history_ = is_output ? is_differentiable(impl->dtype) : requires_grad(t);
-    packed_ = pack_saved(alias(t));
+    GradModeGuard unrecorded(false);
+    packed_ = pack_saved(is_output ? alias(t) : t);  // an output with its node would be a cycle
     if (packed_) {
       if (needs_history_ && !is_output) packed_->history = gradient_edge(t);
       return;

@@ -260,6 +260,19 @@ PyObject* from_carried_array(PyObject* array, PyObject* dtype, bool copy) {
                                       copy ? Py_True : Py_False, nullptr);
 }
 
+// Complex numbers of Python are complex32 where float16 is the default; its tensors are made in
+// Python, of those of complex64.
+bool is_half_complex(PyObject* data, bool has_dtype, const Tensor& t) {
+  return !has_dtype && t.dtype() == DType::Complex64 && default_dtype() == DType::Float16 &&
+         (PyComplex_CheckExact(data) || PyList_CheckExact(data) || PyTuple_CheckExact(data));
+}
+PyObject* half_complex(Tensor t, bool requires_grad) {
+  Object dtype = import_attribute("rushlight._absent_dtypes", "complex32");
+  Object wide = checked(wrap(std::move(t)));
+  Object made = checked(PyObject_CallMethod(wide.get(), "to", "O", dtype.get()));
+  return PyObject_CallMethod(made.get(), "requires_grad_", "O", requires_grad ? Py_True : Py_False);
+}
+
 // torch.tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)
 PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   static const Parameter parameters[] = {data_parameter, dtype_parameter, device_parameter,
@@ -275,6 +288,8 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     a.pin_memory(4, 2);
     if (is_carried_array(a.object(0))) return from_carried_array(a.object(0), a.object(1), true);
     Tensor t = tensor_from(a.object(0), a.dtype_or_none(1), a.device_or_none(2));
+    if (is_half_complex(a.object(0), a.dtype_or_none(1).has_value(), t))
+      return half_complex(std::move(t), flag(a, 3));
     set_requires_grad(t, flag(a, 3));
     return wrap(std::move(t));
   });
@@ -291,7 +306,10 @@ PyObject* make_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
     Arguments a;
     if (a.parse(spec, nullptr, args, count, names) < 0) return a.result();
     if (is_carried_array(a.object(0))) return from_carried_array(a.object(0), a.object(1), false);
-    return wrap(as_tensor_from(a.object(0), a.dtype_or_none(1), a.device_or_none(2)));
+    Tensor t = as_tensor_from(a.object(0), a.dtype_or_none(1), a.device_or_none(2));
+    if (is_half_complex(a.object(0), a.dtype_or_none(1).has_value(), t))
+      return half_complex(std::move(t), false);
+    return wrap(std::move(t));
   });
 }
 

@@ -67,8 +67,11 @@ void set_grad_attribute(const Tensor& t, PyObject* value) {
              type_name(value));
   const Tensor& grad = tensor_of(value);
   check(!grad.is_same(t), "can't assign Variable as its own grad");
-  check(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", grad.dtype(),
-        "' to a tensor with dtype '", t.dtype(), "'. The gradient must match the tensor's dtype");
+  std::optional<DType> wanted = grad_fn(t) ? t.dtype() : grad_dtype(t);
+  check(!wanted || grad.dtype() == *wanted, "attempting to assign a gradient with dtype '",
+        grad.dtype(), "' to a tensor with grad_dtype '", wanted.value_or(t.dtype()),
+        "'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). Set "
+        "grad_dtype to that dtype, or to None to allow any");
   check(grad.device() == t.device(), "attempting to assign a gradient with device '", grad.device(),
         "' to a tensor with device '", t.device(),
         "'. Please ensure that the gradient and the tensor are on the same device");
@@ -77,6 +80,28 @@ void set_grad_attribute(const Tensor& t, PyObject* value) {
         "'. Please ensure that the gradient and the tensor are the same size");
   set_grad(t, grad);
   note_gradient(Object(wrap(t)).get());
+}
+
+PyObject* get_grad_dtype(const Tensor& t) {
+  check(!grad_fn(t), "grad_dtype can only be accessed on leaf tensors.");
+  std::optional<DType> dtype = grad_dtype(t);
+  if (!dtype) Py_RETURN_NONE;
+  return wrap(*dtype);
+}
+
+void set_grad_dtype_attribute(const Tensor& t, PyObject* value) {
+  check(!grad_fn(t), "grad_dtype can only be set on leaf tensors.");
+  check(value == Py_None || is_dtype(value), "grad_dtype must be a torch.dtype or None, but got ",
+        type_name(value));
+  std::optional<DType> dtype;
+  if (value != Py_None) dtype = to_dtype(value);
+  Tensor grad = grad_of(t);
+  check(!dtype || !grad.defined() || grad.dtype() == *dtype, "Cannot set grad_dtype to '",
+        dtype.value_or(t.dtype()), "' because there is already a gradient with dtype '",
+        grad.defined() ? grad.dtype() : t.dtype(),
+        "'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure the "
+        "new grad_dtype matches the existing gradient's dtype.");
+  set_grad_dtype(t, dtype);
 }
 
 void set_requires_grad_attribute(const Tensor& t, PyObject* value) {
@@ -207,6 +232,7 @@ constexpr Attribute attributes[] = {
        set_volatile(t, value == Py_True);
      }},
     {"grad", get_grad, set_grad_attribute},
+    {"grad_dtype", get_grad_dtype, set_grad_dtype_attribute},
     {"_grad", [](const Tensor& t) { return wrap(grad_of(t)); }, set_grad_attribute},
     {"grad_fn", get_grad_fn},
     {"_grad_fn", get_grad_fn, set_grad_fn},

@@ -1,6 +1,7 @@
 #include "bind/torch_function.h"
 
 #include <string_view>
+#include <utility>
 
 #include "autograd/watched_sum.h"
 #include "bind/convert.h"
@@ -220,8 +221,22 @@ PyObject* call_disabled(PyObject*, PyObject* args) {
   });
 }
 
+// A function written in Python is called by who took it over: its first question is answered no.
+__thread bool skips_next = false;
+
+PyObject* skip_one(PyObject*, PyObject* args) {
+  PyObject *function, *arguments, *kwargs;
+  if (!PyArg_ParseTuple(args, "OO!O", &function, &PyTuple_Type, &arguments, &kwargs))
+    return nullptr;
+  const bool outer = std::exchange(skips_next, true);
+  PyObject* result = PyObject_Call(function, arguments, kwargs == Py_None ? nullptr : kwargs);
+  skips_next = outer;
+  return result;
+}
+
 PyObject* has_override(PyObject*, PyObject* relevant) {
   return guarded([&]() -> PyObject* {
+    if (std::exchange(skips_next, false)) Py_RETURN_FALSE;
     if (function_mode_active()) Py_RETURN_TRUE;
     if (!subclasses_enabled()) Py_RETURN_FALSE;
     Object items = items_of(relevant);
@@ -232,6 +247,7 @@ PyObject* has_override(PyObject*, PyObject* relevant) {
 }
 
 PyObject* has_override_unary(PyObject*, PyObject* o) {
+  if (std::exchange(skips_next, false)) Py_RETURN_FALSE;
   return PyBool_FromLong(function_mode_active() || (subclasses_enabled() && has_torch_function(o)));
 }
 
@@ -293,6 +309,7 @@ PyMethodDef functions[] = {{"_watch_sums_of_gradients", watch_sums, METH_O,
                             "__torch_function__ it opts a class out."},
                            {"_has_torch_function", has_override, METH_O, nullptr},
                            {"_has_torch_function_unary", has_override_unary, METH_O, nullptr},
+                           {"_skip_one_torch_function", skip_one, METH_VARARGS, nullptr},
                            {"_handle_torch_function", handle, METH_VARARGS, nullptr},
                            {"_push_torch_function_mode", push_mode, METH_O, nullptr},
                            {"_pop_torch_function_mode", pop_mode, METH_NOARGS, nullptr},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight import _C
+from rushlight import _C, _streams
 from rushlight.cuda._device import index_of
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _cuda = _C._cuda
 
 
-class Stream:
+class Stream(_streams.Stream):
     """A queue of a GPU's work. Work of several streams may run at the same time.
 
     Args:
@@ -31,6 +31,8 @@ class Stream:
         ...         x = torch.ones(3, device="cuda")
         ...     torch.cuda.current_stream().wait_stream(side)
     """
+
+    _of_device = None  # its own __init__ takes the arguments
 
     def __init__(self, device: Device = None, priority: int = 0, *, stream_ptr: Any = None) -> None:
         self.device_index: Any = index_of(device, "Stream")
@@ -58,6 +60,18 @@ class Stream:
     def stream_id(self) -> Any:
         """A number that no other stream has."""
         return self.cuda_stream
+
+    @property
+    def native_handle(self) -> int:
+        """The address by which other libraries know the stream."""
+        return self.cuda_stream
+
+    def is_capturing(self) -> bool:
+        """Is what it is given recorded in a graph?"""
+        from rushlight.cuda.graphs import is_current_stream_capturing
+
+        with self:
+            return is_current_stream_capturing()
 
     def query(self) -> Any:
         """Return whether all work that it was given is done."""
@@ -112,7 +126,7 @@ class ExternalStream(Stream):
         super().__init__(device, stream_ptr=stream_ptr)
 
 
-class Event:
+class Event(_streams.Event):
     """A mark in a stream, to wait for and to measure time with.
 
     Args:
@@ -120,6 +134,8 @@ class Event:
         blocking: accepted as in torch; waiting always leaves the processor to others.
         interprocess: whether other processes can wait for it, by its `ipc_handle()`.
     """
+
+    _of_device = None  # its own __init__ takes the arguments
 
     def __init__(
         self,
@@ -133,6 +149,18 @@ class Event:
         self._interprocess = bool(interprocess)
         self._timing, self.blocking, self.external = bool(enable_timing), blocking, external
         self.cuda_event, self.device_index = 0, None
+
+    @property
+    def event_id(self) -> int:
+        """A number that no other event has; 0 before it was recorded."""
+        return self.cuda_event
+
+    @property
+    def device(self) -> Any:
+        """The GPU that it belongs to, None before it was recorded."""
+        import rushlight
+
+        return None if self.device_index is None else rushlight.device("cuda", self.device_index)
 
     def record(self, stream: Any = None) -> None:
         """Put the event after what a stream, by default the current one, was given so far."""

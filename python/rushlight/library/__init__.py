@@ -22,10 +22,13 @@ import contextlib
 import rushlight
 from rushlight._set_module import set_module
 from rushlight.library._batching import batching_rule
+from rushlight.library._dispatch_keys import DispatchKey, DispatchKeySet
 from rushlight.library._gradient import Formula
 from rushlight.library._opcheck import OpCheckError, opcheck
 from rushlight.library._operator import (
+    COMPOSITE,
     EVERY_DEVICE,
+    BelowAutograd,
     OpOverload,
     OpOverloadPacket,
     by_name,
@@ -518,12 +521,76 @@ def get_ctx() -> Any:
     )
 
 
-def get_kernel(op: str | OpOverload | CustomOpDef, dispatch_key: str) -> Callable[..., Any]:
-    """The kernel that was registered for a dispatch key."""
+def get_kernel(op: str | OpOverload | CustomOpDef, dispatch_key: str) -> Kernel:
+    """The kernel that an operation has for a dispatch key.
+
+    Args:
+        op: the operation, or its name with that of the overload, as "aten::add.Tensor".
+        dispatch_key: "CPU", "CUDA" or "Meta", or such a member of `DispatchKey`.
+
+    Raises:
+        RuntimeError: there is no such operation, or it has no kernel for the key.
+        ValueError: there is no such key.
+
+    Example:
+        >>> kernel = get_kernel("aten::add.Tensor", "CPU")
+        >>> keys = rushlight.DispatchKeySet(rushlight.DispatchKey.CPU)
+        >>> kernel.call_boxed(keys, rushlight.ones(2), rushlight.ones(2))
+        tensor([2., 2.])
+    """
     target, key = _resolve(op), str(dispatch_key).removeprefix("DispatchKey.")
-    if place_of(key) not in target.kernels:
+    on_device = (EVERY_DEVICE, COMPOSITE) if key in ("CPU", "CUDA", "Meta") else ()
+    for place in (place_of(key), *on_device):
+        if place in target.kernels:
+            return Kernel(target, key, target.kernels[place])
+    if key not in DispatchKey.__members__:
+        raise ValueError(f"Invalid dispatch key: {key}")
+    builtin = _builtin_of(target)
+    if builtin is None and target._schema is None:
+        raise RuntimeError(f"operator {target.name()} does not exist")
+    if builtin is None or not on_device:
         raise RuntimeError(f"{target.name()} has no kernel for {key}")
-    return target.kernels[place_of(key)]
+    return Kernel(target, key, _below_autograd(builtin, key.lower()))
+
+
+class Kernel:
+    """What an operation runs for a dispatch key; see `get_kernel`."""
+
+    def __init__(self, op: OpOverload, key: str, function: Callable[..., Any]) -> None:
+        self.op_handle = op
+        self._key, self._function = key, function
+
+    def call_boxed(self, keys: DispatchKeySet, /, *args: Any, **kwargs: Any) -> Any:
+        """Run it; the keys, of the call that it is a part of, change nothing."""
+        if not isinstance(keys, DispatchKeySet):
+            raise TypeError(f"call_boxed: expected a DispatchKeySet first, got {type(keys)}")
+        return self._function(*args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"SafeKernelFunction(debug='{self.op_handle.name()} for {self._key}')"
+
+
+def _builtin_of(op):
+    """The library's own operation of that name, or None."""
+    if op.namespace != "aten" or not hasattr(rushlight.ops.aten, op._opname):
+        return None
+    return getattr(getattr(rushlight.ops.aten, op._opname), op._overloadname, None)
+
+
+def _below_autograd(op, device):
+    def kernel(*args, **kwargs):
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, rushlight.Tensor) and value.device.type != device and value.dim():
+                raise RuntimeError(
+                    f"{op.name()}: a kernel for {device} was given a tensor on {value.device}"
+                )
+        with BelowAutograd():
+            return op(*args, **kwargs)
+
+    return kernel
 
 
 __all__ = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 
 import rushlight
+from rushlight._set_module import set_module
 from rushlight.library._operator import BelowAutograd as _AutoDispatchBelowAutograd
 
 TYPE_CHECKING = False
@@ -77,3 +78,5 @@ class _ExcludeDispatchKeyGuard:
 __all__ = [
     "DispatchKey", "DispatchKeySet", "_AutoDispatchBelowAutograd", "_ExcludeDispatchKeyGuard",
 ]  # fmt: skip
+
+set_module("rushlight", DispatchKey, DispatchKeySet)

@@ -40,6 +40,7 @@ class NestedTensor(Tensor):
     _parts: tuple[Tensor, ...]
     _jagged: bool
     _ragged: RaggedSize | None
+    _source: tuple[Tensor, Tensor, Tensor | None] | None = None  # values, offsets, lengths
 
     @classmethod
     def __torch_function__(
@@ -64,14 +65,19 @@ class NestedTensor(Tensor):
     def offsets(self) -> Tensor:
         """Where in values() each tensor begins, and the end."""
         _need_jagged(self, "offsets")
+        if self._source:
+            return self._source[1]
         sizes = [p.shape[_ragged_dim(self)] for p in self._parts]
         return rushlight.tensor([0, *itertools.accumulate(sizes)])
 
-    def lengths(self) -> None:
-        """The lengths of tensors that leave gaps between them: None, as none do."""
+    def lengths(self) -> Tensor | None:
+        """The lengths of tensors that leave gaps between them in values(); None where none do."""
+        return self._source[2] if self._source else None
 
     def values(self) -> Tensor:
         """The tensors one after another: along their ragged dim, or, if strided, all elements."""
+        if self._source:
+            return self._source[0]
         if not self._jagged:
             return rushlight.cat([p.reshape(-1) for p in self._parts])
         return rushlight.cat(self._parts, _ragged_dim(self))
@@ -82,15 +88,22 @@ class NestedTensor(Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         if self._jagged:
+            history = "requires_grad=True, " if self.requires_grad else ""
+            if self.grad_fn is not None:
+                history = f"grad_fn={self.grad_fn}, "
             return (
-                f"NestedTensor(size={tuple(_shape(self))}, offsets={self.offsets()}, "
-                "contiguous=True)"
+                f"NestedTensor(size={tuple(_shape(self))}, offsets={self.offsets()}, {history}"
+                f"contiguous={_is_contiguous(self)})"
             )
-        is_leaf = all(p.requires_grad and p.is_leaf for p in self._parts) and bool(self._parts)
-        shown = self._parts if is_leaf else [p.detach() for p in self._parts]
+        needs = self.requires_grad
+        with rushlight.no_grad():
+            shown = [p.detach().requires_grad_(needs) for p in self._parts]
         rows = [repr(p).replace("\n", "\n  ") for p in shown]
-        end = "\n], requires_grad=True)" if is_leaf else "\n])"
-        return "nested_tensor([\n  " + ",\n  ".join(rows) + end
+        end = "]"
+        if needs:
+            node = self.grad_fn
+            end += ", requires_grad=True" if node is None else f", grad_fn=<{type(node).__name__}>"
+        return "nested_tensor([\n  " + ",\n  ".join(rows) + f"\n{end})"
 
     __str__ = __repr__
 
@@ -188,7 +201,20 @@ def as_nested_tensor(
     jagged = _is_jagged(layout, "as_nested_tensor")
     parts = [t.to(device=device, dtype=dtype) for t in ts]
     _checked(parts, jagged, "as_nested_tensor")
-    return make(parts, jagged)
+    name = "NestedViewFromJagged" if jagged else "NestedTensorFromTensorList"
+    if isinstance(ts, Tensor) and not jagged:
+        name = "NestedViewFromBuffer"
+    return make([_shown_as_part(t, f"{name}Backward0") for t in parts], jagged)
+
+
+def _shown_as_part(tensor, name):
+    """The tensor with a node of that name: what is made of tensors is no leaf."""
+    if not tensor.requires_grad or not rushlight.is_grad_enabled():
+        return tensor
+    since = _C._last_node()
+    part = tensor.view_as(tensor)
+    _C._join_nodes(part, since, name, [tensor], [])
+    return part
 
 
 def nested_tensor_from_jagged(
@@ -230,7 +256,10 @@ def nested_tensor_from_jagged(
     low, high = (min_seqlen or 0), max(sizes, default=0) if max_seqlen is None else max_seqlen
     if any(not low <= n <= high for n in sizes):
         raise RuntimeError(f"nested_tensor_from_jagged: lengths {sizes} are not in {low} to {high}")
-    return make([values.narrow(dim, s, n) for s, n in zip(starts, sizes)], True)
+    made = make([values.narrow(dim, s, n) for s, n in zip(starts, sizes)], True)
+    if offsets is not None:
+        made._source = values, offsets, lengths
+    return made
 
 
 def narrow(
@@ -250,8 +279,15 @@ def narrow(
     def each(v):
         return v.tolist() if isinstance(v, Tensor) and v.dim() else [int(v)] * len(tensor)
 
-    pairs = zip(tensor, each(start), each(length), strict=True)
-    return make([row.narrow(0, s, n) for row, s, n in pairs], True)
+    starts, lengths = each(start), each(length)
+    pairs = zip(tensor, starts, lengths, strict=True)
+    made = make([row.narrow(0, s, n) for row, s, n in pairs], True)
+    if tensor.is_contiguous() and starts:
+        places = [tensor.shape[1] * i + s for i, s in enumerate(starts)]
+        offsets = rushlight.tensor([*places, places[-1] + lengths[-1]], device=tensor.device)
+        sizes = rushlight.tensor(lengths, device=tensor.device)
+        made._source = tensor.flatten(0, 1), offsets, sizes
+    return made
 
 
 def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
@@ -317,7 +353,11 @@ def _shape(x):
         raise RuntimeError("nested: a strided nested tensor has no shape: ask size(dim), or unbind")
     sizes = [len(x._parts), *x._parts[0].shape]
     sizes[1 + _ragged_dim(x)] = x._ragged
-    return tuple(sizes)
+    return rushlight.Size() + tuple(sizes)  # whose constructor wants numbers
+
+
+def _is_contiguous(x, **options):
+    return x.lengths() is None and all(p.is_contiguous(**options) for p in x._parts)
 
 
 def _size(func, x, dim=None):
@@ -365,7 +405,7 @@ def _attribute(func, access, args):
 
 _ELEMENTWISE = """
     abs neg exp log sqrt sin cos tan tanh sigmoid relu gelu silu elu leaky_relu softplus square sgn
-    reciprocal logical_not isnan isinf isfinite nan_to_num clamp clone detach contiguous to float
+    reciprocal logical_not isnan isinf isfinite nan_to_num clamp clone detach to float
     double half bfloat16 long int bool dropout round floor ceil erf rsqrt log1p expm1 sign
     zeros_like ones_like empty_like randn_like rand_like full_like add sub mul div pow eq ne lt le
     gt ge maximum minimum remainder floor_divide logical_and logical_or logical_xor where
@@ -393,11 +433,15 @@ def _rules():
         "__iter__": lambda func, x: iter(x._parts),
         "__len__": lambda func, x: len(x._parts),
         "__hash__": lambda func, x: id(x),
-        "is_contiguous": lambda func, x, **kw: all(p.is_contiguous(**kw) for p in x._parts),
+        "is_contiguous": lambda func, x, **options: _is_contiguous(x, **options),
         "is_floating_point": lambda func, x: x.dtype.is_floating_point,
         "is_complex": lambda func, x: x.dtype.is_complex,
         "reshape": _reshape, "view": _reshape,
-        "requires_grad_": _requires_grad, "values": lambda func, x: NestedTensor.values(x),
+        "requires_grad_": _requires_grad, "backward": _backward,
+        "values": lambda func, x: NestedTensor.values(x),
+        "contiguous": lambda func, x, **options: (
+            x if _is_contiguous(x, **options) else _each(func, x, **options)
+        ),
         "select": lambda func, x, dim, index: _select(x, dim, index),
     }  # fmt: skip
     return rules
@@ -514,6 +558,17 @@ def _select(x, dim, index):
         return x._parts[index]
     inner = _inner(x, dim, "select")
     return make([p.select(inner, index) for p in x._parts], x._jagged, x._ragged)
+
+
+def _backward(func, x, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    if not isinstance(gradient, NestedTensor) or len(gradient._parts) != len(x._parts):
+        raise RuntimeError(
+            f"nested: backward: a nested gradient of {len(x._parts)} tensors is needed"
+        )
+    rushlight.autograd.backward(
+        x._parts, gradient._parts, retain_graph=retain_graph, create_graph=create_graph,
+        inputs=inputs,
+    )  # fmt: skip
 
 
 def _requires_grad(func, x, requires_grad=True):

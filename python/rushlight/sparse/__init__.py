@@ -5,7 +5,9 @@ from __future__ import annotations
 import rushlight
 from rushlight import _absent
 from rushlight._ignored import warn_program
+from rushlight._shown_name import shown_as as _shown_as
 from rushlight.sparse import _arithmetic, _products, _shapes  # noqa: F401  they fill the table
+from rushlight.sparse._gradcheck import as_sparse_gradcheck
 from rushlight.sparse._make import (
     sparse_bsc_tensor,
     sparse_bsr_tensor,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SparseTensor",
     "addmm",
+    "as_sparse_gradcheck",
     "check_sparse_tensor_invariants",
     "log_softmax",
     "mm",
@@ -71,10 +74,17 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: bool | None = None) -> Tensor:
     if mat1.dim() != 2 or mat2.dim() != 2:
         raise RuntimeError(f"sparse.mm: matrices expected, got {mat1.dim()}D and {mat2.dim()}D")
     if reduce is not None:
-        return _products.reduced_product(mat1, mat2, reduce)
-    return _products.matmul(mat1, mat2)
+        return _reduced(mat1, mat2, reduce)
+    are_sparse = isinstance(mat1, SparseTensor) and isinstance(mat2, SparseTensor)
+    return (_sparse_product if are_sparse else _product)(mat1, mat2)
 
 
+_reduced = _shown_as("SparseMmReduceImplBackward0", "sparse", "dense")(_products.reduced_product)
+_product = _shown_as("SparseAddmmBackward0", "input", "other")(_products.matmul)
+_sparse_product = _shown_as("SparseSparseMatmulBackward0", "input", "other")(_products.matmul)
+
+
+@_shown_as("SparseAddmmBackward0", "mat", "mat1", "mat2")
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Any:
     """beta * mat + alpha * (mat1 @ mat2), mat1 sparse."""
     return _products.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
@@ -82,14 +92,21 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: 
 
 def sum(input: Tensor, dim: tuple[int] | None = None, dtype: int | None = None) -> Tensor:
     """The sum of all elements, or along dims: dense once no sparse dim is left."""
-    return _arithmetic.sum(_sparse("sum", input), dim, dtype=dtype)
+    of = _sum_of_all if dim is None else _sum_along
+    return of(_sparse("sum", input), dim, dtype=dtype)
 
 
+_sum_of_all = _shown_as("SumBackward0", "input")(_arithmetic.sum)
+_sum_along = _shown_as("SparseSumBackward0", "input")(_arithmetic.sum)
+
+
+@_shown_as("SparseSoftmaxBackward0", "input")
 def softmax(input: Tensor, dim: int, *, dtype: _dtype | None = None) -> SparseTensor:
     """Softmax over the elements of a COO tensor, as if all others were minus infinity."""
     return _products.softmax(_sparse("softmax", input), dim, dtype=dtype)
 
 
+@_shown_as("SparseLogSoftmaxBackward0", "input")
 def log_softmax(input: Tensor, dim: int, *, dtype: _dtype | None = None) -> SparseTensor:
     """The logarithm of `softmax`."""
     return _products.softmax(_sparse("log_softmax", input), dim, log=True, dtype=dtype)
@@ -194,8 +211,6 @@ globals().update(
             "SparseSemiStructuredTensor": _SEMI_STRUCTURED,
             "SparseSemiStructuredTensorCUSPARSELT": _SEMI_STRUCTURED,
             "SparseSemiStructuredTensorCUTLASS": _SEMI_STRUCTURED,
-            "as_sparse_gradcheck": "gradcheck takes functions of dense tensors: make the sparse "
-            "tensor of its values inside of the function",
             "solve": "write linalg.solve(a.to_dense(), b)",
         }
     )

@@ -45,6 +45,14 @@ _ATTRIBUTES = {
     "_cdata",
 }  # fmt: skip
 _FUNCTIONS = {}  # name -> the rule, and the layouts that it takes
+# Functions whose node in the graph is one of that name; of others the steps are shown.
+_NODES = {
+    **{name: f"{name.title()}Backward0" for name in ("add", "addmm", "bmm", "mm", "mul", "mv",
+                                                     "neg", "sub", "sum")},
+    **dict.fromkeys(("__add__", "__radd__"), "AddBackward0"),
+    **dict.fromkeys(("__mul__", "__rmul__"), "MulBackward0"),
+    "__sub__": "SubBackward0", "to_dense": "ToDenseBackward0",
+}  # fmt: skip
 
 
 def _layouts_of(arguments):
@@ -75,7 +83,19 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if "out" in kwargs:
         out, rest = kwargs["out"], {k: v for k, v in kwargs.items() if k != "out"}
         return _into(name, out, rule(*args, **rest))
-    return rule(*args, **kwargs)
+    since = _C._last_node()
+    result = rule(*args, **kwargs)
+    if _C._last_node() != since and (node := _node_of(name, args)):
+        _C._join_nodes(result, since, node, args, list(kwargs.values()))
+    return result
+
+
+def _node_of(name, args):
+    if name in ("matmul", "__matmul__", "mm", "mv"):
+        if len(args) == 2 and all(isinstance(operand, SparseTensor) for operand in args):
+            return "SparseSparseMatmulBackward0"
+        return _NODES.get({1: "mv", 2: "mm", 3: "bmm"}.get(args[-1].dim()))
+    return _NODES.get(name)
 
 
 def _into(name, out, result):

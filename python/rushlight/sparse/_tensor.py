@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._shown_name import shown_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ class SparseTensor(Tensor):
         """Return how many dims each value has."""
         return _C._sparse_dense_dim(self)
 
+    @shown_as("ToDenseBackward0", "self")
     def to_dense(self, dtype: _dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
         """Return the ordinary tensor. Its gradient is that of the elements that are stored."""
         if masked_grad is False:

@@ -24,13 +24,24 @@ if TYPE_CHECKING:
         tensorboard as tensorboard,
     )
     from rushlight.utils._summary import summary as summary
+    from rushlight.utils.backend_registration import (
+        generate_methods_for_privateuse1_backend as generate_methods_for_privateuse1_backend,
+        rename_privateuse1_backend as rename_privateuse1_backend,
+    )
+    from rushlight.utils.throughput_benchmark import ThroughputBenchmark as ThroughputBenchmark
 
 _SUBMODULES = (
     "_contextlib", "_foreach_utils", "_python_dispatch", "_pytree", "_triton", "backcompat",
-    "checkpoint",
+    "backend_registration", "checkpoint",
     "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "flop_counter", "hooks",
-    "model_zoo", "tensorboard", "weak",
+    "model_zoo", "tensorboard", "throughput_benchmark", "weak",
 )  # fmt: skip
+_HOME = {
+    "ThroughputBenchmark": "throughput_benchmark",
+    "generate_methods_for_privateuse1_backend": "backend_registration",
+    "rename_privateuse1_backend": "backend_registration",
+    "summary": "_summary",
+}
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:
@@ -64,12 +75,12 @@ def set_module(obj: Any, mod: Any) -> None:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name == "summary":
-            return importlib.import_module(f"{__name__}._summary").summary
+        if name in _HOME:
+            return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
         if name in _SUBMODULES:
             return importlib.import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_SUBMODULES, "summary"])
+    return sorted([*globals(), *_SUBMODULES, *_HOME])

@@ -36,7 +36,10 @@ class _Conversion:
             if param.grad is not None:
                 with rushlight.no_grad():
                     changed = fn(param.grad)
-                kept.grad = changed.requires_grad_(param.grad.requires_grad)
+                if kept is param and _shares_kind(param.grad, changed):
+                    param.grad.data = changed
+                else:
+                    kept.grad = changed.requires_grad_(param.grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
