@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 from bad_input import ROWS
+from table import function
+
+import rushlight as rl
 
 HANG = 60  # seconds without a word, on a busy machine
 CRASHES = 20  # after so many the rest of the part is left out
@@ -109,3 +112,28 @@ def test_other_numbers_of_dims_raise_or_compute(first):
 def test_all_bad_input_raises(first):
     found = bad_calls("values", first, first + 50, ALL) + bad_calls("dims", first, first + 50, ALL)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "message"),
+    [
+        ("fft._c2c", (rl.ones((), dtype=rl.complex64), (0,), False, 1.0), "no dimensions"),
+        ("fft._r2c", (rl.ones(()), 0, 1, False, 1.0, False), "no dimensions"),
+        ("fft._c2r", (rl.ones((), dtype=rl.complex64), 0, 1, False, 1.0, False), "no dimensions"),
+        ("linalg._lstsq", (rl.ones(2), rl.ones(2, 1), 1e-9, "gelsd"), "tensor A must have at lea"),
+        ("linalg._lstsq", (rl.ones(2, 2), rl.ones(()), 1e-9, "gelsd"), "tensor B must have at le"),
+        ("linalg._lstsq", (rl.ones(2, 2), rl.ones(3, 1), 1e-9, "gelsd"), "as many rows"),
+        ("torch.ormqr", (rl.ones(3, 2), rl.ones(()), rl.ones(3, 2)), "tau.ndim equal to 0"),
+        ("nn.functional.embedding", (rl.ones(2).long(), rl.ones(()), 1), "'weight' must be 2-D"),
+    ],
+)
+def test_numbers_of_dims_are_named(name, args, message):
+    with pytest.raises((RuntimeError, IndexError), match=message):
+        function(rl, name)(*args)
+
+
+@pytest.mark.parametrize("shape", [(), (1, 2)])
+def test_bags_are_of_a_vector(shape):
+    weight, indices = rl.ones(4, 3), rl.zeros(shape, dtype=rl.int64)
+    with pytest.raises(RuntimeError, match=r"embedding_bag: indices must have 1 dim, got shape"):
+        rl._embedding_bag_of(weight, indices, rl.zeros(1).long(), "sum", None, -1, False)

@@ -218,4 +218,11 @@ inline int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
   return dim < 0 ? dim + range : dim;
 }
 
+// The same where a size or stride is read, of which a 0-d tensor has none: IndexError for it too.
+inline int64_t existing_dim(int64_t dim, int64_t ndim, const char* op) {
+  if (__builtin_expect(ndim == 0, 0))
+    fail(ErrorKind::Index, op, ": Dimension specified as ", dim, " but tensor has no dimensions");
+  return wrap_dim(dim, ndim, op);
+}
+
 }  // namespace rl

@@ -18,13 +18,6 @@ Dims with_size(Dims sizes, int64_t dim, int64_t n) {
   return sizes;
 }
 
-// A dim to transform along; a 0-d tensor has none.
-int64_t transformed_dim(const char* name, const Tensor& input, int64_t dim) {
-  check_index(input.dim() > 0, name, ": Dimension specified as ", dim,
-              " but the input has no dimensions");
-  return wrap_dim(dim, input.dim(), name);
-}
-
 void check_points(const char* name, const Tensor& input, int64_t dim, int64_t expected) {
   check(input.sizes()[dim] == expected, name, ": expected ", expected, " points along dim ", dim,
         ", got shape ", input.sizes());
@@ -65,7 +58,7 @@ Tensor fft_c2c(const Tensor& input, const Dims& dims, bool inverse, double scale
   check(input.is_complex(), "fft: expected a complex tensor, got ", input.dtype());
   if (dims.empty()) return clone(input);
   Dims wrapped;
-  for (int64_t d : dims) wrapped.push_back(transformed_dim("fft_c2c", input, d));
+  for (int64_t d : dims) wrapped.push_back(existing_dim(d, input.dim(), "fft_c2c"));
   Arranged from(input, keep_order ? IntSpan() : IntSpan(wrapped));
   Tensor read = from.tensor, out = rl::empty(read.sizes(), options(read));
   double factor = scale;
@@ -79,7 +72,7 @@ Tensor fft_c2c(const Tensor& input, const Dims& dims, bool inverse, double scale
 
 Tensor fft_r2c(const Tensor& input, int64_t dim, int64_t n, bool inverse, double scale,
                bool twice) {
-  dim = transformed_dim("fft_r2c", input, dim);
+  dim = existing_dim(dim, input.dim(), "fft_r2c");
   check(input.dtype() == DType::Float32 || input.dtype() == DType::Float64,
         "fft_r2c: expected a tensor of float32 or float64, got ", input.dtype());
   check_points("fft_r2c", input, dim, n);
@@ -93,7 +86,7 @@ Tensor fft_r2c(const Tensor& input, int64_t dim, int64_t n, bool inverse, double
 
 Tensor fft_c2r(const Tensor& input, int64_t dim, int64_t n, bool inverse, double scale,
                bool twice) {
-  dim = transformed_dim("fft_c2r", input, dim);
+  dim = existing_dim(dim, input.dim(), "fft_c2r");
   check(input.is_complex(), "fft_c2r: expected a complex tensor, got ", input.dtype());
   check(n > 0, "fft_c2r: Invalid number of data points (", n, ") specified");
   check_points("fft_c2r", input, dim, n / 2 + 1);
