@@ -634,6 +634,9 @@ composite("ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, t
           "False)", """
     check_matrix("ormqr", input, "input")
     check_matrix("ormqr", other, "other")
+    check(dim_of(input) - dim_of(tau) == 1,
+          "ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to ",
+          dim_of(tau), " and input.ndim is equal to ", dim_of(input))
     at = -2 if left else -1
     check(size(other, at) >= size(tau, -1), "ormqr: other.shape[", at,
           "] must be greater than or equal to tau.shape[-1]")
@@ -641,9 +644,6 @@ composite("ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, t
           "] must be equal to input.shape[-2]")
     check(size(tau, -1) <= size(input, -1),
           "ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]")
-    check(dim_of(input) - dim_of(tau) == 1,
-          "ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to ",
-          dim_of(tau), " and input.ndim is equal to ", dim_of(input))
     check(dim_of(input) == dim_of(other),
           "ormqr: Expected other to have the same number of dimensions as input, but got "
           "other.ndim equal to ", dim_of(other), " and input.ndim is equal to ", dim_of(input))

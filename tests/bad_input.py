@@ -1,11 +1,12 @@
 """Bad calls of every row, and a process to make them in.
 
-    python bad_input.py FIRST LAST SKIP EVERY ROUNDS
+    python bad_input.py KIND FIRST LAST SKIP EVERY ROUNDS
 
-The process says what it is about to call, one call a line; a line that begins with BAD tells of an
-outcome that is no good error.
+KIND is one of KINDS: what is bad about the calls. The process says what it is about to call, one
+call a line; a line that begins with BAD tells of an outcome that is no good error.
 """
 
+import itertools
 import math
 import os
 import random
@@ -195,6 +196,69 @@ def bad_calls_of(op, number, rounds):
                 yield name, *call
 
 
+def of_other_dims(good):
+    """`good` with fewer dims, down to none, and with more: ones of the others' sizes agree."""
+    for dropped in range(1, good.ndim + 1):
+        if 0 in good.shape:
+            yield good.new_ones(good.shape[dropped:])
+            yield good.new_ones(good.shape[: good.ndim - dropped])
+        else:
+            yield good[(0,) * dropped]
+            yield good[(..., *(0,) * dropped)]
+    for added in (1, 2):
+        yield good[(None,) * added]
+        yield good[(..., *(None,) * added)]
+
+
+def with_tensors(call, others):
+    """(args, named) with others[i] in place of the i-th tensor, also in lists."""
+    count = itertools.count()
+    return tree_map(lambda tensor: others.get(next(count), tensor), call, rl.Tensor)
+
+
+def calls_of_other_dims(op, number, rounds):
+    """The calls of one sample of a row whose tensors have other numbers of dims than the row's: one
+    of them, all of them, in `rounds` calls two of them, and those that the sample leaves out.
+    """
+    sample = case(op, number)
+    made = sample.arguments(lambda array: array.tensor(rl))
+    args, named = (tree_map(lambda d: getattr(rl, d.name), v, DType) for v in made)
+    tensors = []
+    tree_map(tensors.append, (args, named), rl.Tensor)
+    others = [list(of_other_dims(tensor)) for tensor in tensors]
+    calls = [
+        with_tensors((args, named), {i: other}) for i in range(len(tensors)) for other in others[i]
+    ]
+    if len(tensors) > 1:
+        at = range(max(map(len, others)))
+        together = [{i: o[min(n, len(o) - 1)] for i, o in enumerate(others)} for n in at]
+        together += [dict(enumerate([o[-n] for o in others])) for n in range(1, 5)]
+        rng = random.Random(f"{op.full_name} {number}")
+        for _ in range(rounds):
+            i, j = rng.sample(range(len(tensors)), 2)
+            together.append({i: rng.choice(others[i]), j: rng.choice(others[j])})
+        calls += [with_tensors((args, named), changed) for changed in together]
+    for place, parameter in enumerate(op.signature.parameters):
+        name = parameter.name.rstrip("_")
+        absent = place >= len(args) or args[place] is None
+        if parameter.is_tensor and absent and named.get(name) is None:
+            for ndim, dtype in itertools.product(range(5), (rl.float64, rl.int64)):
+                optional = rl.ones([2] * ndim, dtype=dtype)
+                if place < len(args):
+                    calls.append(replaced((args, named), place, optional))
+                else:
+                    calls.append((args, {**named, name: optional}))
+    names = op.python_names[:1]
+    if op.row.inplace:
+        names = [*names, *[n + "_" for n in op.python_names if n.startswith("Tensor.")][:1]]
+    for name in names:
+        for call in calls:
+            yield name, *call
+
+
+KINDS = {"values": bad_calls_of, "dims": calls_of_other_dims}
+
+
 def fresh(value):
     """A copy of the arguments, as calls in place change them; expanded ones stay as they are."""
 
@@ -295,8 +359,8 @@ def is_long(value):
     return any(tensor.numel() > 2**32 and not tensor.is_meta for tensor in found)
 
 
-def worker(first, last, skip, every, rounds):
-    """Make the bad calls of ROWS[first:last], one of `every`, leaving out the first `skip` ones."""
+def worker(kind, first, last, skip, every, rounds):
+    """Make bad calls of ROWS[first:last], one of `every`, leaving out the first `skip` ones."""
     import faulthandler
     import resource
     import warnings
@@ -309,7 +373,7 @@ def worker(first, last, skip, every, rounds):
     count = 0
     for op in ROWS[first:last]:
         for number in range(len(texts_of(op)) if every == 1 else 1):
-            for name, args, named in bad_calls_of(op, number, rounds):
+            for name, args, named in KINDS[kind](op, number, rounds):
                 count += 1
                 if count <= skip or count % every:
                     continue
@@ -320,5 +384,5 @@ def worker(first, last, skip, every, rounds):
 VERBOSE = False
 
 if __name__ == "__main__":
-    VERBOSE = len(sys.argv) > 6
-    worker(*map(int, sys.argv[1:6]))
+    VERBOSE = len(sys.argv) > 7
+    worker(sys.argv[1], *map(int, sys.argv[2:7]))

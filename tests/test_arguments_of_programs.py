@@ -3,6 +3,7 @@ something: with another value than its default something changes, or it raises a
 warning. What does not is listed with its reason, and the list is no longer than it must be.
 """
 
+import dataclasses
 import datetime
 import gc
 import io
@@ -293,7 +294,7 @@ def namespace(**named):
 
 def task(**named):
     made = benchmark.TaskSpec("x + 1", "x = 1", **named)
-    return made.title, made.setup, repr(made)
+    return made.title, dataclasses.astuple(made)
 
 
 def timed(**named):

@@ -183,3 +183,10 @@ def test_files_are_mapped(tmp_path):
         torch.from_file(path, size=7)
     with pytest.raises(RuntimeError, match="unable to open file <.*nothing> in read-only mode"):
         torch.from_file(str(tmp_path / "nothing"), size=1)
+
+
+@pytest.mark.parametrize("dim", [0, -1, 1])
+def test_a_tensor_of_no_dims_has_no_size(dim):
+    for method in ("size", "stride"):
+        with pytest.raises(IndexError, match=f"{method}: Dimension specified as {dim}"):
+            getattr(torch.tensor(1.0), method)(dim)

@@ -81,6 +81,7 @@ parts.write(sys.stdout)
 PYTHON
 
 mount_at /proc -t proc proc
+mount_at /sys -t sysfs -o ro sysfs  # MPI reads the processors and networks there
 mount_at /dev/shm -t tmpfs tmpfs
 
 inside apt-get update -qq

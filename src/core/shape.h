@@ -42,7 +42,7 @@ class Dims {
  public:
   static constexpr int inline_capacity = 6;
   static constexpr int64_t max_length = int64_t(1) << 29;
-  Dims() = default;
+  Dims() { end_change(); }
   explicit Dims(int64_t size, int64_t fill = 0) { resize(size, fill); }
   Dims(std::initializer_list<int64_t> v) { assign(v.begin(), static_cast<int64_t>(v.size())); }
   Dims(IntSpan v) { assign(v.data(), v.size()); }
@@ -51,7 +51,7 @@ class Dims {
   Dims(Dims&& other) noexcept { steal(other); }
   Dims& operator=(const Dims& other) {
     if (this == &other) return *this;
-    if (heap_ || other.heap_) {
+    if (heap_ || other.heap_ || marks_unused) {
       assign(other.data(), other.size_);
     } else {  // all six entries: three moves, where a copy of the used ones is a call
       std::memcpy(inline_, other.inline_, sizeof inline_);
@@ -88,9 +88,10 @@ class Dims {
   bool operator!=(const Dims& other) const { return !(*this == other); }
 
   void assign(const int64_t* from, int64_t n) {
+    begin_change();
     reserve(n);
     int64_t* to = data();
-    if (n <= 2) {  // a call of memmove costs more
+    if (n <= 2 && !marks_unused) {  // a call of memmove costs more
       int64_t first = n > 0 ? from[0] : 0, second = n > 1 ? from[1] : 0;
       to[0] = first;
       to[1] = second;
@@ -98,15 +99,20 @@ class Dims {
       std::memmove(to, from, 8 * static_cast<size_t>(n));
     }
     size_ = static_cast<int32_t>(n);
+    end_change();
   }
   void resize(int64_t n, int64_t fill = 0) {
+    begin_change();
     reserve(n);
     for (int64_t i = size_; i < n; ++i) data()[i] = fill;
     size_ = static_cast<int32_t>(n);
+    end_change();
   }
   void push_back(int64_t value) {
+    begin_change();
     reserve(size_ + 1);
     data()[size_++] = value;
+    end_change();
   }
   void insert(int64_t at, int64_t value) {
     push_back(value);
@@ -116,6 +122,7 @@ class Dims {
   void erase(int64_t at) {
     for (int64_t i = at; i + 1 < size_; ++i) data()[i] = data()[i + 1];
     --size_;
+    end_change();
   }
 
  private:
@@ -130,17 +137,35 @@ class Dims {
     capacity_ = static_cast<int32_t>(bigger);
   }
   void steal(Dims& other) {
+    begin_change();
+    other.begin_change();
     size_ = other.size_;
     capacity_ = other.capacity_;
     heap_ = other.heap_;
     if (!heap_) std::memcpy(inline_, other.inline_, sizeof inline_);
     other.heap_ = nullptr;
     other.size_ = other.capacity_ = 0;
+    end_change();
+    other.end_change();
   }
   void release() {
+    mark_used(inline_, sizeof inline_);
     delete[] heap_;
     heap_ = nullptr;
     capacity_ = 0;
+  }
+  // Between these, entries past the size may be written.
+  void begin_change() {
+    mark_used(inline_, sizeof inline_);
+    if (heap_) mark_used(heap_, 8 * static_cast<size_t>(capacity_));
+  }
+  void end_change() {
+    size_t used = static_cast<size_t>(size_);
+    if (heap_) {
+      mark_unused(heap_ + used, 8 * (static_cast<size_t>(capacity_) - used));
+    } else {
+      mark_unused(inline_ + used, 8 * (inline_capacity - used));
+    }
   }
   int32_t size_ = 0;
   int32_t capacity_ = 0;
@@ -191,6 +216,13 @@ inline int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
     fail(ErrorKind::Index, op, ": Dimension out of range (expected to be in range of [", -range,
          ", ", range - 1, "], but got ", dim, ")");
   return dim < 0 ? dim + range : dim;
+}
+
+// The same where a size or stride is read, of which a 0-d tensor has none: IndexError for it too.
+inline int64_t existing_dim(int64_t dim, int64_t ndim, const char* op) {
+  if (__builtin_expect(ndim == 0, 0))
+    fail(ErrorKind::Index, op, ": Dimension specified as ", dim, " but tensor has no dimensions");
+  return wrap_dim(dim, ndim, op);
 }
 
 }  // namespace rl

@@ -160,6 +160,7 @@ int64_t cross_dim(const Tensor& a, const Tensor& b, std::optional<int64_t> dim) 
 
 int64_t padding_row(const Tensor& table, std::optional<int64_t> padding_idx) {
   if (!padding_idx) return -1;
+  check_table("embedding", table);
   int64_t rows = table.size(0), padding = *padding_idx;
   check(padding >= -rows && padding < rows,
         "embedding: padding_idx must be within num_embeddings: ", padding, " is not one of ", rows,

@@ -69,7 +69,8 @@ std::array<Tensor, 2> embedding_bag_kernel(const Tensor& weight, const Tensor& i
                                            const Tensor& weights, int64_t padding_idx, bool) {
   check_indices("embedding_bag", indices);
   check_indices("embedding_bag", offsets);
-  check(offsets.dim() == 1, "embedding_bag: offsets must have 1 dim, got shape ", offsets.sizes());
+  for (const auto& [name, t] : {std::pair{"indices", &indices}, std::pair{"offsets", &offsets}})
+    check(t->dim() == 1, "embedding_bag: ", name, " must have 1 dim, got shape ", t->sizes());
   check(!weights.defined() || weights.dtype() == weight.dtype(),
         "embedding_bag: expected weight and per_sample_weights to have the same dtype, got ",
         weight.dtype(), " and ", weights.defined() ? weights.dtype() : weight.dtype());

@@ -58,7 +58,7 @@ Tensor fft_c2c(const Tensor& input, const Dims& dims, bool inverse, double scale
   check(input.is_complex(), "fft: expected a complex tensor, got ", input.dtype());
   if (dims.empty()) return clone(input);
   Dims wrapped;
-  for (int64_t d : dims) wrapped.push_back(wrap_dim(d, input.dim(), "fft"));
+  for (int64_t d : dims) wrapped.push_back(existing_dim(d, input.dim(), "fft_c2c"));
   Arranged from(input, keep_order ? IntSpan() : IntSpan(wrapped));
   Tensor read = from.tensor, out = rl::empty(read.sizes(), options(read));
   double factor = scale;
@@ -72,7 +72,7 @@ Tensor fft_c2c(const Tensor& input, const Dims& dims, bool inverse, double scale
 
 Tensor fft_r2c(const Tensor& input, int64_t dim, int64_t n, bool inverse, double scale,
                bool twice) {
-  dim = wrap_dim(dim, input.dim(), "fft");
+  dim = existing_dim(dim, input.dim(), "fft_r2c");
   check(input.dtype() == DType::Float32 || input.dtype() == DType::Float64,
         "fft_r2c: expected a tensor of float32 or float64, got ", input.dtype());
   check_points("fft_r2c", input, dim, n);
@@ -86,7 +86,7 @@ Tensor fft_r2c(const Tensor& input, int64_t dim, int64_t n, bool inverse, double
 
 Tensor fft_c2r(const Tensor& input, int64_t dim, int64_t n, bool inverse, double scale,
                bool twice) {
-  dim = wrap_dim(dim, input.dim(), "fft");
+  dim = existing_dim(dim, input.dim(), "fft_c2r");
   check(input.is_complex(), "fft_c2r: expected a complex tensor, got ", input.dtype());
   check(n > 0, "fft_c2r: Invalid number of data points (", n, ") specified");
   check_points("fft_c2r", input, dim, n / 2 + 1);

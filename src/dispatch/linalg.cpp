@@ -91,6 +91,11 @@ namespace impl {
 std::array<Tensor, 3> linalg_lstsq_kernel(const Tensor& a, const Tensor& b, double rcond,
                                           const std::string& driver) {
   using kernels::LstsqDriver;
+  check_matrix("linalg.lstsq", a);
+  check_matrix("linalg.lstsq", b, "B");
+  check(batch_of(a) == batch_of(b) && a.size(-2) == b.size(-2),
+        "linalg.lstsq: expected A and B to have the same batch dims and as many rows, got shapes ",
+        a.sizes(), " and ", b.sizes());
   check(a.dtype() == b.dtype(),
         "linalg.lstsq: Expected input and other to have the same dtype, got ", a.dtype(), " and ",
         b.dtype());

@@ -19,9 +19,7 @@ namespace rl {
 namespace impl {
 
 TensorList unbind(const Tensor& input, int64_t dim) {
-  check_index(input.dim() > 0, "unbind: Dimension specified as ", dim,
-              " but tensor has no dimensions");
-  int64_t d = wrap_dim(dim, input.dim(), "unbind");
+  int64_t d = existing_dim(dim, input.dim(), "unbind");
   check_pieces("unbind", input.sizes()[d]);
   TensorList parts;
   for (int64_t i = 0; i < input.sizes()[d]; ++i) parts.push_back(select(input, d, i));
@@ -126,10 +124,8 @@ Tensor roll(const Tensor& input, const Dims& shifts, const Dims& dims) {
   }
   check(shifts.size() == dims.size(), "roll: shifts and dimensions must align. shifts: ", shifts,
         ", dims: ", dims);
-  check_index(input.dim() > 0, "roll: Dimension specified as ", dims[0],
-              " but tensor has no dimensions");
   Dims wrapped;
-  for (int64_t d : dims) wrapped.push_back(wrap_dim(d, input.dim(), "roll"));
+  for (int64_t d : dims) wrapped.push_back(existing_dim(d, input.dim(), "roll"));
   if (input.numel() == 0) return clone(input);
   Dims totals(input.dim(), 0), each;  // a dim may be named any number of times
   for (int64_t i = 0; i < dims.size(); ++i) {

@@ -118,8 +118,8 @@ class Tensor {
   int64_t numel() const { return impl_->numel; }
   const Dims& sizes() const { return impl_->sizes; }
   const Dims& strides() const { return impl_->strides; }
-  int64_t size(int64_t d) const { return impl_->sizes[wrap_dim(d, dim(), "size")]; }
-  int64_t stride(int64_t d) const { return impl_->strides[wrap_dim(d, dim(), "stride")]; }
+  int64_t size(int64_t d) const { return impl_->sizes[existing_dim(d, dim(), "size")]; }
+  int64_t stride(int64_t d) const { return impl_->strides[existing_dim(d, dim(), "stride")]; }
   int64_t offset() const { return impl_->offset; }
   const Ref<Storage>& storage() const { return impl_->storage; }
   // Elements: an error where a tensor has none (meta). impl()->data itself may be null before: see

@@ -47,6 +47,8 @@ NOT_CALLED = re.compile(
     "|__subclasshook__|__getattribute__|__setattr__|__delattr__|__new__|__del__|as_torch|rpc"
     "|enable_grad|inference_mode|_enter|__dir__|__sizeof__|set_default|get_rng|rng|profile|start"
 )
+# Operations whose names begin with an underscore: libraries call some of them.
+PRIVATE = re.compile("_(?!_|assert|call_in_turn|check|default|disabled|python_part|sym_|Module)")
 MODULES = ["", "nn.functional", "linalg", "fft", "special", "sparse", "nn.init", "nn.utils", "func"]
 MODULES += ["autograd.functional", "nn", "masked", "signal.windows", "autograd.forward_ad"]
 # Of these what they call public alone: helpers that they import may keep what they are given.
@@ -62,7 +64,8 @@ def public_functions():
     for name in [*MODULES, *DECLARED]:
         module = importlib.import_module(f"rushlight.{name}".rstrip("."))
         for attribute in getattr(module, "__all__", ()) if name in DECLARED else dir(module):
-            if attribute.startswith("_") or NOT_CALLED.search(attribute):
+            private = attribute.startswith("_") and (name or not PRIVATE.match(attribute))
+            if private or NOT_CALLED.search(attribute):
                 continue
             try:
                 value = getattr(module, attribute)
