@@ -237,16 +237,20 @@ template <class E, class S> class UnitProduct {
     }
   }
 
-  // Sums that need nothing but to be stored, or to be rounded to bfloat16.
+  // Sums that need little: to be stored or rounded to bfloat16, beside what is added.
   static bool is_plain(const Target<S>& to) {
-    if (to.finish || to.alpha != 1 || to.beta != 0) return false;
+    bool adds = std::is_same_v<S, float> && to.beta == 1 && to.added_col == 1;
+    if (to.finish || to.alpha != 1 || (to.beta != 0 && !adds)) return false;
     if (!to.rounded.data) return to.col == 1;
     return std::is_same_v<E, bfloat16> && to.rounded.dtype == DType::BFloat16 &&
            to.rounded.col == 1;
   }
   static UnitSums as_sums(const Target<S>& to, const float* sums, int64_t rows) {
-    if (to.rounded.data) return {sums, to.rounded.data, to.rounded.row, rows, true};
-    return {sums, to.c, to.row, rows, false};
+    UnitSums made{sums, to.c, to.row, rows};
+    if (to.rounded.data) made.to = to.rounded.data, made.row = to.rounded.row, made.rounded = true;
+    if (to.beta != 0)
+      made.added = reinterpret_cast<const float*>(to.added), made.added_row = to.added_row;
+    return made;
   }
 
   static void bring_rows_of(const Target<S>& to, UnitMeanwhile& meanwhile) {

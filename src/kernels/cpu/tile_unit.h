@@ -42,27 +42,30 @@ struct UnitSide {
   int64_t row, tile, part, step;
 };
 
-// The bits of the nearest bfloat16 of sums of the unit, which are 0 or normal numbers.
-RL_INLINE void store_sums(uint16_t* to, const float* sums) {
-  store(to, narrowed_to_bfloat16(load(sums)));
-}
-RL_INLINE void store_sums(float* to, const float* sums) { store(to, load(sums)); }
-
-// Sums (rows, 32) of an earlier product, as they go to their place, in rows of floats or bfloat16.
+// Sums (rows, 32) of an earlier product, as they go to their place, in rows of floats or bfloat16;
+// beside what is added, if there is anything.
 struct UnitSums {
   const float* sums = nullptr;
   void* to = nullptr;
   int64_t row = 0, rows = 0;  // of `to`, in elements
   bool rounded = false;
+  const float* added = nullptr;
+  int64_t added_row = 0;
 
-  template <class T> RL_INLINE void put_rows(int64_t first, int64_t last) const {
-    T* line = static_cast<T*>(to) + first * row;
-    for (int64_t i = first; i < last; ++i, line += row)
-      for (int64_t j = 0; j < unit_side; j += tile_side)
-        store_sums(line + j, sums + i * unit_side + j);
+  template <bool rounds, bool adds> RL_INLINE void put_rows(int64_t first, int64_t last) const {
+    for (int64_t i = first; i < last; ++i)
+      for (int64_t j = 0; j < unit_side; j += tile_side) {
+        vec<float> sum = load(sums + i * unit_side + j);
+        if constexpr (adds) sum += load(added + i * added_row + j);
+        if constexpr (!rounds) store(static_cast<float*>(to) + i * row + j, sum);
+        else if constexpr (adds) store_narrow(static_cast<bfloat16*>(to) + i * row + j, sum);
+        // What the unit adds up is 0 or a normal number.
+        else store(static_cast<uint16_t*>(to) + i * row + j, narrowed_to_bfloat16(sum));
+      }
   }
   RL_INLINE void put(int64_t first, int64_t last) const {
-    rounded ? put_rows<uint16_t>(first, last) : put_rows<float>(first, last);
+    if (added) rounded ? put_rows<true, true>(first, last) : put_rows<false, true>(first, last);
+    else rounded ? put_rows<true, false>(first, last) : put_rows<false, false>(first, last);
   }
 };
 
