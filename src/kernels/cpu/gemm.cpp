@@ -90,13 +90,17 @@ GemmProblem some_of(const GemmProblem& batch, int64_t first, int64_t count) {
   return p;
 }
 
-void pack_all(GemmProblem& p, const Workspace& packed) {
+// One product, or a part of it, in tiles, for all of which b is packed once.
+void run_tiles(GemmProblem p, const Workspace& packed, const Tiling& tiling) {
   int64_t units = (p.k + pack_rows - 1) / pack_rows;
   int64_t grain = std::max<int64_t>(1, default_grain / (pack_rows * p.n));
   parallel_for(0, units, grain, [&](int64_t begin, int64_t end) {
     gemm_pack(p, packed.data(), begin * pack_rows, std::min(p.k, end * pack_rows));
   });
   p.packed = packed.data();
+  parallel_for(0, tiling.count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) gemm_tiles(tiling.packed_tile(p, i));
+  });
 }
 
 // One product in tiles that share rows of b, which is packed once for all of them: at 128 rows per
@@ -107,11 +111,7 @@ void run_packed(const GemmProblem& whole, const Tiling& tiling) {
   all.deepest = deepest_block(whole.m, whole.n);
   Workspace packed(gemm_packed_bytes(whole, std::min(most, whole.n)));
   for (int64_t j = 0; j < whole.n; j += most) {
-    GemmProblem p = part_of(all, 0, j, whole.m, std::min(most, whole.n - j));
-    pack_all(p, packed);
-    parallel_for(0, tiling.count(), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) gemm_tiles(tiling.packed_tile(p, i));
-    });
+    run_tiles(part_of(all, 0, j, whole.m, std::min(most, whole.n - j)), packed, tiling);
   }
 }
 
@@ -130,11 +130,7 @@ void run_on_unit(const GemmProblem& whole, int most_tiles) {
       p.k = depth;
       if (k > 0) p.beta = 1, p.added = nullptr;
       if (k + depth < whole.k) p.finish = nullptr, p.rounded.data = nullptr;
-      pack_all(p, packed);
-      Tiling tiling(p, most_tiles);
-      parallel_for(0, tiling.count(), 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) gemm_tiles(tiling.packed_tile(p, i));
-      });
+      run_tiles(p, packed, Tiling(p, most_tiles));
     }
 }
 

@@ -265,14 +265,8 @@ template <class E, class S> class UnitProduct {
   void multiply(const UnitSide& left, const UnitSide& right, int64_t rows, int64_t columns,
                 int64_t steps, bool add, float* sums, const UnitMeanwhile& meanwhile) const {
     auto of_kind = [&](auto kind) {
-      constexpr UnitOf of = decltype(kind)::value;
-      constexpr int parts = parts_of<E>;
-      bool few = rows <= tile_side;
-      auto product = columns <= tile_side
-                         ? few ? unit_product<parts, 1, 1, of> : unit_product<parts, 2, 1, of>
-                     : few ? unit_product<parts, 1, 2, of>
-                           : unit_product<parts, 2, 2, of>;
-      product(left, right, steps, add, sums, meanwhile, unit_side);
+      unit_product_for<parts_of<E>, decltype(kind)::value>(rows, columns)(
+          left, right, steps, add, sums, meanwhile, unit_side);
     };
     if constexpr (sizeof(E) == 1) for_bytes(kind_, of_kind);
     else of_kind(std::integral_constant<UnitOf, UnitOf::bfloat16>());

@@ -142,6 +142,15 @@ template <int parts, int rows, int columns, UnitOf of = UnitOf::bfloat16>
   each([&](auto tile, float* at) { unit_store<tile>(at, row); });
 }
 
+// The product of so many rows and columns.
+template <int parts, UnitOf of = UnitOf::bfloat16>
+auto unit_product_for(int64_t rows, int64_t columns) {
+  bool few = rows <= tile_side;
+  return columns <= tile_side ? few ? unit_product<parts, 1, 1, of> : unit_product<parts, 2, 1, of>
+         : few                ? unit_product<parts, 1, 2, of>
+                              : unit_product<parts, 2, 2, of>;
+}
+
 template <class E> RL_INLINE vec<float> load_as_float(const E* from) {
   if constexpr (sizeof(E) == sizeof(float)) return load(reinterpret_cast<const float*>(from));
   else return load_wide(from);

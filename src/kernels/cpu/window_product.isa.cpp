@@ -210,7 +210,8 @@ class UnitRows {
     }
   }
   // The sums of 32 rows from row i on by a panel.
-  template <int columns> void multiply(int64_t i, int64_t rows, const float* b, float* sums) const {
+  void multiply(int64_t i, int64_t rows, int64_t columns, const float* b, float* sums) const {
+    auto product = unit_product_for<1>(rows, columns);
     const float* from = memory_->data() + i * row_;
     for (int64_t r = 0; r < count_; ++r) {
       constexpr int64_t size = sizeof(float);
@@ -219,8 +220,7 @@ class UnitRows {
       UnitSide right{reinterpret_cast<const char*>(b + runs_[r].row * panel_width),
                      panel_width * size, 64, 0, words * panel_width * size};
       int64_t steps = runs_[r].steps();
-      if (rows > tile_side) unit_product<1, 2, columns>(left, right, steps, r > 0, sums, {});
-      else unit_product<1, 1, columns>(left, right, steps, r > 0, sums, {});
+      product(left, right, steps, r > 0, sums, {}, unit_side);
       from += steps * words;
     }
   }
@@ -270,9 +270,7 @@ void by_unit(const WindowProduct& p) {
       int64_t count = std::min(panel_width, p.columns - column);
       for (int64_t i = 0; i < some; i += unit_side) {
         int64_t rows = std::min(unit_side, some - i);
-        if (p.span_count > 0)
-          count > tile_side ? from.multiply<2>(i, rows, b, sums)
-                            : from.multiply<1>(i, rows, b, sums);
+        if (p.span_count > 0) from.multiply(i, rows, count, b, sums);
         put_unit(p, sums, first + i, rows, column, count);
       }
     }
@@ -324,16 +322,8 @@ void by_unit(const GradientOnUnit& p) {
         UnitSide right{reinterpret_cast<const char*>(seen.data() + j), row * size, 64, 0,
                        tile_side * row * size};
         float* sums = p.sums + i * p.row() + tap * columns + j;
-        auto multiply = [&](auto rows, auto width) {
-          unit_product<1, decltype(rows)::value, decltype(width)::value>(left, right, steps, p.add,
-                                                                         sums, {}, p.row());
-        };
-        std::integral_constant<int, 1> one;
-        std::integral_constant<int, 2> two;
-        bool high = p.filters - i > tile_side, wide = columns - j > tile_side;
-        high   ? wide ? multiply(two, two) : multiply(two, one)
-        : wide ? multiply(one, two)
-               : multiply(one, one);
+        unit_product_for<1>(p.filters - i, columns - j)(left, right, steps, p.add, sums, {},
+                                                        p.row());
       }
   }
 }
