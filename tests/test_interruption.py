@@ -204,6 +204,7 @@ def fork(*_):
     if child == 0:
         {child}
 
+rl.linalg.svdvals(rl.eye(2))  # imports: a file that is being read has one position for both
 signal.signal(signal.SIGALRM, fork)
 x = rl.rand(700, 700)
 while child is None:
