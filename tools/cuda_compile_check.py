@@ -85,7 +85,7 @@ def compile_one(nvrtc, arch, header, definitions, expressions, names, texts):
     assert status == 0, status
     for expression in expressions:
         nvrtc.nvrtcAddNameExpression(program, expression.encode())
-    options = [f"-arch=sm_{arch}", "-std=c++17", "-default-device", "-fmad=false", "-lineinfo",
+    options = [f"-arch=sm_{arch}{'a' * (arch == 90)}", "-std=c++17", "-default-device", "-fmad=false", "-lineinfo",
                "-DRL_DEVICE=1"]  # fmt: skip
     c_options = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
     status = nvrtc.nvrtcCompileProgram(program, len(options), c_options)

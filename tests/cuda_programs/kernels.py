@@ -621,6 +621,18 @@ def recurrent_layers():
     both("packed", packed, x, tolerance=1e-3)
 
 
+def attending(dtype, options):
+    """Attention of operands that become of a dtype; the mask goes to their device."""
+
+    def run(*operands):
+        device = operands[0].device
+        given = {k: v.to(device) if k == "attn_mask" else v for k, v in options.items()}
+        narrow = (x.to(dtype) for x in operands)
+        return F.scaled_dot_product_attention(*narrow, **given).double()
+
+    return run
+
+
 def attention():
     shapes = [((1, 2, 5, 8), (7, 8)), ((2, 4, 70, 16), (66, 24)), ((3, 9, 80), (130, 40))]
     shapes += [((1, 1, 9, 256), (70, 200)), ((7, 12), (65, 12))]
@@ -639,15 +651,20 @@ def attention():
                 ("plain", {}), ("scale", {"scale": -0.3}), ("bool", {"attn_mask": allowed}),
             ]  # fmt: skip
             for name, options in ways if dtype == torch.float32 else ways[:2]:
-
-                def run(*operands, options=options, dtype=dtype, gqa=shares):
-                    device = operands[0].device
-                    given = {k: v.to(device) if k == "attn_mask" else v for k, v in options.items()}
-                    narrow = (x.to(dtype) for x in operands)
-                    out = F.scaled_dot_product_attention(*narrow, enable_gqa=gqa, **given)
-                    return out.double()
-
+                run = attending(dtype, {"enable_gqa": shares, **options})
                 both(f"{name} {query} {dtype}", run, q, k, v, tolerance=close)
+    for query, keys, width in ((1, 2, 200, 64), 150, 64), ((2, 2, 130, 40), 300, 72), (
+        (1, 4, 100, 128), 70, 128
+    ):  # more rows than four warps take
+        q, k = torch.randn(query), torch.randn(*query[:2], keys, query[3])
+        v, mask = torch.randn(*query[:2], keys, width), torch.randn(query[2], keys)
+        for dtype in (torch.float16, torch.bfloat16):
+            for name, options in {
+                "plain": {}, "causal": {"is_causal": True}, "scale": {"scale": -0.3},
+                "mask": {"attn_mask": mask},
+            }.items():  # fmt: skip
+                run = attending(dtype, options)
+                both(f"{name} {query} {keys} {dtype}", run, q, k, v, tolerance=3e-2)
     heads = torch.randn(2, 33, 3 * 2 * 8)  # as models cut them: transposed views
 
     def merged(x):

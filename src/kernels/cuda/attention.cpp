@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/device/attention.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/library.h"
 
 namespace rl::cuda {
 namespace {
@@ -72,8 +73,6 @@ void run(const Context& context, KernelTemplate& kernel, const char* name, const
 
 // ---- on tensor cores
 
-constexpr int flash_rows = 64, flash_threads = 128;
-
 // Rows that packs of 16 bytes are read of, or written to in words.
 bool lies_in_rows(const View& v, int64_t pack) {
   bool right = v.strides[3] == 1 && v.sizes[3] % 8 == 0 && v.sizes[3] <= 128 &&
@@ -89,29 +88,47 @@ bool takes_flash(const AttentionViews& a, const View& out) {
          lies_in_rows(a.value, 8) && lies_in_rows(out, 2);
 }
 
-// `rows` are the result's, in blocks of 64 or, in the forward pass, `tiles` times as many. In
-// shared memory lie the block's rows of one matrix, or two, and twice a tile of `columns` rows of
-// two others.
+// What a block has: `tiles` times 16 rows a warp of four, or `groups` warpgroups with 64 rows each;
+// `columns` rows of two other matrices at a time, twice in shared memory behind its rows of
+// `matrices`.
 struct FlashShape {
-  int columns, matrices, tiles = 0;
+  int matrices, columns, tiles, groups;
+  int rows() const { return groups ? 64 * groups : 64 * tiles; }
 };
+bool has_warpgroups(int device) {
+  static const bool left_out = is_unwanted("wgmma");
+  return properties(device).major == 9 && !left_out;
+}
+FlashShape forward_shape(int device, const AttentionArgs& args) {
+  if (has_warpgroups(device) && args.queries > 64) return {1, 64, 1, 2};
+  return {1, 64, width_of(args) == 64 && args.queries > 64 ? 2 : 1, 0};
+}
+// `narrow`: fewer columns at once where registers hold more for each.
+FlashShape backward_shape(int device, const AttentionArgs& args, int64_t rows, bool narrow) {
+  if (has_warpgroups(device) && rows > 64) return {2, 64, 1, 2};
+  return {2, narrow && width_of(args) == 128 ? 32 : 64, 1, 0};
+}
+
 void run_flash(const Context& context, KernelTemplate& kernel, const char* name, int64_t rows,
                int64_t heads, DType dtype, const AttentionArgs& args, const FlashShape& shape) {
-  int device = context.device.index, block = flash_rows * std::max(shape.tiles, 1);
+  int device = context.device.index, block = shape.rows();
   int64_t tasks = (rows + block - 1) / block * heads * args.samples;
   if (!tasks) return;
   int width = width_of(args), columns = shape.columns;
-  bool masked = args.mask.data, random = args.state || args.kept.data;
-  uint64_t variant = static_cast<uint64_t>(dtype) << 5 | uint64_t(shape.tiles == 2) << 4 |
-                     uint64_t(width == 64) << 3 | uint64_t(columns == 64) << 2 |
-                     uint64_t(masked) << 1 | uint64_t(random);
+  // Products that are not scaled have the order of scores where the scale is positive alone.
+  bool masked = args.mask.data || !(args.scale > 0), random = args.state || args.kept.data;
+  uint64_t variant = static_cast<uint64_t>(dtype) << 8 | uint64_t(shape.groups) << 5 |
+                     uint64_t(shape.tiles == 2) << 4 | uint64_t(width == 64) << 3 |
+                     uint64_t(columns == 64) << 2 | uint64_t(masked) << 1 | uint64_t(random);
+  bool forwards = shape.matrices == 1;
   CUfunction f = kernel.get(variant, device, name, [&] {
-    return shape.tiles ? instance(name, dtype, width, columns, masked, random, shape.tiles)
-                       : instance(name, dtype, width, columns, masked, random);
+    return forwards
+               ? instance(name, dtype, width, columns, masked, random, shape.tiles, shape.groups)
+               : instance(name, dtype, width, columns, masked, random, shape.groups);
   });
-  int bytes = 2 * (shape.matrices * block + 4 * columns) * (width + 8);
-  if (!shape.tiles) bytes += 4 * columns * 4;  // log_sum and dots of queries, twice
-  launch_kernel(f, device, name, blocks_of_rows(tasks), Grid{flash_threads},
+  int bytes = 2 * (shape.matrices * block + 4 * columns) * (shape.groups ? width : width + 8);
+  if (!forwards) bytes += 4 * columns * 4;  // log_sum and dots of queries, twice
+  launch_kernel(f, device, name, blocks_of_rows(tasks), Grid{shape.groups ? 128u * unsigned(shape.groups) : 128u},
                 static_cast<unsigned>(bytes), args);
 }
 
@@ -123,7 +140,7 @@ void attention(const Context& context, const AttentionViews& a, const View& out,
   AttentionArgs args = arguments(a, out, log_sum);
   if (takes_flash(a, out))
     return run_flash(context, flash_forward, "flash_forward", args.queries, args.heads, out.dtype,
-                     args, {64, 1, width_of(args) == 64 && args.queries > flash_rows ? 2 : 1});
+                     args, forward_shape(context.device.index, args));
   run(context, forward, "attention_forward", tiles_for(out.dtype, args.value_width, false),
       args.queries, args.heads, out.dtype, args);
 }
@@ -145,11 +162,11 @@ void attention_backward(const Context& context, const AttentionViews& a, const V
   launch_elements(f, device, "attention_dots", log_sum.numel * 32, args);
   if (takes_flash(a, out) && lies_in_rows(grad, 8) && lies_in_rows(grad_query, 2) &&
       lies_in_rows(grad_key, 2) && lies_in_rows(grad_value, 2)) {
-    int columns = width_of(args) == 64 ? 64 : 32;  // what registers hold
     run_flash(context, flash_key_gradients, "flash_key_gradients", args.keys, args.shared_heads,
-              out.dtype, args, {columns, 2});
+              out.dtype, args, backward_shape(device, args, args.keys, true));
     return run_flash(context, flash_query_gradients, "flash_query_gradients", args.queries,
-                     args.heads, out.dtype, args, {64, 2});
+                     args.heads, out.dtype, args,
+                     backward_shape(device, args, args.queries, false));
   }
   Tiles tiles = tiles_for(out.dtype, std::max(args.width, args.value_width), true);
   run(context, key_gradients, "attention_key_gradients", tiles, args.keys, args.shared_heads,

@@ -54,13 +54,6 @@ void* open_library(const std::vector<std::string>& names, std::string& tried) {
   return nullptr;
 }
 
-// RUSHLIGHT_CUDA_WITHOUT=cublasLt,nccl: libraries to do without.
-bool is_unwanted(const char* name) {
-  const char* list = std::getenv("RUSHLIGHT_CUDA_WITHOUT");
-  return list &&
-         ("," + std::string(list) + ",").find("," + std::string(name) + ",") != std::string::npos;
-}
-
 std::string open_all() {
   std::string tried;
   void* library = open_driver(tried);
@@ -160,6 +153,11 @@ const Nccl* nccl() {
 
 const Driver& driver() { return driver_functions; }
 const Compiler& compiler() { return compiler_functions; }
+bool is_unwanted(const char* name) {
+  const char* list = std::getenv("RUSHLIGHT_CUDA_WITHOUT");
+  return list &&
+         ("," + std::string(list) + ",").find("," + std::string(name) + ",") != std::string::npos;
+}
 bool is_simulated() { return !simulator.empty(); }
 
 }  // namespace rl::cuda

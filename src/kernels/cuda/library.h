@@ -23,6 +23,9 @@ const CublasLt* cublas_lt();
 const Cudnn* cudnn();  // the wheel nvidia-cudnn-cu13
 const Nccl* nccl();    // the wheel nvidia-nccl-cu13
 
+// What RUSHLIGHT_CUDA_WITHOUT=cublasLt,cudnn,nccl,wgmma does without.
+bool is_unwanted(const char* name);
+
 bool is_simulated();
 
 }  // namespace rl::cuda

@@ -94,7 +94,8 @@ Compiled compile(int arch, const char* header, const std::string& definitions,
                                     device_sources, device_source_names);
   check(!status, "the CUDA compiler does not start: nvrtcCreateProgram gave ", status);
   c.nvrtcAddNameExpression(program, expression.c_str());
-  std::string target = "-arch=sm_" + std::to_string(arch);
+  // "a": with the instructions that only this architecture has.
+  std::string target = "-arch=sm_" + std::to_string(arch) + (arch == 90 ? "a" : "");
   std::vector<const char*> options = {target.c_str(), "-std=c++17", "-default-device",
                                       "-fmad=false",  "-lineinfo",  "-DRL_DEVICE=1"};
   status = c.nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data());

@@ -77,6 +77,7 @@ inline void commit_copies() {}
 template <int left> void wait_for_copies() {}
 
 inline float power_of_two(float x) { return __builtin_exp2f(x); }
+inline float larger_number(float a, float b) { return __builtin_fmaxf(a, b); }
 
 #else
 
@@ -134,6 +135,12 @@ template <int left> __device__ void wait_for_copies() {
 __device__ inline float power_of_two(float x) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+// The other where one is NaN.
+__device__ inline float larger_number(float a, float b) {
+  float result;
+  asm("max.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
   return result;
 }
 

@@ -10,8 +10,8 @@
 #include "math/formula.h"
 
 #ifndef RL_DYNAMIC_SHARED
-#define RL_DYNAMIC_SHARED(T, name)                                \
-  extern __shared__ __align__(16) unsigned char dynamic_shared[]; \
+#define RL_DYNAMIC_SHARED(T, name)                                  \
+  extern __shared__ __align__(1024) unsigned char dynamic_shared[]; \
   T* name = reinterpret_cast<T*>(dynamic_shared)
 #endif
 

@@ -90,12 +90,27 @@ template <class T, class S, int kind> __device__ T distribute(T u, const DrawArg
     return value < T(1) ? T(1) : value;
   }
 }
+// The cosine and sine of an angle in turns: one reduction for both, without a multiple of pi.
+#ifdef RL_EMULATOR
+template <class T> void circle(T turns, T& cosine, T& sine) {
+  cosine = math::cos(T(6.283185307179586) * turns);
+  sine = math::sin(T(6.283185307179586) * turns);
+}
+#else
+__device__ inline void circle(float turns, float& cosine, float& sine) {
+  sincospif(2 * turns, &sine, &cosine);
+}
+__device__ inline void circle(double turns, double& cosine, double& sine) {
+  sincospi(2 * turns, &sine, &cosine);
+}
+#endif
 // Two normal numbers, or their exponentials, of two uniform ones.
 template <class T, int kind> __device__ void distribute_pair(T& u, T& v, const DrawArgs& given) {
-  T a = static_cast<T>(given.a), b = static_cast<T>(given.b);
-  T radius = math::sqrt(T(-2) * math::log(u)), angle = T(6.283185307179586) * v;
-  u = a + b * (radius * math::cos(angle));
-  v = a + b * (radius * math::sin(angle));
+  T a = static_cast<T>(given.a), b = static_cast<T>(given.b), cosine, sine;
+  T radius = math::sqrt(T(-2) * math::log(u));
+  circle(v, cosine, sine);
+  u = a + b * (radius * cosine);
+  v = a + b * (radius * sine);
   if constexpr (kind == DrawLogNormal) {
     u = math::exp(u);
     v = math::exp(v);

@@ -96,9 +96,11 @@ template <class In, bool largest> struct ExtremeState {
     if (x == y) return i < j;
     return largest ? x > y : x < y;
   }
+  // A thread's places rise: of equals the one that it has wins.
   __device__ void add(In given, int64_t i, const ReduceArgs&) {
     C x = static_cast<C>(given);
-    if (before(x, i, value, place)) {
+    bool beyond = largest ? !(x <= value) : !(x >= value);  // a NaN is
+    if (place < 0 || (beyond && value == value)) {
       value = x;
       place = i;
     }
