@@ -95,18 +95,23 @@ struct FlashShape {
   int matrices, columns, tiles, groups;
   int rows() const { return groups ? 64 * groups : 64 * tiles; }
 };
-bool has_warpgroups(int device) {
-  static const bool left_out = is_unwanted("wgmma");
-  return properties(device).major == 9 && !left_out;
+// Heads of at most 64 elements stay with warps until the kernels have been checked on a GPU.
+bool takes_warpgroups(int device, const AttentionArgs& args, int64_t rows) {
+  static const bool unwanted = is_unwanted("wgmma");
+  return properties(device).major == 9 && rows > 64 && width_of(args) == 128 && !unwanted;
 }
+// Products that are not scaled have the order of scores where the scale is positive alone.
+bool is_masked(const AttentionArgs& args) { return args.mask.data || !(args.scale > 0); }
+bool is_random(const AttentionArgs& args) { return args.state || args.kept.data; }
+
 FlashShape forward_shape(int device, const AttentionArgs& args) {
-  if (has_warpgroups(device) && args.queries > 64) return {1, 64, 1, 2};
+  if (takes_warpgroups(device, args, args.queries)) return {1, 64, 1, 2};
   return {1, 64, width_of(args) == 64 && args.queries > 64 ? 2 : 1, 0};
 }
-// `narrow`: fewer columns at once where registers hold more for each.
-FlashShape backward_shape(int device, const AttentionArgs& args, int64_t rows, bool narrow) {
-  if (has_warpgroups(device) && rows > 64) return {2, 64, 1, 2};
-  return {2, narrow && width_of(args) == 128 ? 32 : 64, 1, 0};
+// Fewer columns at once where registers hold more for each.
+FlashShape backward_shape(int device, const AttentionArgs& args, int64_t rows, bool of_keys) {
+  if (takes_warpgroups(device, args, rows)) return {2, 64, 1, 2};
+  return {2, of_keys && width_of(args) == 128 ? 32 : 64, 1, 0};
 }
 
 void run_flash(const Context& context, KernelTemplate& kernel, const char* name, int64_t rows,
@@ -115,11 +120,10 @@ void run_flash(const Context& context, KernelTemplate& kernel, const char* name,
   int64_t tasks = (rows + block - 1) / block * heads * args.samples;
   if (!tasks) return;
   int width = width_of(args), columns = shape.columns;
-  // Products that are not scaled have the order of scores where the scale is positive alone.
-  bool masked = args.mask.data || !(args.scale > 0), random = args.state || args.kept.data;
+  bool masked = is_masked(args), random = is_random(args);
   uint64_t variant = static_cast<uint64_t>(dtype) << 8 | uint64_t(shape.groups) << 5 |
                      uint64_t(shape.tiles == 2) << 4 | uint64_t(width == 64) << 3 |
-                     uint64_t(columns == 64) << 2 | uint64_t(masked) << 1 | uint64_t(random);
+                     uint64_t(columns >= 64) << 2 | uint64_t(masked) << 1 | uint64_t(random);
   bool forwards = shape.matrices == 1;
   CUfunction f = kernel.get(variant, device, name, [&] {
     return forwards
@@ -128,7 +132,8 @@ void run_flash(const Context& context, KernelTemplate& kernel, const char* name,
   });
   int bytes = 2 * (shape.matrices * block + 4 * columns) * (shape.groups ? width : width + 8);
   if (!forwards) bytes += 4 * columns * 4;  // log_sum and dots of queries, twice
-  launch_kernel(f, device, name, blocks_of_rows(tasks), Grid{shape.groups ? 128u * unsigned(shape.groups) : 128u},
+  launch_kernel(f, device, name, blocks_of_rows(tasks),
+                Grid{shape.groups ? 128u * unsigned(shape.groups) : 128u},
                 static_cast<unsigned>(bytes), args);
 }
 

@@ -19,17 +19,21 @@ struct FlashTask {
   int64_t sample, head, first;
 };
 
-// Begins to copy rows [begin, begin + rows) of a head's matrix; zeros beyond its rows and columns.
+// Begins to copy rows [begin, begin + rows) of a head's matrix; zeros beyond its rows and columns. A
+// thread takes a pack of 16 bytes in every so many rows.
 template <class Products, int rows, int width, class T>
 __device__ void copy_tile(T* to, const HeadMatrices& m, int64_t sample, int64_t head, int64_t begin,
                           int64_t row_count, int64_t column_count) {
-  const T* from = static_cast<const T*>(m.data) + sample * m.sample + head * m.head;
+  constexpr unsigned packs = width / 8, step = Products::threads / packs;
+  const T* whole = static_cast<const T*>(m.data) + sample * m.sample + head * m.head;
+  unsigned row = threadIdx.x / packs, column = threadIdx.x % packs * 8;
+  const T* from = whole + (begin + row) * m.row + column;
+  int64_t left = column < column_count ? row_count - begin : 0;
 #pragma unroll
-  for (int i = threadIdx.x; i < rows * (width / 8); i += Products::threads) {
-    int row = i / (width / 8), column = i % (width / 8) * 8;
-    bool inside = begin + row < row_count && column < column_count;
-    copy_async(to + Products::template place<rows>(row, column),
-               inside ? from + (begin + row) * m.row + column : from, inside);
+  for (unsigned i = 0; i < rows; i += step, from += step * m.row) {
+    if (rows % step && row + i >= rows) break;
+    bool inside = row + i < left;
+    copy_async(to + Products::template place<rows>(row + i, column), inside ? from : whole, inside);
   }
 }
 
@@ -42,9 +46,10 @@ __device__ void copy_keys_and_values(T* to, const AttentionArgs& a, int64_t samp
                                       begin, a.keys, a.value_width);
   commit_copies();
 }
-// What was copied is there for all, and what it replaces next was read.
-template <class Products> __device__ void arrive() {
-  wait_for_copies<0>();
+// What was copied, but for the last `under_way` commits, is there for all, and what is replaced next
+// was read.
+template <class Products, int under_way = 0> __device__ void arrive() {
+  wait_for_copies<under_way>();
   Products::show();
   __syncthreads();
 }
@@ -216,21 +221,19 @@ __device__ void finish_rows(const AttentionArgs& a, const FlashTask& task, int64
 
 // Shared memory: the queries' tile, then twice the keys' and the values'.
 template <class T, int width, int columns, bool masked, bool random, int tiles, int groups>
-__global__ void __launch_bounds__(groups ? 128 * groups : 128, groups && width == 64 ? 2 : 1)
+__global__ void __launch_bounds__(groups ? 128 * groups : 128)
 flash_forward(const __grid_constant__ AttentionArgs a) {
   using Products = ProductsOf<T, width, tiles, groups>;
   RL_DYNAMIC_SHARED(T, queries);
   constexpr int rows = Products::rows, step = Products::template size<columns>;
   T* others = queries + Products::template size<rows>;
   int64_t blocks = (a.queries + rows - 1) / rows, group = a.heads / a.shared_heads;
-  int first = threadIdx.x / 32 * 16 * tiles;
   FlashTask task{blockIdx.x / blocks / a.heads, blockIdx.x / blocks % a.heads,
                  (blocks - 1 - blockIdx.x % blocks) * rows};
-  int64_t shared = task.head / group, row = task.first + first;
+  int64_t shared = task.head / group, row = task.first + threadIdx.x / 32 * 16 * tiles;
   int64_t end = a.causal && task.first + rows < a.keys ? task.first + rows : a.keys;
   Scores<masked, random> scores_of(a, task.sample);
   float sums[tiles][width / 8][4], largest[tiles][2], total[tiles][2];
-  FragmentA left[tiles][width / 16];
 #pragma unroll
   for (int t = 0; t < tiles; ++t) {
     for (int r = 0; r < 2; ++r) {
@@ -243,19 +246,16 @@ flash_forward(const __grid_constant__ AttentionArgs a) {
   }
   copy_tile<Products, rows, width>(queries, a.query, task.sample, task.head, task.first, a.queries,
                                    a.width);
+  commit_copies();
   copy_keys_and_values<Products, columns, width>(others, a, task.sample, shared, 0);
+  arrive<Products, 1>();
+  typename Products::Left left(queries);
   for (int64_t begin = 0, turn = 0; begin < end; begin += columns, turn ^= 1) {
     const T *keys = others + turn * 2 * step, *values = keys + step;
     arrive<Products>();
     if (begin + columns < end)
       copy_keys_and_values<Products, columns, width>(others + (turn ^ 1) * 2 * step, a, task.sample,
                                                      shared, begin + columns);
-    if (begin == 0)
-#pragma unroll
-      for (int t = 0; t < tiles; ++t)
-#pragma unroll
-        for (int k = 0; k < width / 16; ++k)
-          left[t][k] = Products::left(queries, first + t * 16, k * 16);
     float scores[tiles][columns / 8][4];
     Products::begin();
     Products::template multiply<columns>(scores, left, keys);

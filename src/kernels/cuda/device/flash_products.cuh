@@ -11,22 +11,29 @@ template <class T, int width, int tiles_of_warp> struct WarpProducts {
   static constexpr int threads = 128, tiles = tiles_of_warp, rows = 64 * tiles;
 
   template <int count> static constexpr int size = count * (width + 8);
-  template <int count> static __device__ int place(int row, int column) {
+  template <int count> static __device__ unsigned place(unsigned row, unsigned column) {
     return row * (width + 8) + column;
   }
   static __device__ void begin() {}
   template <class... Sums> static __device__ void end(Sums&...) {}
   static __device__ void show() {}
-  // Columns [k, k + 16) of a tile of queries, from `row` on.
-  static __device__ FragmentA left(const T* matrix, int row, int k) {
-    return load_a(matrix, width + 8, row, k);
-  }
 
-  // sums = the fragments times the transpose of b, of 16 `tiles` rows and `columns` columns.
+  // The warp's rows of a matrix of `rows` rows: in registers, for products that repeat.
+  struct Left {
+    FragmentA parts[tiles][width / 16];
+    __device__ explicit Left(const T* matrix) {
+#pragma unroll
+      for (int t = 0; t < tiles; ++t)
+#pragma unroll
+        for (int k = 0; k < width / 16; ++k)
+          parts[t][k] = load_a(matrix, width + 8, (threadIdx.x / 32 * tiles + t) * 16, k * 16);
+    }
+  };
+
+  // sums = those times the transpose of b, of 16 `tiles` rows and `columns` columns.
   template <int columns>
-  static __device__ void multiply(float (&sums)[tiles][columns / 8][4],
-                                  const FragmentA (&left)[tiles][width / 16], const T* b) {
-    multiply_fragments<columns>(sums, [&](int t, int k) { return left[t][k / 16]; }, b);
+  static __device__ void multiply(float (&sums)[tiles][columns / 8][4], const Left& a, const T* b) {
+    multiply_fragments<columns>(sums, [&](int t, int k) { return a.parts[t][k / 16]; }, b);
   }
   // The same of the warp's rows of a, a matrix of `rows` rows.
   template <int columns>
@@ -86,7 +93,7 @@ template <class T, int width, int groups> struct GroupProducts {
   static constexpr int threads = 128 * groups, tiles = 1, rows = 64 * groups;
 
   template <int count> static constexpr int size = count * width;
-  template <int count> static __device__ int place(int row, int column) {
+  template <int count> static __device__ unsigned place(unsigned row, unsigned column) {
     return group_place<count>(row, column);
   }
   static __device__ void begin() { begin_products(); }
@@ -95,20 +102,9 @@ template <class T, int width, int groups> struct GroupProducts {
     (settle(sums[0]), ...);
   }
   static __device__ void show() { show_to_products(); }
-  static __device__ FragmentA left(const T* matrix, int row, int k) {
-    int lane = threadIdx.x & 31;
-    FragmentA a;
-    load_matrices<T, false>(matrix + place<rows>(row + lane % 16, k + lane / 16 * 8), a.parts);
-    return a;
-  }
+  // In shared memory: registers that products have read are not kept for the next ones by ptxas 13.0.
+  using Left = const T*;
 
-  template <int columns>
-  static __device__ void multiply(float (&sums)[1][columns / 8][4],
-                                  const FragmentA (&left)[1][width / 16], const T* b) {
-#pragma unroll
-    for (int k = 0; k < width; k += 16)
-      group_multiply_add<T, columns, true>(sums[0], left[0][k / 16], b, k, k > 0);
-  }
   template <int columns>
   static __device__ void multiply(float (&sums)[1][columns / 8][4], const T* a, const T* b) {
 #pragma unroll

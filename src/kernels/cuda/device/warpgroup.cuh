@@ -9,7 +9,7 @@
 namespace rl::cuda {
 
 // Where an element of a matrix of `rows` rows lies.
-template <int rows> __device__ constexpr int group_place(int row, int column) {
+template <int rows> __device__ constexpr unsigned group_place(unsigned row, unsigned column) {
   return column / 64 * rows * 64 + row * 64 + ((column % 64 / 8) ^ (row % 8)) * 8 + column % 8;
 }
 
