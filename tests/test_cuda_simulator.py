@@ -256,3 +256,28 @@ def test_a_write_out_of_bounds_is_found():
     strict = {"RUSHLIGHT_SIMULATOR_BOUNDS": "1"}
     assert lines(simulate("driver.py", "bounds", **strict)) == ["right"]
     assert simulate("driver.py", "out_of_bounds", **strict).returncode < 0
+
+
+# ---- kernels that are compiled before there is a GPU
+
+
+def test_kernels_are_compiled_ahead(tmp_path):
+    """The simulator's compiler stands for NVIDIA's: what it is asked for is found by a later run."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import rushlight as torch\n"
+        "x = torch.ones(3, device='cuda')\n"
+        "(x + x).sum()\n"
+        "print(torch._C._cuda.kernel_counts())\n"
+    )
+    command = [sys.executable, str(ROOT / "tools" / "compile_ahead.py"), "--nvrtc", str(FOLDER),
+               "--capability", "80", str(tmp_path / "cache"), str(program)]  # fmt: skip
+    counts = []
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stderr
+        first, last = done.stdout.splitlines()
+        counts.append(tuple(map(int, re.findall(r"\d+", first))))
+        assert last.startswith(f"{sum(counts[0][:2])} kernels in ") and last.endswith("with 0")
+    assert counts[0][0] >= 3 and counts[0][1] == 0
+    assert counts[1][0] == 0 and counts[1][1] == counts[0][0]

@@ -6,6 +6,7 @@
 //   RUSHLIGHT_SIMULATOR_GUARD=1    device memory is unreadable except while device work runs
 //   RUSHLIGHT_SIMULATOR_BOUNDS=1   each allocation ends at a page that nobody may touch
 //   RUSHLIGHT_SIMULATOR_IDLE=1     kernels are not run: a launch returns at once
+//   RUSHLIGHT_SIMULATOR_CAPABILITY=90  the compute capability that the devices tell
 //   RUSHLIGHT_SIMULATOR_MEMORY=n   MiB of each device, 4096 by default
 //   RUSHLIGHT_SIMULATOR_FAIL=cuMemAlloc_v2:17   the 17th such call fails
 #include <dlfcn.h>
@@ -142,6 +143,7 @@ size_t total_bytes;
 uint64_t seed, state;
 int last_error = 0;  // sticky, as on a real device
 bool initialized = false, guarded = false, bounds = false, idle = false;
+int capability = 90;
 thread_local CUcontext current_context = nullptr;
 thread_local int capture_mode = 0;
 
@@ -278,6 +280,7 @@ API cuInit(unsigned flags) {
   state = seed * 77 + 5;
   guarded = number("RUSHLIGHT_SIMULATOR_GUARD", 0);
   idle = number("RUSHLIGHT_SIMULATOR_IDLE", 0);
+  capability = static_cast<int>(number("RUSHLIGHT_SIMULATOR_CAPABILITY", 90));
   bounds = number("RUSHLIGHT_SIMULATOR_BOUNDS", 0);
   total_bytes = number("RUSHLIGHT_SIMULATOR_MEMORY", 4096) << 20;
   for (int i = 0; i < devices; ++i) {
@@ -369,7 +372,8 @@ API cuDeviceGetAttribute(int* value, int attribute, CUdevice device) {
     case rl::cuda::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 4; break;
     case rl::cuda::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
     case rl::cuda::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *value = device + 1; break;
-    case rl::cuda::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = capability / 10; break;
+    case rl::cuda::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = capability % 10; break;
     default: *value = 0;
   }
   return 0;

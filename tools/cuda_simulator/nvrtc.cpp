@@ -117,11 +117,13 @@ API nvrtcVersion(int* major, int* minor) {
   return 0;
 }
 API nvrtcGetNumSupportedArchs(int* count) {
-  *count = 1;
+  *count = 3;
   return 0;
 }
 API nvrtcGetSupportedArchs(int* archs) {
-  *archs = 90;
+  archs[0] = 80;
+  archs[1] = 90;
+  archs[2] = 100;
   return 0;
 }
 API nvrtcCreateProgram(nvrtcProgram* program, const char* source, const char*, int count,

@@ -138,8 +138,7 @@ std::string cache_folder() {
   else return "";
   int major = 0, minor = 0;
   compiler().nvrtcVersion(&major, &minor);
-  folder += is_simulated() ? "/simulator"
-                           : "/cubin/" + std::to_string(major) + "." + std::to_string(minor);
+  folder += "/cubin/" + std::to_string(major) + "." + std::to_string(minor);
   for (size_t i = 1; i <= folder.size(); ++i)
     if (i == folder.size() || folder[i] == '/') mkdir(folder.substr(0, i).c_str(), 0700);
   struct stat info;
