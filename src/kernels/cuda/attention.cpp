@@ -4,7 +4,6 @@
 
 #include "kernels/cuda/device/attention.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/library.h"
 
 namespace rl::cuda {
 namespace {
@@ -97,8 +96,7 @@ struct FlashShape {
 };
 // Heads of at most 64 elements stay with warps until the kernels have been checked on a GPU.
 bool takes_warpgroups(int device, const AttentionArgs& args, int64_t rows) {
-  static const bool unwanted = is_unwanted("wgmma");
-  return properties(device).major == 9 && rows > 64 && width_of(args) == 128 && !unwanted;
+  return rows > 64 && width_of(args) == 128 && has_warpgroup_products(device);
 }
 // Products that are not scaled have the order of scores where the scale is positive alone.
 bool is_masked(const AttentionArgs& args) { return args.mask.data || !(args.scale > 0); }

@@ -81,6 +81,13 @@ int architecture(int device) {
   return found;
 }
 
+// "a": with the instructions that later architectures do not have. Since CUDA 12.
+std::string target_of(int arch) {
+  int major = 0, minor = 0;
+  compiler().nvrtcVersion(&major, &minor);
+  return "sm_" + std::to_string(arch) + (arch == 90 && major >= 12 ? "a" : "");
+}
+
 struct Compiled {
   std::string name, image, log;
 };
@@ -94,8 +101,7 @@ Compiled compile(int arch, const char* header, const std::string& definitions,
                                     device_sources, device_source_names);
   check(!status, "the CUDA compiler does not start: nvrtcCreateProgram gave ", status);
   c.nvrtcAddNameExpression(program, expression.c_str());
-  // "a": with the instructions that only this architecture has.
-  std::string target = "-arch=sm_" + std::to_string(arch) + (arch == 90 ? "a" : "");
+  std::string target = "-arch=" + target_of(arch);
   std::vector<const char*> options = {target.c_str(), "-std=c++17", "-default-device",
                                       "-fmad=false",  "-lineinfo",  "-DRL_DEVICE=1"};
   status = c.nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data());
@@ -225,6 +231,11 @@ CUfunction load_kernel(int device, const char* header, const std::string& defini
   asked += whole + "\n";
   list_kernel(header, definitions, expression);
   return function;
+}
+
+bool has_warpgroup_products(int device) {
+  static const bool compiled = !is_unwanted("wgmma") && target_of(90) == "sm_90a";
+  return compiled && properties(device).major == 9;
 }
 
 std::string compile_check(int arch, const char* header, const std::string& definitions,

@@ -13,6 +13,10 @@ namespace rl::cuda {
 // disk's cache where it was compiled before.
 CUfunction load_kernel(int device, const char* header, const std::string& definitions,
                        const std::string& expression, const char* shown);
+// Whether kernels for the device may use wgmma, which compute capability 9.0 alone has.
+// RUSHLIGHT_CUDA_WITHOUT=wgmma does without.
+bool has_warpgroup_products(int device);
+
 // Compiles for an architecture without a device; the log, "" if the compiler said nothing.
 std::string compile_check(int arch, const char* header, const std::string& definitions,
                           const std::string& expression);
