@@ -147,7 +147,7 @@ composite("div__rounding(input: Tensor | Number, other: Tensor | Number, *, roun
           "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
           given(rounding_mode), "'")
     return floor_division(input, other)
-          """, node="DivBackward2", inplace=True, out="cast",
+          """, node="DivBackward2", inplace=True, out="cast", two_numbers=True,
           names=("torch.div", "Tensor.div", "torch.divide", "Tensor.divide"),
           doc="input / other, rounded to a whole number by 'trunc' or 'floor'.",
           batch="elementwise")

@@ -430,3 +430,18 @@ def test_integrals_need_a_dim(name, dim):
     for arguments in ((y,), (y, x), (y, x[0])):
         with pytest.raises(IndexError, match=f"specified as {dim} but tensor has no dimensions"):
             getattr(rl, name)(*arguments, dim=dim)
+
+
+def test_two_numbers_that_functions_take():
+    """As torch does where the operator would have made a number of them."""
+    pairs = ((7, 2), (7.5, 2), (-7, 2), (2**40, 3))
+    for a, b in pairs:
+        for name, expected in (
+            ("add", a + b), ("sub", a - b), ("mul", a * b), ("div", a / b), ("floor_divide", a // b),
+        ):  # fmt: skip
+            got = getattr(rl, name)(a, b)
+            assert got.dim() == 0 and got.item() == pytest.approx(expected)
+        assert rl.div(a, b, rounding_mode="floor").item() == a // b
+        assert rl.div(a, b, rounding_mode="trunc").item() == int(a / b)
+        assert rl.div(a, b, rounding_mode="floor").dtype == rl.floor_divide(a, b).dtype
+    assert rl.div(7, 2, rounding_mode=None).item() == 3.5

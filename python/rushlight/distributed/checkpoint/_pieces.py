@@ -19,8 +19,7 @@ from rushlight.distributed.checkpoint.planner import (
     WriteItemType,
 )
 from rushlight.distributed.tensor._dtensor import DTensor
-from rushlight.distributed.tensor._redistribute import sizes_of_parts
-from rushlight.distributed.tensor.placement_types import order_of_division
+from rushlight.distributed.tensor.placement_types import part_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,15 +34,12 @@ def chunk_of(tensor: Tensor) -> ChunkStorageMetadata:
     """The piece that this process has of a tensor: all of a plain one."""
     lengths, first = list(tensor.shape), [0] * len(tensor.shape)
     if isinstance(tensor, DTensor):
-        for i in order_of_division(tensor.placements):
-            placement = tensor.placements[i]
-            if placement.is_partial():
-                raise ValueError("checkpoint: a tensor with Partial: redistribute it first")
-            if placement.is_shard():
-                group = tensor.device_mesh.get_group(i)
-                sizes = sizes_of_parts(lengths[placement.dim], group.size())
-                first[placement.dim] += sum(sizes[: group.rank()])
-                lengths[placement.dim] = sizes[group.rank()]
+        if any(placement.is_partial() for placement in tensor.placements):
+            raise ValueError("checkpoint: a tensor with Partial: redistribute it first")
+        mesh = tensor.device_mesh
+        lengths, first = part_at(
+            tensor.shape, mesh.mesh.shape, mesh.get_coordinate(), tensor.placements
+        )
     return ChunkStorageMetadata(rushlight.Size(first), rushlight.Size(lengths))
 
 

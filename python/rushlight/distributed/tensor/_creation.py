@@ -8,8 +8,8 @@ import rushlight
 from rushlight.distributed import _collectives as collectives
 from rushlight.distributed._group import host_tensors
 from rushlight.distributed.tensor._dtensor import DTensor, _mesh_or_current, _normal
-from rushlight.distributed.tensor._redistribute import local_of, sizes_of_parts
-from rushlight.distributed.tensor.placement_types import Replicate
+from rushlight.distributed.tensor._redistribute import local_of
+from rushlight.distributed.tensor.placement_types import Replicate, part_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,20 +42,11 @@ def _place(name, shape, device_mesh, placements, layout):
     return mesh, placements
 
 
-def _local_shape(shape, mesh, placements):
-    lengths = list(shape)
-    for i, placement in enumerate(placements):
-        if placement.is_shard():
-            group = mesh.get_group(i)
-            parts = sizes_of_parts(lengths[placement.dim], group.size())
-            lengths[placement.dim] = parts[group.rank()]
-    return lengths
-
-
 def _made(name, make: Callable[..., Tensor], size, dtype, layout, requires_grad, mesh, placements):
     shape = _sizes(name, size)
     mesh, placements = _place(name, shape, mesh, placements, layout)
-    local = make(_local_shape(shape, mesh, placements), dtype=dtype).to(mesh.device_type)
+    lengths, _ = part_at(shape, mesh.mesh.shape, mesh.get_coordinate(), placements)
+    local = make(lengths, dtype=dtype).to(mesh.device_type)
     return DTensor._make(local, mesh, placements, shape).requires_grad_(requires_grad)
 
 

@@ -33,6 +33,26 @@ class Shard(Placement):
     def __init__(self, dim: int) -> None:
         self.dim: int = dim
 
+    @staticmethod
+    def local_shard_size_and_offset(
+        curr_local_size: int, num_chunks: int, rank: int
+    ) -> tuple[int, int]:
+        """The length of part `rank` of `num_chunks`, and where it begins.
+
+        Args:
+            curr_local_size: the length of what is divided.
+            num_chunks: in how many parts.
+            rank: of the process whose part it is.
+
+        Example:
+            >>> from rushlight.distributed.tensor import Shard
+            >>> Shard.local_shard_size_and_offset(10, 4, 3)
+            (1, 9)
+        """
+        step = -(-curr_local_size // num_chunks)
+        begin = min(rank * step, curr_local_size)
+        return min(step, curr_local_size - begin), begin
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(self) == vars(other)
 
@@ -64,7 +84,29 @@ class _StridedShard(Shard):
 
 def order_of_division(placements: Sequence[Placement]) -> list[int]:
     """The dims of a mesh in the order in which they divide a tensor."""
+    for i, placement in enumerate(placements):
+        if isinstance(placement, _StridedShard) and not any(
+            type(later) is Shard and later.dim == placement.dim for later in placements[i + 1 :]
+        ):
+            raise NotImplementedError(
+                f"{placement}: no later placement divides dim {placement.dim}, so that each process "
+                "would have a part of each of several stretches; only parts in one piece are there"
+            )
     return sorted(range(len(placements)), key=lambda i: isinstance(placements[i], _StridedShard))
+
+
+def part_at(
+    shape: Sequence[int], counts: Sequence[int], place: Sequence[int], placements: Sequence[Placement]
+) -> tuple[list[int], list[int]]:
+    """The lengths of the part at a place of a mesh of `counts` processes, and where it begins."""
+    lengths, first = list(shape), [0] * len(shape)
+    for i in order_of_division(placements):
+        placement = placements[i]
+        if isinstance(placement, Shard):
+            d = placement.dim
+            lengths[d], begin = Shard.local_shard_size_and_offset(lengths[d], counts[i], place[i])
+            first[d] += begin
+    return lengths, first
 
 
 class Replicate(Placement):

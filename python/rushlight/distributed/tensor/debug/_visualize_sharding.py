@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.distributed.tensor._redistribute import sizes_of_parts
-from rushlight.distributed.tensor.placement_types import order_of_division
+from rushlight.distributed.tensor.placement_types import part_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,14 +11,9 @@ if TYPE_CHECKING:
 
 def _part(dtensor, place):
     """(first, last) along each dim of the part of the process at a place of the mesh."""
-    mesh, lengths = dtensor.device_mesh, list(dtensor.shape)
-    first = [0] * len(lengths)
-    for i in order_of_division(dtensor.placements):
-        placement = dtensor.placements[i]
-        if placement.is_shard():
-            sizes = sizes_of_parts(lengths[placement.dim], mesh.size(i))
-            first[placement.dim] += sum(sizes[: place[i]])
-            lengths[placement.dim] = sizes[place[i]]
+    lengths, first = part_at(
+        dtensor.shape, dtensor.device_mesh.mesh.shape, place, dtensor.placements
+    )
     return tuple((low, low + n - 1) for low, n in zip(first, lengths))
 
 
