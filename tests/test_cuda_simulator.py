@@ -262,7 +262,7 @@ def test_a_write_out_of_bounds_is_found():
 
 
 def test_kernels_are_compiled_ahead(tmp_path):
-    """The simulator's compiler stands for NVIDIA's: what it is asked for is found by a later run."""
+    """The simulator's compiler stands for NVIDIA's: a later run finds what it was asked for."""
     program = tmp_path / "program.py"
     program.write_text(
         "import rushlight as torch\n"

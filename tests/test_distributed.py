@@ -312,6 +312,10 @@ def test_options_and_tensors_made_in_parts(count):
     ranks.by_environment(count, ranks.program("names"), *sections).check()
 
 
+def test_the_part_that_a_process_has():
+    ranks.by_environment(4, ranks.program("names"), "own_parts").check()
+
+
 def test_functional_optimizers():
     import rushlight
     from rushlight.distributed.optim import DistributedOptimizer, as_functional_optim

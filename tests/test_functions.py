@@ -437,7 +437,8 @@ def test_two_numbers_that_functions_take():
     pairs = ((7, 2), (7.5, 2), (-7, 2), (2**40, 3))
     for a, b in pairs:
         for name, expected in (
-            ("add", a + b), ("sub", a - b), ("mul", a * b), ("div", a / b), ("floor_divide", a // b),
+            ("add", a + b), ("sub", a - b), ("mul", a * b), ("div", a / b),
+            ("floor_divide", a // b),
         ):  # fmt: skip
             got = getattr(rl, name)(a, b)
             assert got.dim() == 0 and got.item() == pytest.approx(expected)

@@ -3,6 +3,7 @@
 import inspect
 import io
 import pickle
+import sys
 import zipfile
 
 import numpy as np
@@ -294,3 +295,32 @@ def test_what_is_refused():
     for refused in (lambda: FakeTensor(), lambda: torch.distributed.rpc.init_rpc("a")):
         with pytest.raises(NotImplementedError):
             refused()
+
+
+def test_a_module_that_lacks_its_library_is_no_attribute(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rushlight.utils.tensorboard", None)
+    monkeypatch.delattr(torch.utils, "tensorboard", raising=False)
+    assert not hasattr(torch.utils, "tensorboard")
+    assert torch.utils.data is not None
+
+
+def test_modules_of_devices_by_name():
+    from rushlight._utils import _get_device_module
+
+    assert _get_device_module("cuda") is torch.cuda and _get_device_module("cpu") is torch.cpu
+    with pytest.raises(RuntimeError, match="'gpu' has no module"):
+        _get_device_module("gpu")
+
+
+def test_a_policy_of_several():
+    import functools
+
+    from rushlight.distributed.fsdp import wrap
+
+    small = functools.partial(wrap.lambda_auto_wrap_policy, lambda_fn=lambda m: m.in_features < 3)
+    wide = functools.partial(wrap.lambda_auto_wrap_policy, lambda_fn=lambda m: m.in_features > 8)
+    chosen = [
+        wrap._or_policy(nn.Linear(n, 1), recurse=False, nonwrapped_numel=n, policies=[small, wide])
+        for n in (2, 5, 9)
+    ]
+    assert chosen == [True, False, True]

@@ -85,8 +85,8 @@ def compile_one(nvrtc, arch, header, definitions, expressions, names, texts):
     assert status == 0, status
     for expression in expressions:
         nvrtc.nvrtcAddNameExpression(program, expression.encode())
-    options = [f"-arch=sm_{arch}{'a' * (arch == 90)}", "-std=c++17", "-default-device", "-fmad=false", "-lineinfo",
-               "-DRL_DEVICE=1"]  # fmt: skip
+    target = f"-arch=sm_{arch}{'a' * (arch == 90)}"
+    options = [target, "-std=c++17", "-default-device", "-fmad=false", "-lineinfo", "-DRL_DEVICE=1"]
     c_options = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
     status = nvrtc.nvrtcCompileProgram(program, len(options), c_options)
     size = ctypes.c_size_t()

@@ -160,6 +160,14 @@ def _get_available_device_type():
     return None
 
 
+def _get_device_module(device_type):
+    """`rushlight.cuda` of "cuda", and so on."""
+    module = getattr(rushlight, device_type, None)
+    if module is None:
+        raise RuntimeError(f"device_type {device_type!r} has no module rushlight.{device_type}")
+    return module
+
+
 def _get_device_attr(get_member):
     """get_member of the module of the accelerator that there is; None without one."""
     kind = _get_available_device_type()
@@ -249,7 +257,7 @@ def is_compiling():
 
 __all__ = [
     "ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_all_device_indices",
-    "_get_available_device_type", "_get_device_index", "_rebuild", "_rebuild_parameter",
-    "_rebuild_subclass", "_rebuild_tensor", "_rebuild_tensor_v2", "_take_tensors",
-    "_unflatten_dense_tensors",
+    "_get_available_device_type", "_get_device_index", "_get_device_module", "_rebuild",
+    "_rebuild_parameter", "_rebuild_subclass", "_rebuild_tensor", "_rebuild_tensor_v2",
+    "_take_tensors", "_unflatten_dense_tensors",
 ]  # fmt: skip

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rushlight.library._operator import namespace as _namespace
 
 TYPE_CHECKING = False
@@ -13,8 +15,20 @@ if TYPE_CHECKING:
 loaded_libraries: set[Any] = set()
 
 
-def load_library(path: str) -> Any:
-    """Refused: compiled libraries of operations are linked with PyTorch's own libraries."""
+def load_library(path: str) -> None:
+    """Refused: compiled libraries of operations are linked with PyTorch's own libraries.
+
+    That of torchvision is not loaded either: its operations are defined in Python.
+
+    Args:
+        path: of the library.
+    """
+    place, name = os.path.split(os.path.abspath(path))
+    if os.path.basename(place) == "torchvision" and name.startswith("_C"):
+        from rushlight import _torchvision
+
+        _torchvision.define()
+        return
     raise OSError(
         f"load_library: {path} is linked with PyTorch's own libraries and cannot run on rushlight"
     )

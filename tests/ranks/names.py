@@ -275,6 +275,38 @@ def parts():
         torch.testing.assert_close((rows + x).full_tensor(), 2 * x)
 
 
+def own_parts():
+    """Which part a process has, of one division and of two of the same dim."""
+    from rushlight.distributed.tensor._utils import compute_local_shape_and_global_offset
+    from rushlight.distributed.tensor.placement_types import _StridedShard
+    from rushlight.distributed.utils import _sync_module_states
+
+    whole = torch.arange(10.0 * size).view(5 * size // 2, 4)
+    for placement in (Shard(0), Shard(-1), Replicate()):
+        part = distribute_tensor(whole, mesh, [placement])
+        lengths, first = compute_local_shape_and_global_offset(whole.shape, mesh, part.placements)
+        assert part.to_local().shape == lengths
+        here = tuple(slice(f, f + n) for f, n in zip(first, lengths))
+        assert torch.equal(part.to_local(), whole[here])
+    grid = init_device_mesh("cpu", (2, size // 2))
+    twice = [_StridedShard(0, split_factor=size // 2), Shard(0)]
+    lengths, first = compute_local_shape_and_global_offset((4 * size, 3), grid, twice)
+    before, after = grid.get_coordinate()
+    assert lengths == (4, 3) and first == (after * 8 + before * 4, 0)
+    assert compute_local_shape_and_global_offset((8,), mesh, [Replicate()], True) == ((8,), ())
+    refused(
+        NotImplementedError, "parts in one piece", distribute_tensor, whole, mesh,
+        [_StridedShard(0, split_factor=2)],
+    )  # fmt: skip
+    model = nn.BatchNorm1d(2)
+    with torch.no_grad():
+        model.weight.fill_(rank)
+        model.bias.fill_(rank)
+        model.running_mean.fill_(rank)
+    _sync_module_states(model, dist.group.WORLD, 1 << 20, 1, {"bias"})
+    assert [model.weight[0], model.bias[0], model.running_mean[0]] == [1, rank, 1]
+
+
 def local_steps():
     """Gradients of all at first, then of a group, and means of parameters from then on."""
     from rushlight.distributed.algorithms.ddp_comm_hooks.debugging_hooks import noop_hook

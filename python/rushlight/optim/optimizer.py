@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+_params_t: TypeAlias = ParamsT  # its older name
 StateDict: TypeAlias = dict[str, Any]
 R = TypeVar("R")
 DeviceDict: TypeAlias = dict[rushlight.device | None, Tensor]

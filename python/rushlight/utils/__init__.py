@@ -78,7 +78,10 @@ if not TYPE_CHECKING:
         if name in _HOME:
             return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
         if name in _SUBMODULES:
-            return importlib.import_module(f"{__name__}.{name}")
+            try:
+                return importlib.import_module(f"{__name__}.{name}")
+            except ModuleNotFoundError as error:  # `hasattr` asks too: of a library that is absent
+                raise AttributeError(f"module {__name__!r} has no {name!r}: {error}") from error
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -8,7 +8,10 @@ import rushlight
 from rushlight.distributed import _collectives as collectives, _group
 from rushlight.distributed.checkpoint import _pieces as pieces
 from rushlight.distributed.checkpoint._nested_dict import flatten_state_dict
-from rushlight.distributed.checkpoint.default_planner import DefaultLoadPlanner
+from rushlight.distributed.checkpoint.default_planner import (
+    DefaultLoadPlanner,
+    _EmptyStateDictLoadPlanner as _EmptyStateDictLoadPlanner,
+)
 from rushlight.distributed.checkpoint.filesystem import give_tensor
 from rushlight.distributed.checkpoint.metadata import (
     Metadata,

@@ -45,6 +45,20 @@ def load_state_dict(
         FutureWarning,
         stacklevel=2,
     )
+    _load_state_dict(
+        state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner
+    )
+
+
+def _load_state_dict(
+    state_dict: dict[str, Any],
+    storage_reader: StorageReader,
+    process_group: ProcessGroup | None = None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner: LoadPlanner | None = None,
+) -> None:
+    """`load_state_dict` by the name that libraries call, which warns of nothing."""
     storage_reader.reset()
     load_into(
         state_dict, storage_reader, planner, Together(process_group, no_dist, coordinator_rank)

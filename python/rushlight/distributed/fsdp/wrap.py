@@ -108,6 +108,14 @@ def lambda_auto_wrap_policy(
     return recurse or lambda_fn(module)
 
 
+def _or_policy(module: Module, recurse: Any, nonwrapped_numel: Any, policies: Any) -> bool:
+    """Those that one of `policies` chooses."""
+    return any(
+        policy(module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel)
+        for policy in policies
+    )
+
+
 def wrap_children(module: Module, policy: Any, make: Any, ignored: Any) -> None:
     """Wrap the submodules that a policy chooses, from the innermost on.
 

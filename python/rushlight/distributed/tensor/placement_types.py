@@ -89,14 +89,17 @@ def order_of_division(placements: Sequence[Placement]) -> list[int]:
             type(later) is Shard and later.dim == placement.dim for later in placements[i + 1 :]
         ):
             raise NotImplementedError(
-                f"{placement}: no later placement divides dim {placement.dim}, so that each process "
-                "would have a part of each of several stretches; only parts in one piece are there"
+                f"{placement}: no later placement divides dim {placement.dim}, so that a process "
+                "would have parts of several stretches: only parts in one piece are supported"
             )
     return sorted(range(len(placements)), key=lambda i: isinstance(placements[i], _StridedShard))
 
 
 def part_at(
-    shape: Sequence[int], counts: Sequence[int], place: Sequence[int], placements: Sequence[Placement]
+    shape: Sequence[int],
+    counts: Sequence[int],
+    place: Sequence[int],
+    placements: Sequence[Placement],
 ) -> tuple[list[int], list[int]]:
     """The lengths of the part at a place of a mesh of `counts` processes, and where it begins."""
     lengths, first = list(shape), [0] * len(shape)
