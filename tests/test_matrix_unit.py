@@ -284,3 +284,87 @@ def test_less_exact_products():
         rushlight.set_float32_matmul_precision("highest")
     with pytest.raises(RuntimeError, match="'highest', 'high' or 'medium', got 'low'"):
         rushlight.set_float32_matmul_precision("low")
+
+
+ATTENTION = [  # (samples, heads, shared heads, queries, keys, width, width of values)
+    (1, 1, 1, 16, 16, 32, 32), (2, 4, 2, 70, 130, 64, 64), (1, 2, 2, 100, 700, 64, 40),
+    (2, 2, 1, 33, 65, 80, 96), (1, 1, 1, 200, 1100, 16, 128), (1, 2, 2, 17, 5, 8, 8),
+    (1, 2, 1, 5, 40, 24, 24),
+]  # fmt: skip
+
+
+def attention_options(kind, queries, keys):
+    if kind == "mask":
+        return {"attn_mask": rushlight.randn(queries, keys)}
+    if kind == "bool":
+        allowed = rushlight.rand(queries, keys) > 0.3
+        allowed[0] = False  # a query that may attend to nothing
+        return {"attn_mask": allowed}
+    return {"plain": {}, "causal": {"is_causal": True}, "scale": {"scale": -0.3}}[kind]
+
+
+@pytest.mark.parametrize("kind", ["plain", "causal", "mask", "bool", "scale"])
+@pytest.mark.parametrize("size", ATTENTION, ids=lambda size: "x".join(map(str, size)))
+def test_attention_of_bfloat16(size, kind):
+    """Values and gradients beside float64, heads that lie as models cut them too."""
+    samples, heads, shared, queries, keys, width, value_width = size
+    rushlight.manual_seed(0)
+    operands = [
+        rushlight.randn(samples, queries, heads, width).transpose(1, 2),
+        rushlight.randn(samples, shared, keys, width),
+        rushlight.randn(samples, shared, value_width, keys).mT,
+    ]
+    options = {"enable_gqa": heads != shared, **attention_options(kind, queries, keys)}
+    gradient = rushlight.randn(samples, heads, queries, value_width).bfloat16()
+    found = []
+    for dtype in (rushlight.bfloat16, rushlight.float64):
+        own = [x.bfloat16().to(dtype).requires_grad_() for x in operands]
+        if kind == "mask":
+            options["attn_mask"] = options["attn_mask"].to(
+                rushlight.float32 if dtype == rushlight.bfloat16 else dtype
+            )
+        out = F.scaled_dot_product_attention(*own, **options)
+        found.append([out, *rushlight.autograd.grad(out, own, gradient.to(dtype))])
+    for got, exact in zip(*found):
+        assert got.dtype == rushlight.bfloat16 and not got.isnan().any()
+        assert ((got.double() - exact).norm() / exact.norm().clamp(min=1e-30)).item() < 6e-3
+
+
+def test_attention_of_bfloat16_with_dropout():
+    """Its gradients are those of what it kept: by another way, of ops that can be differentiated."""
+    rushlight.manual_seed(0)
+    operands = [rushlight.randn(1, 2, 70, 32).bfloat16().requires_grad_() for _ in range(3)]
+    gradient, found = rushlight.randn(1, 2, 70, 32).bfloat16(), []
+    for create_graph in (False, True):
+        rushlight.manual_seed(3)
+        out = F.scaled_dot_product_attention(*operands, dropout_p=0.3, is_causal=True)
+        grads = rushlight.autograd.grad(out, operands, gradient, create_graph=create_graph)
+        found.append([out, *grads])
+    assert (found[0][0] == found[1][0]).all()
+    for got, other in zip(*found):
+        assert ((got - other).float().norm() / other.float().norm()).item() < 1e-2
+
+
+def test_attention_of_bfloat16_meets_what_is_no_number():
+    for query in (16, 40):
+        q, k, v = (rushlight.randn(1, 1, query, 32).bfloat16() for _ in range(3))
+        k[0, 0, 3] = float("nan")
+        assert F.scaled_dot_product_attention(q, k, v).isnan().all()
+        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True).isnan().all(-1)
+        assert seen[0, 0].tolist() == [i >= 3 for i in range(query)]
+        k.fill_(float("nan"))
+        assert F.scaled_dot_product_attention(q, k, v).isnan().all()
+
+
+def test_attention_of_bfloat16_by_any_number_of_threads():
+    q, k, v = (rushlight.randn(3, 2, 150, 48).bfloat16().requires_grad_() for _ in range(3))
+    threads, found = rushlight.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            rushlight.set_num_threads(count)
+            out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            found.append([out, *rushlight.autograd.grad(out.float().square().sum(), (q, k, v))])
+    finally:
+        rushlight.set_num_threads(threads)
+    for other in found[1:]:
+        assert all(rushlight.equal(a, b) for a, b in zip(found[0], other))

@@ -44,15 +44,13 @@ void check_operands(const Tensor& query, const Tensor& key, const Tensor& value,
             v[2] == k[2],
         "attention: query ", q, ", key ", k, " and value ", v, " do not fit each other");
   DType dtype = query.dtype();
-  check_implemented(dtype == DType::Float32 || dtype == DType::Float64 ||
-                        (draws_in_kernel(query) && is_floating(dtype)),
-                    "attention: not implemented for dtype ", dtype);
+  check_implemented(is_floating(dtype), "attention: not implemented for dtype ", dtype);
   check(key.dtype() == dtype && value.dtype() == dtype, "attention: expected one dtype, got ",
         dtype, ", ", key.dtype(), " and ", value.dtype());
   Dims weights{q[0], q[1], q[2], k[2]};
   bool any = mask.defined() &&
              (mask.dtype() == DType::Bool || (draws_in_kernel(query) && is_floating(mask.dtype())));
-  if (mask.defined()) check_shape("mask", mask, weights, any ? mask.dtype() : dtype);
+  if (mask.defined()) check_shape("mask", mask, weights, any ? mask.dtype() : compute_dtype(dtype));
   if (kept.defined() && draws_in_kernel(query)) check_shape("kept", kept, Dims{2}, DType::Int64);
   else if (kept.defined()) check_shape("kept", kept, weights, DType::Bool);
 }
@@ -135,9 +133,14 @@ std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& quer
                                           const Tensor& mask, const Tensor& kept,
                                           const Tensor& output, const Tensor& log_sum,
                                           bool is_causal, double scale, double kept_scale) {
-  if (grad_enabled())  // by ops that can be differentiated again
-    return composed_attention_gradients(grad, query, key, value, mask, kept, is_causal, scale,
-                                        kept_scale);
+  if (grad_enabled()) {  // by ops that can be differentiated again, of 16-bit floats in float
+    DType dtype = compute_dtype(query.dtype());
+    std::array<Tensor, 3> grads = composed_attention_gradients(
+        ops::to(grad, dtype), ops::to(query, dtype), ops::to(key, dtype), ops::to(value, dtype),
+        mask, kept, is_causal, scale, kept_scale);
+    for (Tensor& each : grads) each = ops::to(each, query.dtype());
+    return grads;
+  }
   return impl::attention_kernel_gradients(grad, query, key, value, mask, kept, output, log_sum,
                                           is_causal, scale, kept_scale);
 }
@@ -151,11 +154,7 @@ namespace {
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                  double dropout_p, bool enable_gqa) {
   if (dropout_p >= 1 || !is_floating(q.dtype()) || records(mask)) return false;
-  if (draws_in_kernel(q)) {
-    if (std::max(q.size(-1), v.size(-1)) > widest_head_on_gpu) return false;
-  } else if (q.dtype() != DType::Float32 && q.dtype() != DType::Float64) {
-    return false;
-  }
+  if (draws_in_kernel(q) && std::max(q.size(-1), v.size(-1)) > widest_head_on_gpu) return false;
   if (q.numel() == 0 || k.numel() == 0 || v.numel() == 0) return false;
   if (q.dim() < 2 || q.dim() > 4 || k.dim() != q.dim() || v.dim() != q.dim()) return false;
   if (k.size(-1) != q.size(-1) || v.size(-2) != k.size(-2) ||
@@ -200,7 +199,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (fits) {
     Tensor mask = attn_mask;
     if (mask.defined()) {
-      if (mask.dtype() != DType::Bool && !draws_in_kernel(query)) mask = to(mask, query.dtype());
+      if (mask.dtype() != DType::Bool && !draws_in_kernel(query))
+        mask = to(mask, compute_dtype(query.dtype()));
       Tensor q = with_four_dims(query);
       mask = expand(mask, Dims{q.sizes()[0], q.sizes()[1], q.sizes()[2], key.size(-2)});
     }

@@ -1,13 +1,13 @@
 // Scaled dot-product attention in blocks: the matrix of weights never exists as a whole.
 //
-// query (N, H, L, E), key (N, G, S, E), value (N, G, S, V) of float32 or float64 with any strides;
-// G divides H, and groups of H / G query heads share a head of key and value. `mask` may be null,
-// else (N, H, L, S), bool (false: not attended) or of the query's dtype (added to the scores),
-// usually expanded. `kept` may be null, else bool (N, H, L, S): the weights that dropout keeps,
-// times kept_scale. A device that draws them itself takes 16-bit floats too, and for `kept` two
-// random numbers (int64) of which attention_kept would make the same. With `causal`, query i
-// attends to the keys 0 ... i. Queries that may attend to nothing get zeros. Splits work over heads
-// and queries; results do not depend on the number of threads.
+// query (N, H, L, E), key (N, G, S, E), value (N, G, S, V) of floats with any strides; G divides H,
+// and groups of H / G query heads share a head of key and value. `mask` may be null, else
+// (N, H, L, S), bool (false: not attended) or of the query's dtype, float for 16-bit floats (added
+// to the scores), usually expanded. `kept` may be null, else bool (N, H, L, S): the weights that
+// dropout keeps, times kept_scale. A device that draws them itself takes for `kept` two random
+// numbers (int64) of which attention_kept would make the same. With `causal`, query i attends to
+// the keys 0 ... i. Queries that may attend to nothing get zeros. Splits work over heads and
+// queries; results do not depend on the number of threads.
 #pragma once
 #include "core/view.h"
 

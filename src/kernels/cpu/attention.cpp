@@ -4,6 +4,8 @@
 
 #include "core/parallel.h"
 #include "kernels/cpu/attention_blocks.h"
+#include "kernels/cpu/attention_unit.h"
+#include "kernels/cpu/units.h"
 #include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
@@ -61,24 +63,152 @@ char* row(const View& v, int64_t sample, int64_t head, int64_t i) {
   return static_cast<char*>(v.data) + at * itemsize(v.dtype);
 }
 
-}  // namespace
+// The operands as floats.
+struct Widened {
+  RowMajor query, key, value;
+  View views[3];
+  explicit Widened(const AttentionViews& a)
+      : query(RowMajor::copy_of(a.query, DType::Float32)),
+        key(RowMajor::copy_of(a.key, DType::Float32)),
+        value(RowMajor::copy_of(a.value, DType::Float32)),
+        views{query.view(), key.view(), value.view()} {}
+  AttentionViews of(const AttentionViews& a) const {
+    return {views[0], views[1], views[2], a.mask, a.kept, a.causal, a.scale, a.kept_scale};
+  }
+};
 
-void attention(const AttentionViews& a, const View& out, const View& log_sum) {
-  Heads all(a);
+// f(task, scratch) for the blocks of queries of all heads, in parts.
+template <class F> void for_blocks(const AttentionViews& a, const Heads& all, int64_t bytes, F f) {
   int64_t queries = a.query.sizes[2], blocks = (queries + attention_rows - 1) / attention_rows;
   int64_t work = attention_rows * a.key.sizes[2] * (a.query.sizes[3] + a.value.sizes[3]);
   int64_t grain = std::max<int64_t>(1, 4 * default_grain / std::max<int64_t>(1, work));
   parallel_for(0, all.samples * all.heads * blocks, grain, [&](int64_t begin, int64_t end) {
-    Workspace scratch(all.scratch_bytes());
+    Workspace scratch(bytes);
     int64_t packed = -1;
     for (int64_t task = begin; task < end; ++task) {
-      int64_t index = task / blocks, sample = index / all.heads, head = index % all.heads;
-      AttentionHead h = all.at(sample, head);
-      if (index / all.group != packed) attention_pack(h, false, scratch.data());
+      int64_t index = task / blocks, first = task % blocks * attention_rows;
+      f(index / all.heads, index % all.heads, first, std::min(attention_rows, queries - first),
+        index / all.group != packed, scratch.data());
       packed = index / all.group;
-      int64_t first = task % blocks * attention_rows;
-      attention_block(h, first, std::min(attention_rows, queries - first),
-                      matrix(out, sample, head), row(log_sum, sample, head, first), scratch.data());
+    }
+  });
+}
+
+// Gives out parts of a memory, each at a multiple of 64 bytes.
+struct Parts {
+  char* memory;
+  int64_t bytes = 0;
+  template <class T> void operator()(T*& part, int64_t size) {
+    part = memory ? reinterpret_cast<T*>(memory + bytes) : nullptr;
+    bytes += (size + 63) / 64 * 64;
+  }
+};
+
+// Packing keys and values takes as long as a few queries do.
+bool takes_unit(const AttentionViews& a) {
+  return a.query.dtype == DType::BFloat16 && a.query.sizes[2] >= 16 && has_matrix_unit();
+}
+
+}  // namespace
+
+AttentionUnitScratch::AttentionUnitScratch(int64_t key_count, int64_t width, int64_t value_width,
+                                           void* memory)
+    : width_steps((width + 31) / 32),
+      value_groups((value_width + 31) / 32),
+      key_steps((key_count + 31) / 32),
+      columns(key_count < attention_keys ? 32 * key_steps : attention_keys) {
+  Parts take{static_cast<char*>(memory)};
+  take(keys, key_steps * width_steps * 2048);
+  take(values, key_steps * value_groups * 2048);
+  take(queries, attention_rows / 32 * width_steps * 2048);
+  take(scores, attention_rows * columns * 4);
+  take(weights, attention_rows * columns * 2);
+  take(sums, attention_rows * value_groups * 32 * 4);
+  take(high, attention_rows * 4);
+  take(total, attention_rows * 4);
+  bytes = take.bytes;
+}
+
+AttentionUnitGradients::AttentionUnitGradients(int64_t key_count, int64_t width,
+                                               int64_t value_width, void* memory)
+    : width_steps((width + 31) / 32),
+      value_steps((value_width + 31) / 32),
+      key_steps((key_count + 31) / 32),
+      columns(key_count < attention_keys ? 32 * key_steps : attention_keys) {
+  constexpr int64_t row_groups = attention_rows / 32;
+  Parts take{static_cast<char*>(memory)};
+  take(keys, key_steps * width_steps * 2048);
+  take(values, key_steps * value_steps * 2048);
+  take(keys_by_column, key_steps * width_steps * 2048);
+  take(queries, row_groups * width_steps * 2048);
+  take(grads, row_groups * value_steps * 2048);
+  take(queries_by_column, row_groups * width_steps * 2048);
+  take(grads_by_column, row_groups * value_steps * 2048);
+  take(turned, row_groups * columns * 64);
+  take(products, attention_rows * columns * 4);
+  take(slopes, attention_rows * columns * 4);
+  take(weights, attention_rows * columns * 2);
+  take(narrow_slopes, attention_rows * columns * 2);
+  take(query_sums, attention_rows * width_steps * 32 * 4);
+  take(key_sums, key_steps * 32 * width_steps * 32 * 4);
+  take(value_sums, key_steps * 32 * value_steps * 32 * 4);
+  bytes = take.bytes;
+}
+
+void attention(const AttentionViews& a, const View& out, const View& log_sum) {
+  Heads all(a);
+  if (takes_unit(a)) {
+    AttentionUnitScratch plan(a.key.sizes[2], a.query.sizes[3], a.value.sizes[3], nullptr);
+    return for_blocks(
+        a, all, plan.bytes,
+        [&](int64_t sample, int64_t head, int64_t first, int64_t count, bool fresh, void* scratch) {
+          AttentionHead h = all.at(sample, head);
+          if (fresh) attention_unit_pack(h, scratch);
+          attention_unit_block(h, first, count, matrix(out, sample, head),
+                               reinterpret_cast<float*>(row(log_sum, sample, head, first)),
+                               scratch);
+        });
+  }
+  if (is_reduced(a.query.dtype)) {
+    RowMajor wide_out(out.shape(), DType::Float32);
+    attention(Widened(a).of(a), wide_out.view(), log_sum);
+    return copy(wide_out.view(), out);
+  }
+  for_blocks(
+      a, all, all.scratch_bytes(),
+      [&](int64_t sample, int64_t head, int64_t first, int64_t count, bool fresh, void* scratch) {
+        AttentionHead h = all.at(sample, head);
+        if (fresh) attention_pack(h, false, scratch);
+        attention_block(h, first, count, matrix(out, sample, head),
+                        row(log_sum, sample, head, first), scratch);
+      });
+}
+
+// Heads that share keys add to one gradient: they are one task.
+template <class F> static void for_shared_heads(const AttentionViews& a, const Heads& all, F f) {
+  int64_t work =
+      all.group * a.query.sizes[2] * a.key.sizes[2] * (a.query.sizes[3] + a.value.sizes[3]);
+  int64_t grain = std::max<int64_t>(1, 4 * default_grain / std::max<int64_t>(1, work));
+  parallel_for(0, all.samples * all.shared, grain, f);
+}
+
+static void backward_on_unit(const AttentionViews& a, const View& grad, const View& out,
+                             const View& log_sum, const View& grad_query, const View& grad_key,
+                             const View& grad_value) {
+  Heads all(a);
+  AttentionUnitGradients plan(a.key.sizes[2], a.query.sizes[3], a.value.sizes[3], nullptr);
+  for_shared_heads(a, all, [&](int64_t begin, int64_t end) {
+    Workspace scratch(plan.bytes);
+    for (int64_t task = begin; task < end; ++task) {
+      int64_t sample = task / all.shared, shared = task % all.shared;
+      for (int64_t i = 0; i < all.group; ++i) {
+        int64_t head = shared * all.group + i;
+        attention_unit_backward(all.at(sample, head), i == 0, i == all.group - 1,
+                                matrix(grad, sample, head), matrix(out, sample, head),
+                                reinterpret_cast<float*>(row(log_sum, sample, head, 0)),
+                                matrix(grad_query, sample, head), matrix(grad_key, sample, shared),
+                                matrix(grad_value, sample, shared), scratch.data());
+      }
     }
   });
 }
@@ -86,12 +216,21 @@ void attention(const AttentionViews& a, const View& out, const View& log_sum) {
 void attention_backward(const AttentionViews& a, const View& grad, const View& out,
                         const View& log_sum, const View& grad_query, const View& grad_key,
                         const View& grad_value) {
+  if (takes_unit(a))
+    return backward_on_unit(a, grad, out, log_sum, grad_query, grad_key, grad_value);
+  if (is_reduced(a.query.dtype)) {
+    RowMajor wide_grad = RowMajor::copy_of(grad, DType::Float32);
+    RowMajor wide_out = RowMajor::copy_of(out, DType::Float32);
+    RowMajor query(grad_query.shape(), DType::Float32), key(grad_key.shape(), DType::Float32),
+        value(grad_value.shape(), DType::Float32);
+    attention_backward(Widened(a).of(a), wide_grad.view(), wide_out.view(), log_sum, query.view(),
+                       key.view(), value.view());
+    copy(query.view(), grad_query);
+    copy(key.view(), grad_key);
+    return copy(value.view(), grad_value);
+  }
   Heads all(a);
-  int64_t work =
-      all.group * a.query.sizes[2] * a.key.sizes[2] * (a.query.sizes[3] + a.value.sizes[3]);
-  int64_t grain = std::max<int64_t>(1, 4 * default_grain / std::max<int64_t>(1, work));
-  // Heads that share keys add to one gradient: they are one task.
-  parallel_for(0, all.samples * all.shared, grain, [&](int64_t begin, int64_t end) {
+  for_shared_heads(a, all, [&](int64_t begin, int64_t end) {
     Workspace scratch(all.scratch_bytes());
     for (int64_t task = begin; task < end; ++task) {
       int64_t sample = task / all.shared, shared = task % all.shared;

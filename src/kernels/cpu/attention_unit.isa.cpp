@@ -1,0 +1,301 @@
+#include "kernels/cpu/attention_unit.h"
+
+#include <limits>
+
+#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/tile_unit.h"
+#include "math/math.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+constexpr float lowest_score = -std::numeric_limits<float>::infinity();
+
+Lines<bfloat16> lines_of(const AttentionMatrix& m, int64_t line, int64_t term) {
+  return {static_cast<const bfloat16*>(m.data), line, term};
+}
+
+// 32 lines after the other, of each the steps of 32 terms, two tiles each.
+template <bool right>
+void pack_lines(const Lines<bfloat16>& from, int64_t lines, int64_t terms, char* to) {
+  for (int64_t line = 0; line < lines; line += unit_side)
+    for (int64_t term = 0; term < terms; term += tile_terms)
+      for (int64_t tile = line; tile < line + unit_side; tile += tile_side, to += tile_bytes)
+        pack_tile_of<right>(from.from(tile, term), lines - tile, terms - term, to, 0, nullptr);
+}
+
+// sums = or += `rows` rows of the left side by 32 columns of the right one, of so many steps.
+void multiply(int64_t rows, const UnitSide& left, const char* right, int64_t steps, bool add,
+              float* sums, int64_t step) {
+  unit_product_for<1>(rows, unit_side)(left, {right, 64, tile_bytes, 0, 2 * tile_bytes}, steps, add,
+                                       sums, {}, step);
+}
+// Packed lines, from the group of 32 on that has this number.
+UnitSide packed(const char* tiles, int64_t group, int64_t steps) {
+  return {tiles + group * steps * 2 * tile_bytes, 64, tile_bytes, 0, 2 * tile_bytes};
+}
+// Rows of bfloat16 as they lie in memory.
+UnitSide rows_of(const bfloat16* rows, int64_t step) {
+  return {reinterpret_cast<const char*>(rows), step * 2, tile_side * step * 2, 0, 64};
+}
+// Packed lines `group` of the right side, from a step of them on.
+const char* right_side(const char* tiles, int64_t group, int64_t steps, int64_t from = 0) {
+  return tiles + (group * steps + from) * 2 * tile_bytes;
+}
+
+// Floats, with zeros from `count` on, as bfloat16. They are 0 or normal numbers, or NaN.
+void narrow(float* from, int64_t count, int64_t padded, bfloat16* to) {
+  for (int64_t j = count; j < padded; ++j) from[j] = 0;
+  for (int64_t j = 0; j < padded; j += Vector<float>::lanes) {
+    HalfBits bits = narrowed_to_bfloat16(load(from + j));
+    std::memcpy(static_cast<void*>(to + j), &bits, sizeof bits);
+  }
+}
+
+// Of a row of weights, or of their gradients, those that dropout keeps.
+void drop(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, float* row) {
+  if (!h.kept.data) return;
+  const Bool* kept =
+      static_cast<const Bool*>(h.kept.data) + query * h.kept.row + from * h.kept.column;
+  float factor = static_cast<float>(h.kept_scale);
+  for (int64_t j = 0; j < columns; ++j)
+    row[j] *= static_cast<float>(static_cast<bool>(kept[j * h.kept.column])) * factor;
+}
+
+// How many of the keys from `from` on a query sees.
+int64_t seen(const AttentionHead& h, int64_t query, int64_t from, int64_t columns) {
+  int64_t most = h.causal ? query + 1 - from : columns;
+  return most < 0 ? 0 : most < columns ? most : columns;
+}
+
+// A row of products becomes scores: scaled, masked, with what the mask adds.
+void add_mask(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, float* row) {
+  float scale = static_cast<float>(h.scale);
+  int64_t at = query * h.mask.row + from * h.mask.column;
+  if (h.mask.data && h.mask_is_bool) {
+    const Bool* allowed = static_cast<const Bool*>(h.mask.data) + at;
+    for (int64_t j = 0; j < columns; ++j)
+      row[j] = allowed[j * h.mask.column] ? row[j] * scale : lowest_score;
+  } else if (h.mask.data) {
+    const float* bias = static_cast<const float*>(h.mask.data) + at;
+    for (int64_t j = 0; j < columns; ++j) row[j] = mul_add(row[j], scale, bias[j * h.mask.column]);
+  } else {
+    for (int64_t j = 0; j < columns; ++j) row[j] *= scale;
+  }
+}
+
+// The factor of a row of products that have become scores but for that.
+float scores_of(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, float* row) {
+  if (!h.mask.data && h.scale > 0) return static_cast<float>(h.scale);
+  add_mask(h, query, from, columns, row);
+  return 1;
+}
+
+// One query's products with `columns` keys become weights, zeros behind them up to `padded`. Its
+// largest score and total follow, and what was summed so far is corrected.
+void soften(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, int64_t padded,
+            float* row, bfloat16* weights, float& high, float& total, float* sums, int64_t width) {
+  columns = seen(h, query, from, columns);
+  float scale = scores_of(h, query, from, columns, row), top = high;
+  if (columns > 0) top = Fmax::apply(high, fold<Fmax>(row, columns) * scale);
+  if (top == lowest_score) {  // nothing to attend to, so far, or NaN among the infinite ones
+    if (columns > 0) total += fold<Max>(row, columns) == lowest_score ? 0 : math::quiet_nan<float>;
+    return narrow(row, 0, padded, weights);
+  }
+  float correction = exp_below(high - top);
+  float sum = sum_at<float>(columns, [row, scale, top](auto at) {
+    auto e = exp_below(at(row) * scale - top);
+    at.put(row, e);
+    return e;
+  });
+  total = mul_add(total, correction, sum);
+  high = top;
+  if (from > 0)
+    for (int64_t j = 0; j < width; ++j) sums[j] *= correction;
+  drop(h, query, from, columns, row);
+  narrow(row, columns, padded, weights);
+}
+
+void forward(const AttentionHead& h, int64_t first, int64_t count, const AttentionMatrix& to,
+             float* log_sum, const AttentionUnitScratch& s) {
+  const int64_t wide = s.value_groups * unit_side;
+  pack_lines<false>(lines_of(h.query, h.query.row, h.query.column).from(first, 0), count, h.width,
+                    s.queries);
+  for (int64_t i = 0; i < count; ++i) {
+    s.high[i] = lowest_score;
+    s.total[i] = 0;
+  }
+  UnitScope scope;
+  int64_t end = h.causal && first + count < h.keys ? first + count : h.keys;
+  for (int64_t from = 0; from < end; from += s.columns) {
+    int64_t columns = end - from < s.columns ? end - from : s.columns;
+    int64_t steps = (columns + tile_terms - 1) / tile_terms;
+    for (int64_t row = 0; row < count; row += unit_side)
+      for (int64_t j = 0; j < steps; ++j)
+        multiply(count - row, packed(s.queries, row / unit_side, s.width_steps),
+                 right_side(s.keys, from / unit_side + j, s.width_steps), s.width_steps, false,
+                 s.scores + row * s.columns + j * unit_side, s.columns);
+    for (int64_t i = 0; i < count; ++i)
+      soften(h, first + i, from, columns, steps * tile_terms, s.scores + i * s.columns,
+             s.weights + i * s.columns, s.high[i], s.total[i], s.sums + i * wide, wide);
+    for (int64_t row = 0; row < count; row += unit_side)
+      for (int64_t j = 0; j < s.value_groups; ++j)
+        multiply(count - row, rows_of(s.weights + row * s.columns, s.columns),
+                 right_side(s.values, j, s.key_steps, from / tile_terms), steps, from > 0,
+                 s.sums + row * wide + j * unit_side, wide);
+  }
+  bfloat16* out = static_cast<bfloat16*>(to.data) + first * to.row;
+  for (int64_t i = 0; i < count; ++i, out += to.row) {
+    float scale = s.total[i] == 0 ? 0 : 1 / s.total[i];
+    float* sums = s.sums + i * wide;
+    for (int64_t j = 0; j < h.value_width; ++j) out[j * to.column] = bfloat16(sums[j] * scale);
+    log_sum[i] = s.total[i] == 0 ? lowest_score : s.high[i] + math::log(s.total[i]);
+  }
+}
+
+// The sum of products of two rows.
+float dot(const bfloat16* a, int64_t a_step, const bfloat16* b, int64_t b_step, int64_t n) {
+  float sum = 0;
+  for (int64_t j = 0; j < n; ++j)
+    sum = mul_add(static_cast<float>(a[j * a_step]), static_cast<float>(b[j * b_step]), sum);
+  return sum;
+}
+
+// One query's products become weights, and the slopes of those, less their mean `shift`, theirs.
+void differentiate(const AttentionHead& h, int64_t query, int64_t from, int64_t columns,
+                   int64_t padded, float log_sum, float shift, const AttentionUnitGradients& s,
+                   int64_t row) {
+  float *products = s.products + row * s.columns, *slopes = s.slopes + row * s.columns;
+  columns = log_sum == lowest_score ? 0 : seen(h, query, from, columns);
+  float scale = scores_of(h, query, from, columns, products);
+  drop(h, query, from, columns, slopes);
+  for_offsets<float>(columns, [=](auto at) {
+    auto e = exp_below(at(products) * scale - log_sum);
+    at.put(products, e);
+    at.put(slopes, e * (at(slopes) - shift));
+  });
+  drop(h, query, from, columns, products);
+  narrow(products, columns, padded, s.weights + row * s.columns);
+  narrow(slopes, columns, padded, s.narrow_slopes + row * s.columns);
+}
+
+// to (rows, columns) = sums * factor.
+void write(const AttentionMatrix& to, int64_t first, int64_t rows, int64_t columns,
+           const float* sums, int64_t step, float factor) {
+  bfloat16* out = static_cast<bfloat16*>(to.data) + first * to.row;
+  for (int64_t i = 0; i < rows; ++i, out += to.row, sums += step)
+    for (int64_t j = 0; j < columns; ++j) out[j * to.column] = bfloat16(sums[j] * factor);
+}
+
+// sums += the transpose of rows (count, columns), of bfloat16, by packed lines of `groups` times 32
+// columns.
+void add_turned(const bfloat16* rows, int64_t step, int64_t count, int64_t columns, char* turned,
+                const char* right, int64_t groups, float* sums) {
+  int64_t steps = (count + tile_terms - 1) / tile_terms, wide = groups * unit_side;
+  pack_lines<false>({rows, 1, step}, columns, count, turned);
+  for (int64_t key = 0; key < columns; key += unit_side)
+    for (int64_t j = 0; j < groups; ++j)
+      multiply(columns - key, packed(turned, key / unit_side, steps), right_side(right, j, steps),
+               steps, true, sums + key * wide + j * unit_side, wide);
+}
+
+// A block of queries with all keys.
+void differentiate_block(const AttentionHead& h, int64_t first, int64_t count,
+                         const AttentionMatrix& grad, const AttentionMatrix& out,
+                         const float* log_sum, const AttentionUnitGradients& s) {
+  Lines<bfloat16> queries = lines_of(h.query, h.query.row, h.query.column).from(first, 0);
+  Lines<bfloat16> grads = lines_of(grad, grad.row, grad.column).from(first, 0);
+  Lines<bfloat16> outs = lines_of(out, out.row, out.column).from(first, 0);
+  pack_lines<false>(queries, count, h.width, s.queries);
+  pack_lines<false>(grads, count, h.value_width, s.grads);
+  pack_lines<true>({queries.data, queries.term, queries.line}, h.width, count, s.queries_by_column);
+  pack_lines<true>({grads.data, grads.term, grads.line}, h.value_width, count, s.grads_by_column);
+  float shift[attention_rows];
+  for (int64_t i = 0; i < count; ++i)
+    shift[i] = dot(grads.data + i * grads.line, grads.term, outs.data + i * outs.line, outs.term,
+                   h.value_width);
+  const int64_t wide = s.width_steps * unit_side, value_wide = s.value_steps * unit_side;
+  int64_t end = h.causal && first + count < h.keys ? first + count : h.keys;
+  for (int64_t from = 0; from < end; from += s.columns) {
+    int64_t columns = end - from < s.columns ? end - from : s.columns;
+    int64_t steps = (columns + tile_terms - 1) / tile_terms;
+    for (int64_t row = 0; row < count; row += unit_side)
+      for (int64_t j = 0; j < steps; ++j) {
+        int64_t at = row * s.columns + j * unit_side, group = from / unit_side + j;
+        multiply(count - row, packed(s.queries, row / unit_side, s.width_steps),
+                 right_side(s.keys, group, s.width_steps), s.width_steps, false, s.products + at,
+                 s.columns);
+        multiply(count - row, packed(s.grads, row / unit_side, s.value_steps),
+                 right_side(s.values, group, s.value_steps), s.value_steps, false, s.slopes + at,
+                 s.columns);
+      }
+    for (int64_t i = 0; i < count; ++i)
+      differentiate(h, first + i, from, columns, steps * tile_terms, log_sum[first + i], shift[i],
+                    s, i);
+    add_turned(s.weights, s.columns, count, columns, s.turned, s.grads_by_column, s.value_steps,
+               s.value_sums + from * value_wide);
+    add_turned(s.narrow_slopes, s.columns, count, columns, s.turned, s.queries_by_column,
+               s.width_steps, s.key_sums + from * wide);
+    for (int64_t row = 0; row < count; row += unit_side)
+      for (int64_t j = 0; j < s.width_steps; ++j)
+        multiply(count - row, rows_of(s.narrow_slopes + row * s.columns, s.columns),
+                 right_side(s.keys_by_column, j, s.key_steps, from / tile_terms), steps, from > 0,
+                 s.query_sums + row * wide + j * unit_side, wide);
+  }
+}
+
+void backward(const AttentionHead& h, bool first, bool last, const AttentionMatrix& grad,
+              const AttentionMatrix& out, const float* log_sum, const AttentionMatrix& grad_query,
+              const AttentionMatrix& grad_key, const AttentionMatrix& grad_value,
+              const AttentionUnitGradients& s) {
+  const int64_t wide = s.width_steps * unit_side, value_wide = s.value_steps * unit_side;
+  const float scale = static_cast<float>(h.scale);
+  if (first) {
+    Lines<bfloat16> keys = lines_of(h.key, h.key.row, h.key.column);
+    pack_lines<true>(keys, h.keys, h.width, s.keys);
+    pack_lines<true>({keys.data, keys.term, keys.line}, h.width, h.keys, s.keys_by_column);
+    pack_lines<true>(lines_of(h.value, h.value.row, h.value.column), h.keys, h.value_width,
+                     s.values);
+    std::memset(s.key_sums, 0, static_cast<size_t>(s.key_steps * unit_side * wide * 4));
+    std::memset(s.value_sums, 0, static_cast<size_t>(s.key_steps * unit_side * value_wide * 4));
+  }
+  UnitScope scope;
+  for (int64_t at = 0; at < h.queries; at += attention_rows) {
+    int64_t count = h.queries - at < attention_rows ? h.queries - at : attention_rows;
+    differentiate_block(h, at, count, grad, out, log_sum, s);
+    write(grad_query, at, count, h.width, s.query_sums, wide, scale);
+  }
+  if (!last) return;
+  write(grad_key, 0, h.keys, h.width, s.key_sums, wide, scale);
+  write(grad_value, 0, h.keys, h.value_width, s.value_sums, value_wide, 1);
+}
+
+}  // namespace
+
+void attention_unit_pack(const AttentionHead& h, void* scratch) {
+  if constexpr (may_have_unit) {
+    AttentionUnitScratch s(h.keys, h.width, h.value_width, scratch);
+    pack_lines<true>(lines_of(h.key, h.key.row, h.key.column), h.keys, h.width, s.keys);
+    pack_lines<true>(lines_of(h.value, h.value.column, h.value.row), h.value_width, h.keys,
+                     s.values);
+  }
+}
+
+void attention_unit_block(const AttentionHead& h, int64_t first, int64_t count,
+                          const AttentionMatrix& out, float* log_sum, void* scratch) {
+  if constexpr (may_have_unit)
+    forward(h, first, count, out, log_sum,
+            AttentionUnitScratch(h.keys, h.width, h.value_width, scratch));
+}
+
+void attention_unit_backward(const AttentionHead& h, bool first, bool last,
+                             const AttentionMatrix& grad, const AttentionMatrix& out,
+                             const float* log_sum, const AttentionMatrix& grad_query,
+                             const AttentionMatrix& grad_key, const AttentionMatrix& grad_value,
+                             void* scratch) {
+  if constexpr (may_have_unit)
+    backward(h, first, last, grad, out, log_sum, grad_query, grad_key, grad_value,
+             AttentionUnitGradients(h.keys, h.width, h.value_width, scratch));
+}
+
+}  // namespace rl::kernels::RL_ISA
