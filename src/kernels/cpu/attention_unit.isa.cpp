@@ -189,13 +189,13 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
       for (int64_t j = 0; j < steps; ++j)
         multiply(count - row, packed(s.queries, row / unit_side, s.width_steps),
                  right_side(s.keys, from / unit_side + j, s.width_steps), s.width_steps, false,
-                 s.scores + row * s.columns + j * unit_side, s.columns);
+                 s.scores + row * s.stride + j * unit_side, s.stride);
     for (int64_t i = 0; i < count; ++i)
-      soften(h, first + i, from, columns, steps * tile_terms, s.scores + i * s.columns,
-             s.weights + i * s.columns, {s.high[i], s.total[i], s.sums + i * wide, wide});
+      soften(h, first + i, from, columns, steps * tile_terms, s.scores + i * s.stride,
+             s.weights + i * s.stride, {s.high[i], s.total[i], s.sums + i * wide, wide});
     for (int64_t row = 0; row < count; row += unit_side)
       for (int64_t j = 0; j < s.value_groups; ++j)
-        multiply(count - row, rows_of(s.weights + row * s.columns, s.columns),
+        multiply(count - row, rows_of(s.weights + row * s.stride, s.stride),
                  right_side(s.values, j, s.key_steps, from / tile_terms), steps, from > 0,
                  s.sums + row * wide + j * unit_side, wide);
   }
@@ -227,8 +227,8 @@ float dot(const bfloat16* a, int64_t a_step, const bfloat16* b, int64_t b_step, 
 void differentiate(const AttentionHead& h, int64_t query, int64_t from, int64_t columns,
                    int64_t padded, float log_sum, float shift, const AttentionUnitGradients& s,
                    int64_t row) {
-  float *products = s.products + row * s.columns, *slopes = s.slopes + row * s.columns;
-  bfloat16 *weights = s.weights + row * s.columns, *narrow_slopes = s.narrow_slopes + row * s.columns;
+  float *products = s.products + row * s.stride, *slopes = s.slopes + row * s.stride;
+  bfloat16 *weights = s.weights + row * s.stride, *narrow_slopes = s.narrow_slopes + row * s.stride;
   columns = log_sum == lowest_score ? 0 : seen(h, query, from, columns);
   float factor = scores_of(h, query, from, columns, products) * log2_of_e;
   const int64_t end = in_pairs(columns);
@@ -292,24 +292,24 @@ void differentiate_block(const AttentionHead& h, int64_t first, int64_t count,
     int64_t steps = (columns + tile_terms - 1) / tile_terms;
     for (int64_t row = 0; row < count; row += unit_side)
       for (int64_t j = 0; j < steps; ++j) {
-        int64_t at = row * s.columns + j * unit_side, group = from / unit_side + j;
+        int64_t at = row * s.stride + j * unit_side, group = from / unit_side + j;
         multiply(count - row, packed(s.queries, row / unit_side, s.width_steps),
                  right_side(s.keys, group, s.width_steps), s.width_steps, false, s.products + at,
-                 s.columns);
+                 s.stride);
         multiply(count - row, packed(s.grads, row / unit_side, s.value_steps),
                  right_side(s.values, group, s.value_steps), s.value_steps, false, s.slopes + at,
-                 s.columns);
+                 s.stride);
       }
     for (int64_t i = 0; i < count; ++i)
       differentiate(h, first + i, from, columns, steps * tile_terms, log_sum[first + i], shift[i],
                     s, i);
-    add_turned(s.weights, s.columns, count, columns, s.turned, s.grads_by_column, s.value_steps,
+    add_turned(s.weights, s.stride, count, columns, s.turned, s.grads_by_column, s.value_steps,
                s.value_sums + from * value_wide);
-    add_turned(s.narrow_slopes, s.columns, count, columns, s.turned, s.queries_by_column,
+    add_turned(s.narrow_slopes, s.stride, count, columns, s.turned, s.queries_by_column,
                s.width_steps, s.key_sums + from * wide);
     for (int64_t row = 0; row < count; row += unit_side)
       for (int64_t j = 0; j < s.width_steps; ++j)
-        multiply(count - row, rows_of(s.narrow_slopes + row * s.columns, s.columns),
+        multiply(count - row, rows_of(s.narrow_slopes + row * s.stride, s.stride),
                  right_side(s.keys_by_column, j, s.key_steps, from / tile_terms), steps, from > 0,
                  s.query_sums + row * wide + j * unit_side, wide);
   }
