@@ -152,11 +152,13 @@ void soften(const AttentionHead& h, int64_t at, int64_t from, int64_t columns, i
     }
   float sum;
   fold_lanes<Add>(sums[0] + sums[1], &sum);
-  float correction = exp_below(query.high - top);
-  query.total = mul_add(query.total, correction, sum);
-  query.high = top;
-  if (from > 0 && correction != 1)
+  if (from > 0 && top != query.high) {
+    float correction = exp_below(query.high - top);
+    query.total *= correction;
     for (int64_t j = 0; j < query.width; ++j) query.sums[j] *= correction;
+  }
+  query.total += sum;
+  query.high = top;
   if (!drops) return;
   drop(h, at, from, columns, row);
   narrow(row, end, weights);
@@ -203,7 +205,10 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
   for (int64_t i = 0; i < count; ++i, out += to.row) {
     float scale = s.total[i] == 0 ? 0 : 1 / s.total[i];
     write_row(out, to.column, h.value_width, s.sums + i * wide, scale);
-    log_sum[i] = s.total[i] == 0 ? lowest_score : s.high[i] + math::log(s.total[i]);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    float total = math::log(s.total[i]);
+    log_sum[i] = s.total[i] == 0 ? lowest_score : s.high[i] + total;
   }
 }
 
