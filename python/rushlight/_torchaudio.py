@@ -1,4 +1,4 @@
-"""The operations of torchaudio's compiled libraries, which themselves are linked with PyTorch's own.
+"""The operations of torchaudio's compiled libraries, which are linked with PyTorch's own.
 `torch.ops.load_library` defines them where torchaudio loads those: recursive filters; the losses of
 transducers and forced alignment refuse.
 """
@@ -25,7 +25,7 @@ def _lfilter_core_loop(
     Args:
         input_signal_windows: x, of shape (N, C, T).
         a_coeffs_flipped: of shape (C, n), the last one first; a[0] is 1.
-        padded_output_waveform: y, behind n - 1 earlier outputs: of shape (N, C, T + n - 1). Written.
+        padded_output_waveform: y, behind n - 1 earlier outputs: (N, C, T + n - 1). Written.
     """
     x, order = input_signal_windows, a_coeffs_flipped.size(1)
     length, before = x.size(2), order - 1
