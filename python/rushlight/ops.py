@@ -29,7 +29,8 @@ def load_library(path: str) -> None:
         from rushlight import _torchvision
 
         return _torchvision.define()
-    if (package, place) == ("torchaudio", "lib") and name.startswith(("_torchaudio", "libtorchaudio")):
+    names = "_torchaudio", "libtorchaudio"
+    if (package, place) == ("torchaudio", "lib") and name.startswith(names):
         from rushlight import _torchaudio
 
         return _torchaudio.define()
