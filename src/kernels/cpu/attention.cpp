@@ -116,13 +116,14 @@ AttentionUnitScratch::AttentionUnitScratch(int64_t key_count, int64_t width, int
     : width_steps((width + 31) / 32),
       value_groups((value_width + 31) / 32),
       key_steps((key_count + 31) / 32),
-      columns(key_count < attention_keys ? 32 * key_steps : attention_keys) {
+      columns(key_count < attention_keys ? 32 * key_steps : attention_keys),
+      stride(columns + 16) {
   Parts take{static_cast<char*>(memory)};
   take(keys, key_steps * width_steps * 2048);
   take(values, key_steps * value_groups * 2048);
   take(queries, attention_rows / 32 * width_steps * 2048);
-  take(scores, attention_rows * columns * 4);
-  take(weights, attention_rows * columns * 2);
+  take(scores, attention_rows * stride * 4);
+  take(weights, attention_rows * stride * 2);
   take(sums, attention_rows * value_groups * 32 * 4);
   take(high, attention_rows * 4);
   take(total, attention_rows * 4);
@@ -134,7 +135,8 @@ AttentionUnitGradients::AttentionUnitGradients(int64_t key_count, int64_t width,
     : width_steps((width + 31) / 32),
       value_steps((value_width + 31) / 32),
       key_steps((key_count + 31) / 32),
-      columns(key_count < attention_keys ? 32 * key_steps : attention_keys) {
+      columns(key_count < attention_keys ? 32 * key_steps : attention_keys),
+      stride(columns + 16) {
   constexpr int64_t row_groups = attention_rows / 32;
   Parts take{static_cast<char*>(memory)};
   take(keys, key_steps * width_steps * 2048);
@@ -145,10 +147,10 @@ AttentionUnitGradients::AttentionUnitGradients(int64_t key_count, int64_t width,
   take(queries_by_column, row_groups * width_steps * 2048);
   take(grads_by_column, row_groups * value_steps * 2048);
   take(turned, row_groups * columns * 64);
-  take(products, attention_rows * columns * 4);
-  take(slopes, attention_rows * columns * 4);
-  take(weights, attention_rows * columns * 2);
-  take(narrow_slopes, attention_rows * columns * 2);
+  take(products, attention_rows * stride * 4);
+  take(slopes, attention_rows * stride * 4);
+  take(weights, attention_rows * stride * 2);
+  take(narrow_slopes, attention_rows * stride * 2);
   take(query_sums, attention_rows * width_steps * 32 * 4);
   take(key_sums, key_steps * 32 * width_steps * 32 * 4);
   take(value_sums, key_steps * 32 * value_steps * 32 * 4);

@@ -8,7 +8,7 @@ namespace rl::kernels {
 // are two of 1024 bytes), and of a block of queries and keys the scores, as floats, the weights, as
 // bfloat16, the sums of weighted values, and each query's largest score and total.
 struct AttentionUnitScratch {
-  int64_t width_steps, value_groups, key_steps, columns;
+  int64_t width_steps, value_groups, key_steps, columns, stride;
   char *keys, *values, *queries;
   float* scores;
   bfloat16* weights;
@@ -23,7 +23,7 @@ struct AttentionUnitScratch {
 // key. Of a block of queries and keys the products and their slopes, as floats, and then as
 // bfloat16. The sums of gradients are floats.
 struct AttentionUnitGradients {
-  int64_t width_steps, value_steps, key_steps, columns;
+  int64_t width_steps, value_steps, key_steps, columns, stride;
   char *keys, *values, *keys_by_column, *queries, *grads, *queries_by_column, *grads_by_column,
       *turned;
   float *products, *slopes;

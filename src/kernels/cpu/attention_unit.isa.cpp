@@ -27,8 +27,9 @@ void pack_lines(const Lines<bfloat16>& from, int64_t lines, int64_t terms, char*
 // sums = or += `rows` rows of the left side by 32 columns of the right one, of so many steps.
 void multiply(int64_t rows, const UnitSide& left, const char* right, int64_t steps, bool add,
               float* sums, int64_t step) {
+  static constexpr UnitMeanwhile nothing = {};
   unit_product_for<1>(rows, unit_side)(left, {right, 64, tile_bytes, 0, 2 * tile_bytes}, steps, add,
-                                       sums, {}, step);
+                                       sums, nothing, step);
 }
 // Packed lines, from the group of 32 on that has this number.
 UnitSide packed(const char* tiles, int64_t group, int64_t steps) {
@@ -43,13 +44,28 @@ const char* right_side(const char* tiles, int64_t group, int64_t steps, int64_t 
   return tiles + (group * steps + from) * 2 * tile_bytes;
 }
 
-// Floats, with zeros from `count` on, as bfloat16. They are 0 or normal numbers, or NaN.
-void narrow(float* from, int64_t count, int64_t padded, bfloat16* to) {
-  for (int64_t j = count; j < padded; ++j) from[j] = 0;
-  for (int64_t j = 0; j < padded; j += Vector<float>::lanes) {
-    HalfBits bits = narrowed_to_bfloat16(load(from + j));
-    std::memcpy(static_cast<void*>(to + j), &bits, sizeof bits);
-  }
+// 2^x for x <= 0, and 0 where that is no normal number. Its error of 3e-6 is a thousandth of what
+// rounding to bfloat16 makes, and a polynomial of six terms takes longer than the products do.
+RL_INLINE vec<float> short_exp2(vec<float> x) {
+  constexpr float to_integer = 12583039;  // 3 * 2^22, and the bias of exponents
+  vec<float> shifted = x + to_integer;
+  vec<float> power = (vec<float>)((vec<uint32_t>)shifted << 23);
+  vec<float> r = x - (shifted - to_integer);
+  vec<float> y = mul_add(r, 9.570101911e-03f, vec<float>{} + 5.591786032e-02f);
+  y = mul_add(y, r, 2.402474483e-01f);
+  y = mul_add(y, r, 6.931218147e-01f);
+  y = mul_add(y, r, 9.999992614e-01f);
+  return x < -126.0f ? vec<float>{} : y * power;
+}
+constexpr float log2_of_e = 1.44269504f;
+
+// Floats that are 0 or normal numbers, or NaN, as bfloat16.
+RL_INLINE void put_narrow(bfloat16* to, vec<float> v) {
+  HalfBits bits = narrowed_to_bfloat16(v);
+  std::memcpy(static_cast<void*>(to), &bits, sizeof bits);
+}
+void narrow(const float* from, int64_t count, bfloat16* to) {
+  for (int64_t j = 0; j < count; j += Vector<float>::lanes) put_narrow(to + j, load(from + j));
 }
 
 // Of a row of weights, or of their gradients, those that dropout keeps.
@@ -60,6 +76,15 @@ void drop(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, 
   float factor = static_cast<float>(h.kept_scale);
   for (int64_t j = 0; j < columns; ++j)
     row[j] *= static_cast<float>(static_cast<bool>(kept[j * h.kept.column])) * factor;
+}
+
+// The next multiple of the vectors that loops below take at a time.
+int64_t in_pairs(int64_t columns) {
+  constexpr int64_t pair = 2 * Vector<float>::lanes;
+  return (columns + pair - 1) / pair * pair;
+}
+void clear(bfloat16* from, const bfloat16* end) {
+  std::memset(static_cast<void*>(from), 0, static_cast<size_t>(end - from) * sizeof(bfloat16));
 }
 
 // How many of the keys from `from` on a query sees.
@@ -91,29 +116,59 @@ float scores_of(const AttentionHead& h, int64_t query, int64_t from, int64_t col
   return 1;
 }
 
-// One query's products with `columns` keys become weights, zeros behind them up to `padded`. Its
-// largest score and total follow, and what was summed so far is corrected.
-void soften(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, int64_t padded,
-            float* row, bfloat16* weights, float& high, float& total, float* sums, int64_t width) {
-  columns = seen(h, query, from, columns);
-  float scale = scores_of(h, query, from, columns, row), top = high;
-  if (columns > 0) top = Fmax::apply(high, fold<Fmax>(row, columns) * scale);
+// A query's state while blocks of keys pass: its largest score, the total of its weights, and the
+// sums of weighted values.
+struct Query {
+  float &high, &total;
+  float* sums;
+  int64_t width;
+};
+
+// One query's products with `columns` keys become weights, zeros behind them up to `padded`, a
+// multiple of 32; and what was summed so far is corrected.
+void soften(const AttentionHead& h, int64_t at, int64_t from, int64_t columns, int64_t padded,
+            float* row, bfloat16* weights, const Query& query) {
+  columns = seen(h, at, from, columns);
+  if (columns == 0) return clear(weights, weights + padded);
+  float scale = scores_of(h, at, from, columns, row);
+  float top = Fmax::apply(query.high, fold<Fmax>(row, columns) * scale);
   if (top == lowest_score) {  // nothing to attend to, so far, or NaN among the infinite ones
-    if (columns > 0) total += fold<Max>(row, columns) == lowest_score ? 0 : math::quiet_nan<float>;
-    return narrow(row, 0, padded, weights);
+    query.total += fold<Max>(row, columns) == lowest_score ? 0 : math::quiet_nan<float>;
+    return clear(weights, weights + padded);
   }
-  float correction = exp_below(high - top);
-  float sum = sum_at<float>(columns, [row, scale, top](auto at) {
-    auto e = exp_below(at(row) * scale - top);
-    at.put(row, e);
-    return e;
-  });
-  total = mul_add(total, correction, sum);
-  high = top;
-  if (from > 0)
-    for (int64_t j = 0; j < width; ++j) sums[j] *= correction;
-  drop(h, query, from, columns, row);
-  narrow(row, columns, padded, weights);
+  const int64_t end = in_pairs(columns);
+  for (int64_t j = columns; j < end; ++j) row[j] = lowest_score;
+  clear(weights + end, weights + padded);
+  constexpr int64_t lanes = Vector<float>::lanes;
+  const float factor = scale * log2_of_e, shift = -top * log2_of_e;
+  const bool drops = h.kept.data;
+  vec<float> sums[2] = {};
+  for (int64_t j = 0; j < end; j += 2 * lanes)
+    for (int64_t i = 0; i < 2; ++i) {
+      vec<float> weight = short_exp2(mul_add(load(row + j + i * lanes), factor, shift));
+      sums[i] += weight;
+      if (drops) store(row + j + i * lanes, weight);
+      else put_narrow(weights + j + i * lanes, weight);
+    }
+  float sum;
+  fold_lanes<Add>(sums[0] + sums[1], &sum);
+  float correction = exp_below(query.high - top);
+  query.total = mul_add(query.total, correction, sum);
+  query.high = top;
+  if (from > 0 && correction != 1)
+    for (int64_t j = 0; j < query.width; ++j) query.sums[j] *= correction;
+  if (!drops) return;
+  drop(h, at, from, columns, row);
+  narrow(row, end, weights);
+}
+
+// A row of bfloat16 = sums * factor.
+void write_row(bfloat16* to, int64_t step, int64_t count, const float* sums, float factor) {
+  int64_t j = 0;
+  if (step == 1)
+    for (; j + Vector<float>::lanes <= count; j += Vector<float>::lanes)
+      store_narrow(to + j, load(sums + j) * factor);
+  for (; j < count; ++j) to[j * step] = bfloat16(sums[j] * factor);
 }
 
 void forward(const AttentionHead& h, int64_t first, int64_t count, const AttentionMatrix& to,
@@ -134,21 +189,20 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
       for (int64_t j = 0; j < steps; ++j)
         multiply(count - row, packed(s.queries, row / unit_side, s.width_steps),
                  right_side(s.keys, from / unit_side + j, s.width_steps), s.width_steps, false,
-                 s.scores + row * s.columns + j * unit_side, s.columns);
+                 s.scores + row * s.stride + j * unit_side, s.stride);
     for (int64_t i = 0; i < count; ++i)
-      soften(h, first + i, from, columns, steps * tile_terms, s.scores + i * s.columns,
-             s.weights + i * s.columns, s.high[i], s.total[i], s.sums + i * wide, wide);
+      soften(h, first + i, from, columns, steps * tile_terms, s.scores + i * s.stride,
+             s.weights + i * s.stride, {s.high[i], s.total[i], s.sums + i * wide, wide});
     for (int64_t row = 0; row < count; row += unit_side)
       for (int64_t j = 0; j < s.value_groups; ++j)
-        multiply(count - row, rows_of(s.weights + row * s.columns, s.columns),
+        multiply(count - row, rows_of(s.weights + row * s.stride, s.stride),
                  right_side(s.values, j, s.key_steps, from / tile_terms), steps, from > 0,
                  s.sums + row * wide + j * unit_side, wide);
   }
   bfloat16* out = static_cast<bfloat16*>(to.data) + first * to.row;
   for (int64_t i = 0; i < count; ++i, out += to.row) {
     float scale = s.total[i] == 0 ? 0 : 1 / s.total[i];
-    float* sums = s.sums + i * wide;
-    for (int64_t j = 0; j < h.value_width; ++j) out[j * to.column] = bfloat16(sums[j] * scale);
+    write_row(out, to.column, h.value_width, s.sums + i * wide, scale);
     log_sum[i] = s.total[i] == 0 ? lowest_score : s.high[i] + math::log(s.total[i]);
   }
 }
@@ -156,27 +210,44 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
 // The sum of products of two rows.
 float dot(const bfloat16* a, int64_t a_step, const bfloat16* b, int64_t b_step, int64_t n) {
   float sum = 0;
-  for (int64_t j = 0; j < n; ++j)
+  int64_t j = 0;
+  if (a_step == 1 && b_step == 1) {
+    vec<float> sums{};
+    for (; j + Vector<float>::lanes <= n; j += Vector<float>::lanes)
+      sums = mul_add(load_wide(a + j), load_wide(b + j), sums);
+    fold_lanes<Add>(sums, &sum);
+  }
+  for (; j < n; ++j)
     sum = mul_add(static_cast<float>(a[j * a_step]), static_cast<float>(b[j * b_step]), sum);
   return sum;
 }
 
 // One query's products become weights, and the slopes of those, less their mean `shift`, theirs.
+// What has no weight has no slope.
 void differentiate(const AttentionHead& h, int64_t query, int64_t from, int64_t columns,
                    int64_t padded, float log_sum, float shift, const AttentionUnitGradients& s,
                    int64_t row) {
-  float *products = s.products + row * s.columns, *slopes = s.slopes + row * s.columns;
+  float *products = s.products + row * s.stride, *slopes = s.slopes + row * s.stride;
+  bfloat16 *weights = s.weights + row * s.stride, *narrow_slopes = s.narrow_slopes + row * s.stride;
   columns = log_sum == lowest_score ? 0 : seen(h, query, from, columns);
-  float scale = scores_of(h, query, from, columns, products);
+  float factor = scores_of(h, query, from, columns, products) * log2_of_e;
+  const int64_t end = in_pairs(columns);
+  for (int64_t j = columns; j < end; ++j) products[j] = lowest_score;
+  clear(weights + end, weights + padded);
+  clear(narrow_slopes + end, narrow_slopes + padded);
+  const float low = -log_sum * log2_of_e;
+  const bool drops = h.kept.data;
   drop(h, query, from, columns, slopes);
-  for_offsets<float>(columns, [=](auto at) {
-    auto e = exp_below(at(products) * scale - log_sum);
-    at.put(products, e);
-    at.put(slopes, e * (at(slopes) - shift));
-  });
+  for (int64_t j = 0; j < end; j += Vector<float>::lanes) {
+    vec<float> weight = short_exp2(mul_add(load(products + j), factor, low));
+    vec<float> slope = weight * (load(slopes + j) - shift);
+    put_narrow(narrow_slopes + j, weight == 0.0f ? weight : slope);
+    if (drops) store(products + j, weight);
+    else put_narrow(weights + j, weight);
+  }
+  if (!drops) return;
   drop(h, query, from, columns, products);
-  narrow(products, columns, padded, s.weights + row * s.columns);
-  narrow(slopes, columns, padded, s.narrow_slopes + row * s.columns);
+  narrow(products, end, weights);
 }
 
 // to (rows, columns) = sums * factor.
@@ -184,7 +255,7 @@ void write(const AttentionMatrix& to, int64_t first, int64_t rows, int64_t colum
            const float* sums, int64_t step, float factor) {
   bfloat16* out = static_cast<bfloat16*>(to.data) + first * to.row;
   for (int64_t i = 0; i < rows; ++i, out += to.row, sums += step)
-    for (int64_t j = 0; j < columns; ++j) out[j * to.column] = bfloat16(sums[j] * factor);
+    write_row(out, to.column, columns, sums, factor);
 }
 
 // sums += the transpose of rows (count, columns), of bfloat16, by packed lines of `groups` times 32
@@ -221,24 +292,24 @@ void differentiate_block(const AttentionHead& h, int64_t first, int64_t count,
     int64_t steps = (columns + tile_terms - 1) / tile_terms;
     for (int64_t row = 0; row < count; row += unit_side)
       for (int64_t j = 0; j < steps; ++j) {
-        int64_t at = row * s.columns + j * unit_side, group = from / unit_side + j;
+        int64_t at = row * s.stride + j * unit_side, group = from / unit_side + j;
         multiply(count - row, packed(s.queries, row / unit_side, s.width_steps),
                  right_side(s.keys, group, s.width_steps), s.width_steps, false, s.products + at,
-                 s.columns);
+                 s.stride);
         multiply(count - row, packed(s.grads, row / unit_side, s.value_steps),
                  right_side(s.values, group, s.value_steps), s.value_steps, false, s.slopes + at,
-                 s.columns);
+                 s.stride);
       }
     for (int64_t i = 0; i < count; ++i)
       differentiate(h, first + i, from, columns, steps * tile_terms, log_sum[first + i], shift[i],
                     s, i);
-    add_turned(s.weights, s.columns, count, columns, s.turned, s.grads_by_column, s.value_steps,
+    add_turned(s.weights, s.stride, count, columns, s.turned, s.grads_by_column, s.value_steps,
                s.value_sums + from * value_wide);
-    add_turned(s.narrow_slopes, s.columns, count, columns, s.turned, s.queries_by_column,
+    add_turned(s.narrow_slopes, s.stride, count, columns, s.turned, s.queries_by_column,
                s.width_steps, s.key_sums + from * wide);
     for (int64_t row = 0; row < count; row += unit_side)
       for (int64_t j = 0; j < s.width_steps; ++j)
-        multiply(count - row, rows_of(s.narrow_slopes + row * s.columns, s.columns),
+        multiply(count - row, rows_of(s.narrow_slopes + row * s.stride, s.stride),
                  right_side(s.keys_by_column, j, s.key_steps, from / tile_terms), steps, from > 0,
                  s.query_sums + row * wide + j * unit_side, wide);
   }
