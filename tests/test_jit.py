@@ -124,7 +124,8 @@ def shapes(x: Tensor):
     if x.dim() != 2:
         raise ValueError("two dims")
     sizes = torch.tensor(x.shape), torch.tensor(x.shape[:1])
-    return x.reshape(c, b), torch.zeros(b, 2), x.new_zeros(x.shape), torch.full(x.size(), 1.5), sizes
+    filled = torch.full(x.size(), 1.5)
+    return x.reshape(c, b), torch.zeros(b, 2), x.new_zeros(x.shape), filled, sizes
 
 
 def constants(x: Tensor):
