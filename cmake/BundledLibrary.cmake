@@ -32,15 +32,16 @@ function(rushlight_import_library name library include_directory)
     INTERFACE_INCLUDE_DIRECTORIES ${include_directory})
 endfunction()
 
-# Copies `library`, stripped, to the build folder as `file_name` (what the loader looks for), and
-# installs that copy into `destination`.
+# Copies `library`, without symbols and unwind tables, to the build folder as `file_name` (what the
+# loader looks for), and installs that copy into `destination`.
 function(rushlight_install_library name library file_name destination)
   set(copy ${PROJECT_BINARY_DIR}/bundled/${file_name})
   add_custom_command(
     OUTPUT ${copy}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/bundled
-    COMMAND ${CMAKE_STRIP} --strip-unneeded -o ${copy} ${library}
-    DEPENDS ${library}
+    COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/drop_unwind_tables.py
+            ${CMAKE_STRIP} ${library} ${copy}
+    DEPENDS ${library} ${PROJECT_SOURCE_DIR}/cmake/drop_unwind_tables.py
     COMMENT "Copying ${file_name}")
   add_custom_target(rushlight_bundle_${name} ALL DEPENDS ${copy})
   install(FILES ${copy} DESTINATION ${destination}

@@ -160,6 +160,17 @@ def test_libraries_linked_with_torch_are_refused(tmp_path):
     assert absent == "No module named 'torch_scatter'"
 
 
+def test_a_torchaudio_whose_compiled_parts_are_operations_is_imported(tmp_path):
+    (tmp_path / "torchaudio" / "lib").mkdir(parents=True)
+    (tmp_path / "torchaudio" / "lib" / "_torchaudio.abi3.so").write_bytes(b"libtorch_cpu.so")
+    (tmp_path / "torchaudio" / "__init__.py").write_text(
+        "import os, torch\n"
+        "torch.ops.load_library(os.path.join(__path__[0], 'lib', '_torchaudio.abi3.so'))\n"
+        "print(torch.ops._torchaudio.cuda_version())\n"
+    )
+    assert with_alias(tmp_path, "import torchaudio\n") == "None\n"
+
+
 def test_a_compiled_part_is_refused_alone_where_its_package_works_without(tmp_path):
     suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
     (tmp_path / "torchrl").mkdir()

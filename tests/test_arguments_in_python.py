@@ -70,7 +70,11 @@ CALLS = {
        for name in "fft fft2 fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft "
        "irfft2 irfftn rfft rfft2 rfftn fftshift ifftshift".split()},
     "fft.fftfreq": "5", "fft.rfftfreq": "5",
-    "split_with_sizes_copy": "T.randn(4, 4), [1, 3]", "unbind_copy": "T.randn(3, 4)",
+    "split_copy": "T.randn(4, 4), 2", "split_with_sizes_copy": "T.randn(4, 4), [1, 3]",
+    "unbind_copy": "T.randn(3, 4)",
+    "native_batch_norm": [
+        "T.randn(4, 3), T.ones(3), T.ones(3), T.zeros(3), T.ones(3), True, 0.1, 1e-5"
+    ],
     **{f"signal.windows.{name}": "7" for name in "bartlett blackman cosine exponential gaussian "
        "hamming hann kaiser nuttall".split()},
     "signal.windows.exponential": ["7", "7, sym=False"],

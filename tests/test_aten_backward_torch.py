@@ -151,7 +151,8 @@ def call(library, name, values):
     given = tensors(library, values)
     if given[-1] == "indices":  # those of torch, for both
         pool = getattr(torch.nn.functional, f"max_pool{name[8]}d")
-        given[-1] = pool(*tensors(torch, values)[1:-1], return_indices=True)[1]
+        indices = pool(*tensors(torch, values)[1:-1], return_indices=True)[1]
+        given[-1] = library.tensor(indices.numpy())
     result = getattr(library.ops.aten, name)(*given)
     results = result if isinstance(result, tuple) else (result,)
     return [None if r is None else (r.to_dense() if r.is_sparse else r).numpy() for r in results]

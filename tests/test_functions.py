@@ -446,3 +446,27 @@ def test_two_numbers_that_functions_take():
         assert rl.div(a, b, rounding_mode="trunc").item() == int(a / b)
         assert rl.div(a, b, rounding_mode="floor").dtype == rl.floor_divide(a, b).dtype
     assert rl.div(7, 2, rounding_mode=None).item() == 3.5
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("name", ["logsigmoid", "soft_margin_loss"])
+def test_second_derivative_of_log_sigmoid_far_from_zero(name, sign):
+    x = sign * np.array([0, 1, 9, 17, 30, 40, 80], "float64")
+    leaf = rl.tensor(x.astype("float32"), requires_grad=True)
+    if name == "logsigmoid":
+        value = -rl.nn.functional.logsigmoid(leaf)
+    else:
+        value = rl.nn.functional.soft_margin_loss(leaf, rl.ones(7), reduction="none")
+    (first,) = rl.autograd.grad(value.sum(), leaf, create_graph=True)
+    (second,) = rl.autograd.grad(first.sum(), leaf)
+    small = np.exp(-abs(x))
+    np.testing.assert_allclose(first.tolist(), -np.exp(-np.logaddexp(0, x)), rtol=2e-6)
+    np.testing.assert_allclose(second.tolist(), small / (1 + small) ** 2, rtol=2e-6)
+
+
+def test_soft_margin_loss_beyond_the_range_of_exp():
+    x = rl.tensor([-200.0, 200.0], requires_grad=True)
+    loss = rl.nn.functional.soft_margin_loss(x, rl.ones(2), reduction="sum")
+    loss.backward()
+    assert loss.item() == 200
+    assert x.grad.tolist() == [-1, 0]

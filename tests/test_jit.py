@@ -123,7 +123,14 @@ def shapes(x: Tensor):
     b, c = x.shape
     if x.dim() != 2:
         raise ValueError("two dims")
-    return x.reshape(c, b), torch.zeros(b, 2), x.new_zeros(x.shape), torch.full(x.size(), 1.5)
+    sizes = torch.tensor(x.shape), torch.tensor(x.shape[:1])
+    filled = torch.full(x.size(), 1.5)
+    return x.reshape(c, b), torch.zeros(b, 2), x.new_zeros(x.shape), filled, sizes
+
+
+def constants(x: Tensor):
+    width, names = 3, ["a", "b"]
+    return x * len(f"{width:03d} {names!r}") + max([1, width]) + list((1, 2))[1] + tuple([4])[0]
 
 
 def called(script, *args):
@@ -142,6 +149,7 @@ FUNCTIONS = [
     (in_place, [(torch.ones(2, 3), []), (torch.ones(2, 3), [torch.ones(3), torch.ones(2, 1)])]),
     (early, [(torch.ones(2), 0), (torch.ones(2), 1), (torch.ones(9), 1), (torch.ones(2), 5)]),
     (shapes, [(torch.ones(2, 3),), (torch.ones(4, 5),)]),
+    (constants, [(torch.ones(2),)]),
 ]
 
 
@@ -284,9 +292,24 @@ def with_name(x):
     return y  # noqa: F821
 
 
+def with_list(x):
+    return list(x)
+
+
+def with_extreme(n: list[int]):
+    return max(n)
+
+
+def with_text(n: int):
+    return f"{n}"
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
+        (with_list, "a loop over a value whose length is not known"),
+        (with_extreme, "a loop over a value whose length is not known"),
+        (with_text, "an f-string of a computed value"),
         (WithDict(), "argument x of type .*Dict"),
         (with_try, r"try is not compiled \(test_jit.py:\d+, in with_try\)"),
         (with_item, r"item\(\)"),

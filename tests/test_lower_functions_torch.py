@@ -45,7 +45,75 @@ def probabilities(library):
     return randn(library, 10, 2, 5).log_softmax(2)
 
 
+def masked_places(library):
+    mask = library.tensor([True, False, True])
+    return mask, [library.tensor([0, 5, -9]), library.tensor([0, -7, 1])]
+
+
+def with_gradients(library, function, *shapes):
+    """The results, and the gradients of what they are made of."""
+    leaves = [randn(library, *shape).requires_grad_() for shape in shapes]
+    results = function(*leaves)
+    total = sum((r * r).sum() for r in flat(results))
+    return [*flat(results), *library.autograd.grad(total, leaves)]
+
+
+def batch_norm_into(library, name, statistics, training):
+    out = tuple(library.full((n,), 7.0) for n in (0, 3, 3))
+    results = getattr(library, name)(
+        randn(library, 4, 3, 2), library.ones(3), None, *statistics, training, 0.1, 1e-5, out=out
+    )
+    assert all(a is b for a, b in zip(results, out))
+    return [*out, *statistics]
+
+
+def copies_into(library, name, *arguments):
+    out = [library.empty(0) for _ in range(2)]
+    assert getattr(library, name)(randn(library, 4, 2), *arguments, out=out) is None
+    return out
+
+
 CASES = {
+    **{
+        f"_chunk_cat {dim}": lambda t, dim=dim: t._chunk_cat(
+            [randn(t, 2, 3), randn(t, 2, 5)], dim, 2, out=t.empty(0)
+        )
+        for dim in (1, -1)
+    },
+    "_chunk_cat of other numbers of dims": lambda t: t._chunk_cat(
+        [randn(t, 5), randn(t, 2, 4)], 0, 3
+    ),
+    "_unsafe_masked_index": lambda t: with_gradients(
+        t, lambda x: t._unsafe_masked_index(x, *masked_places(t), 9.0), (3, 2)
+    ),
+    "_unsafe_masked_index of one dim": lambda t: t.ops.aten._unsafe_masked_index(
+        randn(t, 3, 2), masked_places(t)[0], [None, t.tensor([0, 5, 1])], 9.0
+    ),
+    "_unsafe_masked_index of nothing": lambda t: t._unsafe_masked_index(
+        randn(t, 0, 2), *masked_places(t), 9.0
+    ),
+    "_unsafe_masked_index_put_accumulate": lambda t: with_gradients(
+        t, lambda x, v: t._unsafe_masked_index_put_accumulate(x, *masked_places(t), v), (3, 2), (3,)
+    ),
+    **{
+        f"{name} {training}": lambda t, name=name, training=training: batch_norm_into(
+            t, name, [t.zeros(3), t.ones(3)], training
+        )
+        for name in ("native_batch_norm", "_native_batch_norm_legit")
+        for training in (False, True)
+    },
+    "_native_batch_norm_legit without statistics": lambda t: batch_norm_into(
+        t, "_native_batch_norm_legit", [], True
+    ),
+    "_native_batch_norm_legit's gradients": lambda t: with_gradients(
+        t, lambda x, w: t._native_batch_norm_legit(x, w, None, True, 0.1, 1e-5)[0], (4, 3), (3,)
+    ),
+    "_native_batch_norm_legit_no_training": lambda t: t._native_batch_norm_legit_no_training(
+        randn(t, 4, 3), None, None, t.zeros(3), t.ones(3), 0.1, 1e-5
+    ),
+    "unbind_copy": lambda t: copies_into(t, "unbind_copy", 1),
+    "split_copy": lambda t: [*randn(t, 5, 2).split(2), *t.split_copy(randn(t, 5, 2), 2)],
+    "split_with_sizes_copy": lambda t: copies_into(t, "split_with_sizes_copy", [1, 3]),
     "adaptive_max_pool1d": lambda t: t.adaptive_max_pool1d(randn(t, 2, 3, 8), 4),
     "affine_grid_generator": lambda t: t.affine_grid_generator(
         randn(t, 2, 2, 3), [2, 3, 4, 5], False
@@ -196,3 +264,19 @@ def test_gradients_of_convolutions_have_gradients(by):
         assert not rushlight.nn.grad.conv1d_input(
             (1, 1, 3), rushlight.ones(1, 1, 2, requires_grad=True), rushlight.ones(1, 1, 2)
         ).requires_grad
+
+
+def test_nodes_of_functions_that_give_statistics():
+    names = []
+    for library in (rushlight, torch):
+        x, w = library.randn(4, 3, requires_grad=True), library.ones(3)
+        batch = w * 0, w.clone(), True, 0.1, 1e-5
+        results = [
+            library.native_batch_norm(x, w, None, *batch),
+            library._native_batch_norm_legit(x, w, None, *batch),
+            library._native_batch_norm_legit(x, w, None, *batch[2:]),
+            library._native_batch_norm_legit_no_training(x, w, None, *batch[:2], *batch[3:]),
+            library.split_copy(x, 2),
+        ]
+        names.append([result[0].grad_fn.name() for result in results])
+    assert names[0] == names[1]

@@ -331,7 +331,7 @@ def test_attention_of_bfloat16(size, kind):
 
 
 def test_attention_of_bfloat16_with_dropout():
-    """Its gradients are those of what it kept: by another way, of ops that can be differentiated."""
+    """Its gradients are those of what it kept, which other ops, with gradients, find too."""
     rushlight.manual_seed(0)
     operands = [rushlight.randn(1, 2, 70, 32).bfloat16().requires_grad_() for _ in range(3)]
     gradient, found = rushlight.randn(1, 2, 70, 32).bfloat16(), []

@@ -53,3 +53,40 @@ def test_convolution_with_the_older_arguments():
     x, weight = rl.randn(1, 2, 5), rl.randn(3, 2, 3)
     found = rl._convolution(x, weight, None, [1], [1], [1], False, [0], 1, False, False, False)
     assert rl.equal(found, F.conv1d(x, weight, padding=1))
+
+
+def test_errors_of_out():
+    x = rl.arange(6.0).reshape(3, 2)
+    with pytest.raises(RuntimeError, match="unbind_copy: expected an out= argument of size 2"):
+        rl.unbind_copy(x, 1, out=[rl.empty(3)])
+    with pytest.raises(RuntimeError, match="have dtype torch.float32, but got torch.int64"):
+        rl.split_copy(x, 2, out=[rl.empty(2, 2), rl.empty(1, 2, dtype=rl.int64)])
+    with pytest.raises(RuntimeError, match="automatic differentiation"):
+        rl.split_copy(x.requires_grad_(), 2, out=[rl.empty(2, 2), rl.empty(1, 2)])
+    with pytest.raises(TypeError, match="tuple of 3 Tensors but got 2"):
+        rl.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5, out=(x, x))
+    with pytest.raises(TypeError, match="_native_batch_norm_legit.*momentum"):
+        rl._native_batch_norm_legit(x, None, None, x, x, True, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "dim", "chunks", "message"),
+    [
+        ([], 0, 1, "at least one tensor"),
+        ([rl.ones(2)], 0, 0, "positive num_chunks but got 0"),
+        ([rl.ones(2)], 1, 1, "dim 1 is out of range"),
+        ([rl.ones(2), rl.ones(2, dtype=rl.int64)], 0, 1, "got one of torch.int64"),
+        ([rl.ones(2, 2), rl.ones(3, 2)], 1, 1, r"before dim 1, but got shape \(3, 2\)"),
+        ([rl.ones(0)], 0, 1, r"got shape \(0,\)"),
+    ],
+)
+@pytest.mark.keeps_tensors("the arguments are made before")
+def test_errors_of_chunk_cat(tensors, dim, chunks, message):
+    with pytest.raises((RuntimeError, IndexError), match=message):
+        rl._chunk_cat(tensors, dim, chunks)
+
+
+def test_more_indices_than_dims():
+    x, place = rl.ones(2), rl.tensor([0])
+    with pytest.raises(IndexError, match="at most 1 indices"):
+        rl._unsafe_masked_index(x, place, [place, place], 0)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -59,7 +60,17 @@ def test_package_is_typed():
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="instrumented code is big")
 def test_installed_size():
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-    assert sum(p.stat().st_size for p in files) <= 47 * MEGABYTE
+    assert sum(p.stat().st_size for p in files) <= 45 * MEGABYTE
+
+
+def test_the_bundled_library_has_no_unwind_tables_and_protects_its_relocations():
+    """What cmake/drop_unwind_tables.py makes of OpenBLAS."""
+    image = (PACKAGE / "lib" / "libscipy_openblas.so").read_bytes()
+    (begin,) = struct.unpack_from("<Q", image, 32)
+    size, count = struct.unpack_from("<2H", image, 54)
+    kinds = [struct.unpack_from("<I", image, begin + i * size)[0] for i in range(count)]
+    unwinding, read_only = 0x6474E550, 0x6474E552
+    assert unwinding not in kinds and kinds.count(read_only) == 1
 
 
 def test_the_library_is_the_bundled_one():

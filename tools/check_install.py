@@ -29,7 +29,7 @@ def main():
     command = [sys.executable, "-c", IMPORT]
     seconds = min(float(subprocess.check_output(command)) for _ in range(5))
     print(f"installed {size / MEGABYTE:.1f} MB, import {seconds * 1000:.0f} ms")
-    assert size <= 90 * MEGABYTE
+    assert size <= 45 * MEGABYTE
 
 
 main()

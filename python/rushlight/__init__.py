@@ -130,9 +130,11 @@ _ELSEWHERE = {
         "unsafe_split_with_sizes", "while_loop",
     ),
     "_native_norms": (
-        "_convolution", "native_batch_norm", "native_group_norm", "native_layer_norm",
-        "split_with_sizes_copy", "unbind_copy",
+        "_chunk_cat", "_convolution", "_native_batch_norm_legit",
+        "_native_batch_norm_legit_no_training", "native_batch_norm", "native_group_norm",
+        "native_layer_norm", "split_copy", "split_with_sizes_copy", "unbind_copy",
     ),
+    "_unsafe_indices": ("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
     "_symbolic_numbers": (
         "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
         "_check_tensor_all_with", "_check_type", "_check_value", "_check_with", "_sym_acos",

@@ -783,10 +783,14 @@ from rushlight._lower_functions import (
     while_loop as while_loop,
 )
 from rushlight._native_norms import (
+    _chunk_cat as _chunk_cat,
     _convolution as _convolution,
+    _native_batch_norm_legit as _native_batch_norm_legit,
+    _native_batch_norm_legit_no_training as _native_batch_norm_legit_no_training,
     native_batch_norm as native_batch_norm,
     native_group_norm as native_group_norm,
     native_layer_norm as native_layer_norm,
+    split_copy as split_copy,
     split_with_sizes_copy as split_with_sizes_copy,
     unbind_copy as unbind_copy,
 )
@@ -909,6 +913,10 @@ from rushlight._typed_tensors import (
     IntTensor as IntTensor,
     LongTensor as LongTensor,
     ShortTensor as ShortTensor,
+)
+from rushlight._unsafe_indices import (
+    _unsafe_masked_index as _unsafe_masked_index,
+    _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate,
 )
 from rushlight._windows import (
     bartlett_window as bartlett_window,

@@ -116,13 +116,24 @@ def _is_imported():
 def _refused_if_linked(name, path):
     """None for a package that is not installed, or without compiled parts: others are refused."""
     spec = importlib.machinery.PathFinder.find_spec(name, path)
-    if spec is None or not _is_linked_with_torch(spec):
+    if spec is None or not _is_linked_with_torch(spec) or _loads_operations_alone(spec):
         return None
     raise ImportError(
         f"{name} is linked with PyTorch's own libraries and cannot run on rushlight, which is "
         "`torch` in this process; a version without compiled parts could, or uninstall it where "
         "it is optional",
         name=name,
+    )
+
+
+def _loads_operations_alone(spec):
+    """Is it a torchaudio whose compiled parts are libraries of operations, for any Python?"""
+    import glob
+    import os
+
+    return spec.name == "torchaudio" and any(
+        glob.glob(os.path.join(folder, "lib", "_torchaudio.abi3.*"))
+        for folder in spec.submodule_search_locations or ()
     )
 
 

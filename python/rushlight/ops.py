@@ -18,17 +18,22 @@ loaded_libraries: set[Any] = set()
 def load_library(path: str) -> None:
     """Refused: compiled libraries of operations are linked with PyTorch's own libraries.
 
-    That of torchvision is not loaded either: its operations are defined in Python.
+    Those of torchvision and torchaudio are not loaded either: their operations are defined in
+    Python.
 
     Args:
         path: of the library.
     """
-    place, name = os.path.split(os.path.abspath(path))
-    if os.path.basename(place) == "torchvision" and name.startswith("_C"):
+    *_, package, place, name = os.path.abspath(path).split(os.sep)
+    if place == "torchvision" and name.startswith("_C"):
         from rushlight import _torchvision
 
-        _torchvision.define()
-        return
+        return _torchvision.define()
+    names = "_torchaudio", "libtorchaudio"
+    if (package, place) == ("torchaudio", "lib") and name.startswith(names):
+        from rushlight import _torchaudio
+
+        return _torchaudio.define()
     raise OSError(
         f"load_library: {path} is linked with PyTorch's own libraries and cannot run on rushlight"
     )

@@ -29,7 +29,8 @@ class Generator {
   virtual uint64_t initial_seed() const { return initial_seed_; }
   uint64_t seed();  // seeds from the system's entropy and returns that seed
 
-  uint32_t random() {
+  // Always inlined: a call for each number would be a fifth of bernoulli's time.
+  [[gnu::always_inline]] uint32_t random() {
     if (left_ == 1) refill();
     --left_;
     return temper(state_[next_++]);

@@ -35,13 +35,15 @@ class Arranged {
     auto falling = [&](int64_t a, int64_t b) { return input.strides()[a] > input.strides()[b]; };
     std::stable_sort(order_.begin(), others, falling);
     std::stable_sort(others, order_.end(), falling);
-    tensor = ops::contiguous(permute(input, order_));
+    in_order_ = std::is_sorted(order_.begin(), order_.end());
+    tensor = ops::contiguous(in_order_ ? input : permute(input, order_));
   }
   int64_t place(int64_t dim) const {
     return std::find(order_.begin(), order_.end(), dim) - order_.begin();
   }
   // A result, with the dims where the input has them.
   Tensor back(const Tensor& result) const {
+    if (in_order_) return result;
     Dims places(order_.size());
     for (int64_t d = 0; d < order_.size(); ++d) places[d] = place(d);
     return permute(result, places);
@@ -50,6 +52,7 @@ class Arranged {
 
  private:
   Dims order_;
+  bool in_order_;
 };
 
 }  // namespace

@@ -539,7 +539,14 @@ class Function:
         return {self.value(k): self.value(v) for k, v in zip(node.keys, node.values)}
 
     def of_JoinedStr(self, node):
-        return ast.unparse(node)  # of messages: its values are not known
+        return "".join(map(self.value, node.values))
+
+    def of_FormattedValue(self, node):
+        value = self.value(node.value)
+        if not _is_known(value):
+            self.refuse(node, "an f-string of a computed value")
+        value = {114: repr, 115: str, 97: ascii}.get(node.conversion, lambda v: v)(value)
+        return format(value, self.value(node.format_spec) if node.format_spec else "")
 
     def of_GeneratorExp(self, node):
         return self.of_ListComp(node)
@@ -1195,7 +1202,7 @@ def _isinstance(self, node, args, kwargs):
 
 def _min_max(name):
     def choose(self, node, args, kwargs):
-        values = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+        values = self.items(node, args[0]) if len(args) == 1 else args
         if _is_known(values):
             return getattr(builtins, name)(values)
         result = values[0]
@@ -1232,8 +1239,11 @@ def _tensor(self, node, args, kwargs):
         known = rushlight.tensor(data, dtype=dtype)
         return self.literal(known.tolist(), known.dtype)
     if dtype is None:
-        kinds = {_kind(v) for v in data} if isinstance(data, (list, tuple)) else {_kind(data)}
-        dtype = {"int": rushlight.int64, "bool": rushlight.bool}.get(
+        if isinstance(data, (list, tuple)):
+            kinds = {_kind(v) for v in data}
+        else:
+            kinds = {getattr(data, "item", None) or _kind(data)}
+        dtype = {"int": rushlight.int64, "shape": rushlight.int64, "bool": rushlight.bool}.get(
             next(iter(kinds)), rushlight.get_default_dtype()
         )
     return self.literal(data, dtype)
@@ -1285,8 +1295,8 @@ _SPECIAL = {
     zip: _known_iterables(zip), enumerate: _known_iterables(enumerate),
     reversed: _known_iterables(reversed), print: _print, rushlight.tensor: _tensor,
     any: _any_all("any"), all: _any_all("all"), sum: _sum,
-    list: lambda self, node, args, kwargs: list(args[0]) if args else [],
-    tuple: lambda self, node, args, kwargs: tuple(args[0]) if args else (),
+    list: lambda self, node, args, kwargs: list(self.items(node, args[0])) if args else [],
+    tuple: lambda self, node, args, kwargs: tuple(self.items(node, args[0])) if args else (),
     math.sqrt: lambda self, node, args, kwargs: math.sqrt(args[0]) if _is_known(args)
     else self.binary(node, "pow", args[0], 0.5),
 }  # fmt: skip

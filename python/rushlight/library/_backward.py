@@ -113,23 +113,21 @@ def _pool(function):
     )
 
 
-def _max_pool(function):
-    def backward(grad_output, self, kernel_size, stride=(), padding=0, dilation=1,
-                 ceil_mode=False, indices=None):  # fmt: skip
-        return _gradient(
-            lambda x: function(x, kernel_size, stride or None, padding, dilation, ceil_mode),
-            grad_output,
-            self,
-        )
-
-    return backward
+def _max_pool2d_backward(
+    grad_output, self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False
+):
+    return _gradient(
+        lambda x: F.max_pool2d(x, kernel_size, stride or None, padding, dilation, ceil_mode),
+        grad_output,
+        self,
+    )
 
 
 def _at_places(dims):
     """Of pooling that has told where its maxima are: adds the gradients there."""
 
-    def backward(grad_output, self, *sizes_and_indices):
-        indices = sizes_and_indices[-1]
+    def backward(grad_output, self, *sizes_and_indices, indices=None):
+        indices = sizes_and_indices[-1] if indices is None else indices
         flat = rushlight.zeros_like(self).flatten(-dims)
         added = flat.scatter_add(-1, indices.flatten(-dims), grad_output.flatten(-dims))
         return added.view_as(self)
@@ -322,9 +320,9 @@ FUNCTIONS = {
         rushlight.matmul, grad, (self, other), mask
     ),
     "matrix_exp_backward": lambda self, grad: _gradient(rushlight.matrix_exp, grad, self),
-    "max_pool2d_backward": _max_pool(F.max_pool2d),
-    "max_pool2d_with_indices_backward": _max_pool(F.max_pool2d),
-    "max_pool3d_with_indices_backward": _max_pool(F.max_pool3d),
+    "max_pool2d_backward": _max_pool2d_backward,
+    "max_pool2d_with_indices_backward": _at_places(2),
+    "max_pool3d_with_indices_backward": _at_places(3),
     "mish_backward": lambda grad_output, self: _gradient(F.mish, grad_output, self),
     "mse_loss_backward": _loss(F.mse_loss),
     "multi_margin_loss_backward": (

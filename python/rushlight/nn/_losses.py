@@ -28,7 +28,7 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """log(1 + exp(-y x)). See `nn.SoftMarginLoss`."""
-    loss = rushlight.log1p(rushlight.exp(-target * input))
+    loss = -_table.logsigmoid(target * input)
     return reduce_loss(loss, reduction, size_average, reduce)
 
 

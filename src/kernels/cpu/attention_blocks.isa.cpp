@@ -83,9 +83,11 @@ void score(const AttentionHead& h, const T* keys, int64_t first, int64_t count, 
 template <class T>
 void drop(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, T* row) {
   if (!h.kept.data) return;
-  T scale = static_cast<T>(h.kept_scale);
-  for_row<Bool>(h.kept, query * h.kept.row + from * h.kept.column, columns,
-                [=](int64_t j, bool kept) { row[j] *= static_cast<T>(kept) * scale; });
+  using Int = typename math::Format<T>::Int;  // by bits, as above
+  Int scale = math::bit_cast<Int>(static_cast<T>(h.kept_scale));
+  for_row<Bool>(
+      h.kept, query * h.kept.row + from * h.kept.column, columns,
+      [=](int64_t j, bool kept) { row[j] *= math::bit_cast<T>(scale & -static_cast<Int>(kept)); });
 }
 
 // Keys beyond these no query of the block attends to.

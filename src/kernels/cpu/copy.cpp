@@ -1,6 +1,7 @@
 #include "kernels/copy.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cpu/stream.h"
 #include "kernels/cpu/strided_iterator.h"
@@ -120,9 +121,14 @@ void fill(const View& to, const Scalar& value) {
 void fill_element(const View& to, const void* value) {
   if (to.numel == 0) return;
   StridedIterator<1> w({&to}, true);
-  int64_t size = itemsize(to.dtype);
+  int64_t size = itemsize(to.dtype), step = w.strides[0][0];
+  const char* bytes = static_cast<const char*>(value);
+  // Of zeros above all: the C library knows stores that need not read what they overwrite.
+  bool alike =
+      step == size && std::all_of(bytes, bytes + size, [=](char b) { return b == *bytes; });
   w.parallel_runs(grain, [&](char* const* p, int64_t n) {
-    copy_strided(size, static_cast<const char*>(value), 0, p[0], w.strides[0][0], n);
+    if (alike) std::memset(p[0], *bytes, static_cast<size_t>(n * size));
+    else copy_strided(size, bytes, 0, p[0], step, n);
   });
 }
 

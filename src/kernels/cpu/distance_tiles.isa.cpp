@@ -24,7 +24,7 @@ template <class T, class F> RL_INLINE vec<T> of_lanes(vec<T> v, F f) {
 }
 
 // Of each norm: a term added to a sum, and what the sum is turned into. Its slope by a difference
-// is weight * slope(difference), the weight being that of the distance.
+// is weight * slope(difference), the weight being that of the distance; it is added to a sum too.
 template <class T> struct Count {
   using V = vec<T>;
   explicit Count(double) {}
@@ -40,9 +40,9 @@ template <class T> struct Absolute {
   RL_INLINE V add(V sum, V difference) const { return sum + magnitude_of<T>(difference); }
   RL_INLINE V finish(V sum) const { return sum; }
   RL_INLINE V weight(V grad, V) const { return grad; }
-  RL_INLINE V slope(V weight, V difference, V) const {  // a NaN stays one
+  RL_INLINE V add_slope(V sum, V weight, V difference, V) const {  // a NaN stays one
     V other = difference < V{} ? -weight : difference * weight;
-    return difference > V{} ? weight : other;
+    return sum + (difference > V{} ? weight : other);
   }
 };
 template <class T> struct Euclidean {
@@ -53,7 +53,9 @@ template <class T> struct Euclidean {
     return of_lanes<T>(sum, [](T x) { return math::sqrt(x); });
   }
   RL_INLINE V weight(V grad, V distance) const { return distance == V{} ? V{} : grad / distance; }
-  RL_INLINE V slope(V weight, V difference, V) const { return weight * difference; }
+  RL_INLINE V add_slope(V sum, V weight, V difference, V) const {
+    return mul_add(weight, difference, sum);
+  }
 };
 template <class T> struct Greatest {
   using V = vec<T>;
@@ -65,9 +67,9 @@ template <class T> struct Greatest {
   }
   RL_INLINE V finish(V sum) const { return sum; }
   RL_INLINE V weight(V grad, V) const { return grad; }
-  RL_INLINE V slope(V weight, V difference, V distance) const {
+  RL_INLINE V add_slope(V sum, V weight, V difference, V distance) const {
     V signed_weight = difference < V{} ? -weight : difference > V{} ? weight : V{};
-    return magnitude_of<T>(difference) == distance ? signed_weight : V{};
+    return sum + (magnitude_of<T>(difference) == distance ? signed_weight : V{});
   }
 };
 template <class T> struct Power {
@@ -84,11 +86,11 @@ template <class T> struct Power {
     V power = of_lanes<T>(distance, [this](T x) { return math::pow(x, p - T(1)); });
     return distance == V{} ? V{} : grad / power;
   }
-  RL_INLINE V slope(V weight, V difference, V) const {
+  RL_INLINE V add_slope(V sum, V weight, V difference, V) const {
     V power =
         of_lanes<T>(difference, [this](T x) { return math::pow(math::magnitude(x), p - T(1)); });
     V signed_weight = difference < V{} ? -weight : weight;
-    return difference == V{} ? V{} : power * signed_weight;
+    return sum + (difference == V{} ? V{} : power * signed_weight);
   }
 };
 
@@ -166,7 +168,8 @@ void gradients(const Norm& norm, const DistanceGradientTile<T>& t, int64_t k, in
     for (int w = 0; w < width; ++w) {
       vec<T> weight = load(weights + w * n), distance = load(distances + w * n);
 #pragma GCC unroll 8
-      for (int i = 0; i < depth; ++i) sums[i][w] += norm.slope(weight, own[i][w] - a[i], distance);
+      for (int i = 0; i < depth; ++i)
+        sums[i][w] = norm.add_slope(sums[i][w], weight, own[i][w] - a[i], distance);
     }
   }
   for (int i = 0; i < depth; ++i)

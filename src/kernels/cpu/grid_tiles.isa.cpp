@@ -56,33 +56,38 @@ template <class C, class F> void with_padding(const GridSampling& how, int64_t s
   f(Reflected<C>{how.align_corners ? C(0) : C(-0.5), span, last});
 }
 
+// A polynomial for distances up to 1 and one for those beyond, highest coefficients first.
+template <class C> struct Cubic {
+  C near[4], far[4];
+  RL_INLINE C operator()(C t) const {
+    return t <= C(1) ? math::horner(t, near[3], near[2], near[1], near[0])
+                     : math::horner(t, far[3], far[2], far[1], far[0]);
+  }
+};
+
 // The k-th derivative of Keys' (1981) cubic weight, sharpness -0.75, at distance t >= 0.
-template <class C> RL_INLINE C cubic(C t, int k) {
+template <class C> Cubic<C> cubic(int k) {
   constexpr C a = C(-0.75), p = a + 2, q = a + 3;
-  C near = k == 0   ? (p * t - q) * t * t + 1
-           : k == 1 ? (3 * p * t - 2 * q) * t
-           : k == 2 ? 6 * p * t - 2 * q
-           : k == 3 ? 6 * p
-                    : C(0);
-  C far = k == 0   ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-          : k == 1 ? (3 * a * t - 10 * a) * t + 8 * a
-          : k == 2 ? 6 * a * t - 10 * a
-          : k == 3 ? 6 * a
-                   : C(0);
-  return t <= C(1) ? near : far;
+  switch (k) {
+    case 0: return {{p, -q, 0, 1}, {a, -5 * a, 8 * a, -4 * a}};
+    case 1: return {{0, 3 * p, -2 * q, 0}, {0, 3 * a, -10 * a, 8 * a}};
+    case 2: return {{0, 0, 6 * p, -2 * q}, {0, 0, 6 * a, -10 * a}};
+    case 3: return {{0, 0, 0, 6 * p}, {0, 0, 0, 6 * a}};
+    default: return {};
+  }
 }
 
 template <class C, class Padding>
 void cubic_line(const Padding& moved, const C* pixel, int64_t count, int order, C chain,
                 Line<C>& line) {
   line.width = 4;
+  const Cubic<C> weight_at = cubic<C>(order);
+  C before = order % 2 ? -chain : chain;  // odd derivatives change their sign at 0
   for (int k = 0; k < 4; ++k)
     for (int64_t i = 0; i < count; ++i) {
       C low = math::floor(pixel[i]), distance = pixel[i] - low - static_cast<C>(k - 1);
-      C weight = cubic(math::magnitude(distance), order);
-      C turned = order % 2 && distance < C(0) ? -weight : weight;
       line.at[k][i] = moved(low + static_cast<C>(k - 1)).at;
-      line.weight[k][i] = turned * chain;
+      line.weight[k][i] = weight_at(math::magnitude(distance)) * (distance < C(0) ? before : chain);
     }
 }
 

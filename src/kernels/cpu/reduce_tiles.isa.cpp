@@ -213,7 +213,11 @@ void moments_columns(const void* in, int64_t n, int64_t row_stride, int64_t widt
     for (int64_t j = 0; j < m; ++j) {
       double shift = static_cast<double>(rest[j]) / static_cast<double>(n);
       acc[j] = {mean[j] + shift, squares[j] - shift * rest[j]};
-      if constexpr (sizeof(T) == 4)
+    }
+    if constexpr (sizeof(T) == 4) {
+      int leaving = 0;  // asked of all at once, in vectors
+      for (int64_t j = 0; j < m; ++j) leaving |= leaves_range(squares[j], n);
+      for (int64_t j = 0; leaving && j < m; ++j)
         if (leaves_range(squares[j], n)) acc[j] = wide_moments(x + j, n, row_stride);
     }
   }

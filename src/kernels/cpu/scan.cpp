@@ -143,9 +143,10 @@ class Scan {
     Interruption interruption;
     for (int64_t i = 0; i < in_axis_.size; ++i) {
       if (i % strip == strip - 1) interruption.poll();
-      load_strip(input_.dtype, x + i * in_axis_.step, lines_.strides[1][0], dtype_of<T>, values,
-                 width);
-      for (int64_t j = 0; j < width; ++j) carry[j] = i ? op_(carry[j], values[j]) : values[j];
+      load_strip(input_.dtype, x + i * in_axis_.step, lines_.strides[1][0], dtype_of<T>,
+                 i ? values : carry, width);
+      if (i > 0)
+        for (int64_t j = 0; j < width; ++j) carry[j] = op_(carry[j], values[j]);
       store_strip(dtype_of<T>, carry, out_.dtype, y + i * out_axis_.step, lines_.strides[0][0],
                   width);
     }

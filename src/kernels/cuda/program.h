@@ -1,6 +1,7 @@
 // Kernels: compiled when they are first needed, found again without a string, a hash or a lock.
 #pragma once
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -71,7 +72,8 @@ template <unsigned slots> class KernelSlots {
   Slot slots_[slots];
 };
 
-// The instances of one kernel template.
+// The instances of one kernel template. Its slots are made when the first is asked for and never
+// freed: 4 KB for each of 130 templates would otherwise stand in the library's file.
 class KernelTemplate {
  public:
   constexpr explicit KernelTemplate(const char* header) : header_(header) {}
@@ -79,13 +81,21 @@ class KernelTemplate {
   // `expression` is called when the instance is met for the first time on the device.
   template <class Expression>
   CUfunction get(uint64_t variant, int device, const char* shown, Expression&& expression) {
-    return slots_.get(variant, device,
-                      [&] { return load_kernel(device, header_, "", expression(), shown); });
+    return slots().get(variant, device,
+                       [&] { return load_kernel(device, header_, "", expression(), shown); });
   }
 
  private:
+  using Slots = KernelSlots<256>;
+  Slots& slots() {
+    Slots* now = slots_.load(std::memory_order_acquire);
+    if (now) return *now;
+    auto made = std::make_unique<Slots>();
+    return slots_.compare_exchange_strong(now, made.get()) ? *made.release() : *now;
+  }
+
   const char* header_;
-  KernelSlots<256> slots_;
+  std::atomic<Slots*> slots_{nullptr};
 };
 
 // An element type's name in device code.

@@ -77,7 +77,7 @@ inline void commit_copies() {}
 template <int left> void wait_for_copies() {}
 
 inline float power_of_two(float x) { return __builtin_exp2f(x); }
-inline float larger_number(float a, float b) { return __builtin_fmaxf(a, b); }
+inline float larger_number(float a, float b) { return a > b || b != b ? a : b; }
 
 #else
 
