@@ -102,6 +102,16 @@ CASES = {
         for name in ("native_batch_norm", "_native_batch_norm_legit")
         for training in (False, True)
     },
+    **{
+        f"native_batch_norm of bfloat16 with parameters of {dtype}": lambda t, dtype=dtype: (
+            t.native_batch_norm(
+                randn(t, 4, 3).bfloat16(), t.ones(3, dtype=getattr(t, dtype)), None,
+                t.zeros(3, dtype=getattr(t, dtype)), t.ones(3, dtype=getattr(t, dtype)),
+                True, 0.1, 1e-5,
+            )[1:]
+        )
+        for dtype in ("bfloat16", "float32")
+    },
     "_native_batch_norm_legit without statistics": lambda t: batch_norm_into(
         t, "_native_batch_norm_legit", [], True
     ),
@@ -220,6 +230,8 @@ def test_as_in_torch(name):
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs):
         assert str(a.dtype) == str(b.dtype)
+        if b.dtype == torch.bfloat16:  # NumPy has none
+            a, b = a.float(), b.float()
         torch.testing.assert_close(torch.from_numpy(a.detach().numpy()), b.detach())
 
 

@@ -119,8 +119,11 @@ def _batch_norm_into(
         )
         if not training:
             return output, input.new_empty(0), input.new_empty(0)
-        return output, *_statistics(input.detach(), [0, *range(2, input.dim())], eps, False)
+        dims = [0, *range(2, input.dim())]
+        return output, *(s.to(dtype) for s in _statistics(input.detach(), dims, eps, False))
 
+    given = (t for t in (weight, bias, running_mean, running_var) if t is not None)
+    dtype = next(given, input).dtype
     if out is None:
         return results(input, weight, bias)
     if isinstance(out, rushlight.Tensor) or len(out) != 3:
