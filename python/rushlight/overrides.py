@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import itertools
 import types
 import warnings
 
@@ -76,9 +75,9 @@ def _overridable(function, home):
     @functools.wraps(function)
     def checked(*args, **kwargs):
         relevant = (*args, *kwargs.values()) if kwargs else args
-        lists = [value for value in relevant if type(value) in (tuple, list)]
-        if lists:  # of tensors, as einsum and meshgrid take them
-            relevant = (*relevant, *itertools.chain.from_iterable(lists))
+        for value in relevant:
+            if type(value) is list or type(value) is tuple:  # as einsum and meshgrid take tensors
+                relevant = (*relevant, *value)
         if has_torch_function(relevant):
             return _C._handle_torch_function(checked, relevant, args, kwargs)
         return function(*args, **kwargs)

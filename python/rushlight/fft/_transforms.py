@@ -226,23 +226,25 @@ def _sizes_and_dims(name, input, s, dim):
 
 
 def _wrapped(name, input, dims):
-    count = input.dim()
+    count, wrapped = input.dim(), []
     for d in dims:
         if not -count <= d < count:
             raise IndexError(
                 f"{name}: Dimension out of range (expected to be in range of [{-count}, "
                 f"{count - 1}], but got {d})"
             )
-    wrapped = [d % count for d in dims]
+        wrapped.append(d % count)
     if len(wrapped) > 1 and len(set(wrapped)) != len(wrapped):
         raise RuntimeError(f"{name}: FFT dims must be unique")
     return wrapped
 
 
 def _promoted(name, input):
+    if input.is_complex():
+        return input
     if input.dtype in (rushlight.float16, rushlight.bfloat16):
         raise RuntimeError(f"{name}: Unsupported dtype {input.dtype}")
-    if input.is_floating_point() or input.is_complex():
+    if input.is_floating_point():
         return input
     return input.to(rushlight.get_default_dtype())
 
@@ -253,7 +255,7 @@ def _as_complex(input):
 
 def _resized(name, input, sizes, dims):
     """The input, cut or padded with zeros to the sizes that are given."""
-    shape, added = input.shape, [0] * input.dim()
+    shape, added = input.shape, {}
     for n, d in zip(sizes, dims):
         points = shape[d]
         if n is None:
@@ -264,9 +266,10 @@ def _resized(name, input, sizes, dims):
             input = input.narrow(d, 0, n)
         elif n > points:
             added[d] = n - points
-    if not any(added):
+    if not added:
         return input
-    return rushlight.constant_pad_nd(input, [n for after in reversed(added) for n in (0, after)])
+    last_first = reversed(range(input.dim()))
+    return rushlight.constant_pad_nd(input, [n for d in last_first for n in (0, added.get(d, 0))])
 
 
 def _scale(name, norm, inverse, input, dims, n=1):
