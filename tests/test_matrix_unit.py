@@ -330,6 +330,22 @@ def test_attention_of_bfloat16(size, kind):
         assert ((got.double() - exact).norm() / exact.norm().clamp(min=1e-30)).item() < 6e-3
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_of_bfloat16_where_later_keys_score_higher_or_lower(causal):
+    """What blocks of keys gave is corrected, or not, by those that follow."""
+    rushlight.manual_seed(0)
+    operands = [rushlight.randn(1, 1, 1200, 32) for _ in range(3)]
+    for factor in (rushlight.linspace(0, 20, 1200), rushlight.linspace(20, 0, 1200)):
+        own = [x.bfloat16() for x in (operands[0], operands[1] * factor[:, None], operands[2])]
+        found, exact = [], []
+        for dtype, made in ((rushlight.bfloat16, found), (rushlight.float64, exact)):
+            each = [x.to(dtype).requires_grad_() for x in own]
+            out = F.scaled_dot_product_attention(*each, is_causal=causal)
+            made += [out, *rushlight.autograd.grad(out, each, operands[0].bfloat16().to(dtype))]
+        for got, wanted in zip(found, exact):
+            assert ((got.double() - wanted).norm() / wanted.norm()).item() < 1e-2
+
+
 def test_attention_of_bfloat16_with_dropout():
     """Its gradients are those of what it kept, which other ops, with gradients, find too."""
     rushlight.manual_seed(0)
