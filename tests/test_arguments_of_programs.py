@@ -303,7 +303,9 @@ def timed(**named):
     given = {"stmt": "seen.append(x)", "globals": {"seen": seen, "x": 1},
              "timer": lambda: next(clock), **named}  # fmt: skip
     measured = benchmark.Timer(**given).timeit(2)
-    return seen[:1], measured.title, measured.task_spec, measured.raw_times
+    spec = measured.task_spec
+    texts = spec.label, spec.sub_label, spec.description, spec.env, spec.stmt, spec.setup
+    return seen[:1], measured.title, texts, spec.num_threads, measured.raw_times
 
 
 def in_setup(**named):

@@ -361,7 +361,7 @@ def with_options(space):
     """The public functions and classes of a namespace that have optional arguments, by name."""
     module = importlib.import_module(f"rushlight.{space}".rstrip("."))
     for name in getattr(module, "__all__", dir(module)):
-        value = getattr(module, name)
+        value = getattr(module, name, None)  # a module may need a library that is absent
         if name.startswith("_") or not callable(value) or isinstance(value, enum.EnumMeta):
             continue
         try:
