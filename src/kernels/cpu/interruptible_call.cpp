@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::chrono::milliseconds between_polls{50};
 
-std::atomic<int> left_behind{0};  // calls that nobody waits for and that still run
+std::atomic<int> under_way{0};    // calls that run
+std::atomic<int> left_behind{0};  // those of them that nobody waits for
 
 #ifdef __GLIBC__
 // At the end of the process its libraries take down the memory that such a call works with. To wait
@@ -36,7 +37,8 @@ void end_without_libraries(int status, void*) {
 
 void prepare_end() {
   static const bool done = [] {
-    pthread_atfork(nullptr, nullptr, [] { left_behind.store(0); });
+    // In a child no call runs; but what one has locked in the libraries stays locked.
+    pthread_atfork(nullptr, nullptr, [] { left_behind.store(under_way.exchange(0)); });
 #ifdef __GLIBC__
     on_exit(end_without_libraries, nullptr);
 #endif
@@ -69,6 +71,7 @@ void DetachedCall::make() {
   }
   std::lock_guard<std::mutex> lock(mutex_);
   done_ = true;
+  under_way.fetch_sub(1);
   if (abandoned_) left_behind.fetch_sub(1);
   finished_.notify_one();
 }
@@ -76,12 +79,14 @@ void DetachedCall::make() {
 bool DetachedCall::start(const std::shared_ptr<DetachedCall>& self) {
   prepare_end();
   SignalsBlocked blocked;
+  under_way.fetch_add(1);
   try {
     std::thread([self, denormals = denormal_mode()] {
       set_denormal_mode(denormals);
       self->make();
     }).detach();
   } catch (const std::system_error&) {  // the system has no more threads to give
+    under_way.fetch_sub(1);
     return false;
   }
   return true;
