@@ -9,26 +9,16 @@ version of the compiler finds the kernels with RUSHLIGHT_CACHE_DIR=CACHE.
 """
 
 import argparse
-import glob
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
+from cuda_compile_check import find_compiler
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIMULATOR = ROOT / "build" / "cuda-sim"
-
-
-def compiler_folder(given):
-    places = [given] if given else []
-    places += [
-        os.path.join(p, "nvidia", d, "lib") for p in sys.path for d in ("cu13", "cuda_nvrtc")
-    ]
-    for place in places:
-        if glob.glob(os.path.join(place, "libnvrtc.so.1*")):
-            return place
-    sys.exit("compile_ahead.py: no libnvrtc was found: pip install nvidia-cuda-nvrtc")
 
 
 def main():
@@ -38,7 +28,7 @@ def main():
     parser.add_argument("cache")
     parser.add_argument("program", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    compiler = compiler_folder(options.nvrtc)
+    compiler = os.path.dirname(find_compiler(options.nvrtc))
     if not (SIMULATOR / "libcuda.so.1").exists():
         sys.exit("compile_ahead.py: there is no simulator: `make cuda-sim` builds it")
     with tempfile.TemporaryDirectory() as libraries:

@@ -20,7 +20,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def open_compiler(folder):
+def find_compiler(folder):
+    """The path of libnvrtc, below a folder if one is given or in sys.path."""
     places = [folder] if folder else []
     places += [
         os.path.join(p, "nvidia", d, "lib") for p in sys.path for d in ("cu13", "cuda_nvrtc")
@@ -28,10 +29,15 @@ def open_compiler(folder):
     for place in places:
         found = sorted(glob.glob(os.path.join(place, "libnvrtc.so.1*")))
         if found:
-            for builtins in glob.glob(os.path.join(place, "libnvrtc-builtins.so.1*")):
-                ctypes.CDLL(builtins)
-            return ctypes.CDLL(found[0])
+            return found[0]
     sys.exit("no libnvrtc was found: pip install nvidia-cuda-nvrtc")
+
+
+def open_compiler(folder):
+    path = find_compiler(folder)
+    for builtins in glob.glob(os.path.join(os.path.dirname(path), "libnvrtc-builtins.so.1*")):
+        ctypes.CDLL(builtins)
+    return ctypes.CDLL(path)
 
 
 def read_headers():

@@ -6,10 +6,11 @@ transducers and forced alignment refuse.
 from __future__ import annotations
 
 import rushlight
-from rushlight.library import Library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rushlight import Tensor
 
 _BLOCK = 64  # samples that one product gives
@@ -65,29 +66,19 @@ def _overdrive_core_loop(
     output_waveform.copy_(waveform * 0.5 + filtered[0, :, 1:] * 0.75)
 
 
-def _refuse(*args, **kwargs):
-    raise NotImplementedError("torchaudio::rnnt_loss_forward is not implemented")
-
-
-_libraries: list[Library] = []
-
-
-def define() -> None:
-    """Define the operations, once."""
-    if _libraries:
-        return
-    audio, own = Library("torchaudio", "DEF"), Library("_torchaudio", "DEF")
-    _libraries.extend((audio, own))
-    for library, schema, kernel in (
-        (audio, "_lfilter_core_loop(Tensor input_signal_windows, Tensor a_coeffs_flipped, "
-                "Tensor(a!) padded_output_waveform) -> ()", _lfilter_core_loop),
-        (audio, "_overdrive_core_loop(Tensor waveform, Tensor temp, Tensor last_in, "
-                "Tensor last_out, Tensor(a!) output_waveform) -> ()", _overdrive_core_loop),
-        (audio, "rnnt_loss_forward(Tensor logits, Tensor targets, Tensor logit_lengths, "
-                "Tensor target_lengths, int blank, float clamp, bool fused_log_softmax) -> "
-                "(Tensor, Tensor)", _refuse),
-        (own, "cuda_version() -> int?", lambda: None),
-        (own, "is_align_available() -> bool", lambda: False),
-    ):  # fmt: skip
-        library.define(schema)
-        library.impl(schema.split("(")[0], kernel, "CompositeExplicitAutograd")
+OPERATIONS: dict[str, dict[str, Any]] = {
+    "torchaudio": {
+        "_lfilter_core_loop(Tensor input_signal_windows, Tensor a_coeffs_flipped, "
+        "Tensor(a!) padded_output_waveform) -> ()": _lfilter_core_loop,
+        "_overdrive_core_loop(Tensor waveform, Tensor temp, Tensor last_in, Tensor last_out, "
+        "Tensor(a!) output_waveform) -> ()": _overdrive_core_loop,
+        "rnnt_loss_forward(Tensor logits, Tensor targets, Tensor logit_lengths, "
+        "Tensor target_lengths, int blank, float clamp, bool fused_log_softmax) -> "
+        "(Tensor, Tensor)": None,
+    },
+    "_torchaudio": {
+        "cuda_version() -> int?": lambda: None,
+        "is_align_available() -> bool": lambda: False,
+    },
+}
+GRADIENTS: dict[str, Any] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 import rushlight
-from rushlight.library import Library, register_autograd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from rushlight import Tensor
 
 _SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
+_REGIONS, _GRADS = "Tensor input, Tensor rois", "Tensor grad, Tensor rois"
 _POOLED = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
 _WINDOW = (
     "SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, "
@@ -271,42 +271,6 @@ def _deform_conv2d_backward(grad, input, weight, offset, mask, bias, *window):
     )
 
 
-# ---- definition
-
-_DEFINITIONS: dict[str, Any] = {
-    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor": nms,
-    f"roi_align(Tensor input, Tensor rois, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor":
-        roi_align,
-    f"_roi_align_backward(Tensor grad, Tensor rois, {_POOLED}, {_SIZES}, int sampling_ratio, "
-    "bool aligned) -> Tensor": _roi_align_backward,
-    f"roi_pool(Tensor input, Tensor rois, {_POOLED}) -> (Tensor, Tensor)": roi_pool,
-    f"_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_POOLED}, {_SIZES}) -> Tensor":
-        _roi_pool_backward,
-    f"deform_conv2d({_OPERANDS}, {_WINDOW}) -> Tensor": deform_conv2d,
-    f"_deform_conv2d_backward(Tensor grad, {_OPERANDS}, {_WINDOW}) -> "
-    "(Tensor, Tensor, Tensor, Tensor, Tensor)": _deform_conv2d_backward,
-    "_cuda_version() -> int": lambda: -1,
-}  # fmt: skip
-_REFUSED = {
-    f"ps_roi_align(Tensor input, Tensor rois, {_POOLED}, int sampling_ratio) -> (Tensor, Tensor)",
-    f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOLED}, "
-    f"int sampling_ratio, {_SIZES}) -> Tensor",
-    f"ps_roi_pool(Tensor input, Tensor rois, {_POOLED}) -> (Tensor, Tensor)",
-    f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOLED}, {_SIZES})"
-    " -> Tensor",
-    "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",
-    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    f"qroi_align(Tensor input, Tensor rois, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor",
-}
-
-
-def _refusing(name):
-    def refuse(*args, **kwargs):
-        raise NotImplementedError(f"torchvision::{name} is not implemented")
-
-    return refuse
-
-
 def _keep(tensors, tensors_of):
     """What the formulas read: tensors, the images' sizes, and the inputs that are no tensors."""
 
@@ -332,25 +296,36 @@ def _convolution_gradient(ctx, grad):
     return *_deform_conv2d_backward(grad, *ctx.saved_tensors, *ctx.options), *[None] * 9
 
 
-_library: Library | None = None
-
-
-def define() -> None:
-    """Define the operations, once."""
-    global _library
-    if _library is not None:
-        return
-    _library = Library("torchvision", "DEF")
-    for schema, kernel in _DEFINITIONS.items():
-        _library.define(schema)
-        _library.impl(schema.split("(")[0], kernel, "CompositeExplicitAutograd")
-    for schema in _REFUSED:
-        name = schema.split("(")[0]
-        _library.define(schema)
-        _library.impl(name, _refusing(name), "CompositeExplicitAutograd")
-    for name, gradient, kept in (
-        ("roi_align", _align_gradient, _keep(2, lambda inputs, output: inputs[1:2])),
-        ("roi_pool", _pool_gradient, _keep(2, lambda inputs, output: (inputs[1], output[1]))),
-        ("deform_conv2d", _convolution_gradient, _keep(5, lambda inputs, output: inputs[:5])),
-    ):
-        register_autograd(f"torchvision::{name}", gradient, setup_context=kept)
+OPERATIONS: dict[str, dict[str, Any]] = {
+    "torchvision": {
+        "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor": nms,
+        f"roi_align({_REGIONS}, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor":
+            roi_align,
+        f"_roi_align_backward({_GRADS}, {_POOLED}, {_SIZES}, int sampling_ratio, "
+        "bool aligned) -> Tensor": _roi_align_backward,
+        f"roi_pool({_REGIONS}, {_POOLED}) -> (Tensor, Tensor)": roi_pool,
+        f"_roi_pool_backward({_GRADS}, Tensor argmax, {_POOLED}, {_SIZES}) -> Tensor":
+            _roi_pool_backward,
+        f"deform_conv2d({_OPERANDS}, {_WINDOW}) -> Tensor": deform_conv2d,
+        f"_deform_conv2d_backward(Tensor grad, {_OPERANDS}, {_WINDOW}) -> "
+        "(Tensor, Tensor, Tensor, Tensor, Tensor)": _deform_conv2d_backward,
+        "_cuda_version() -> int": lambda: -1,
+        f"ps_roi_align({_REGIONS}, {_POOLED}, int sampling_ratio) -> (Tensor, Tensor)": None,
+        f"_ps_roi_align_backward({_GRADS}, Tensor channel_mapping, {_POOLED}, "
+        f"int sampling_ratio, {_SIZES}) -> Tensor": None,
+        f"ps_roi_pool({_REGIONS}, {_POOLED}) -> (Tensor, Tensor)": None,
+        f"_ps_roi_pool_backward({_GRADS}, Tensor channel_mapping, {_POOLED}, {_SIZES})"
+        " -> Tensor": None,
+        "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor": None,
+        "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor": None,
+        f"qroi_align({_REGIONS}, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor": None,
+    }
+}  # fmt: skip
+GRADIENTS = {
+    "torchvision::roi_align":
+        (_align_gradient, _keep(2, lambda inputs, output: inputs[1:2])),
+    "torchvision::roi_pool":
+        (_pool_gradient, _keep(2, lambda inputs, output: (inputs[1], output[1]))),
+    "torchvision::deform_conv2d":
+        (_convolution_gradient, _keep(5, lambda inputs, output: inputs[:5])),
+}  # fmt: skip

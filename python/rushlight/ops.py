@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 
+from rushlight import library as _library
 from rushlight.library._operator import namespace as _namespace
 
 TYPE_CHECKING = False
@@ -13,6 +16,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 loaded_libraries: set[Any] = set()
+# Compiled libraries, by how their paths end but for a suffix, whose operations a module has.
+_DEFINED_HERE = {
+    "torchvision/_C": "_torchvision",
+    "torchaudio/lib/_torchaudio": "_torchaudio",
+    "torchaudio/lib/libtorchaudio": "_torchaudio",
+}
+_libraries: list[_library.Library] = []  # what defines them, which they end with
 
 
 def load_library(path: str) -> None:
@@ -24,19 +34,36 @@ def load_library(path: str) -> None:
     Args:
         path: of the library.
     """
-    *_, package, place, name = os.path.abspath(path).split(os.sep)
-    if place == "torchvision" and name.startswith("_C"):
-        from rushlight import _torchvision
-
-        return _torchvision.define()
-    names = "_torchaudio", "libtorchaudio"
-    if (package, place) == ("torchaudio", "lib") and name.startswith(names):
-        from rushlight import _torchaudio
-
-        return _torchaudio.define()
+    place = os.path.abspath(path).replace(os.sep, "/")
+    for library, module in _DEFINED_HERE.items():
+        _, found, suffix = place.rpartition(f"/{library}")
+        if found and "/" not in suffix:
+            return _define(module)
     raise OSError(
         f"load_library: {path} is linked with PyTorch's own libraries and cannot run on rushlight"
     )
+
+
+@functools.cache
+def _define(module):
+    """Define the operations of a module, once: those without a kernel refuse."""
+    own = importlib.import_module(f"rushlight.{module}")
+    for namespace, kernels in own.OPERATIONS.items():
+        library = _library.Library(namespace, "DEF")
+        _libraries.append(library)
+        for schema, kernel in kernels.items():
+            name = library.define(schema)
+            kernel = kernel or _refusing(f"{namespace}::{name}")
+            library.impl(name, kernel, "CompositeExplicitAutograd")
+    for name, (gradient, setup_context) in own.GRADIENTS.items():
+        _library.register_autograd(name, gradient, setup_context=setup_context)
+
+
+def _refusing(name):
+    def refuse(*args, **kwargs):
+        raise NotImplementedError(f"{name} is not implemented")
+
+    return refuse
 
 
 def __getattr__(name: str) -> Any:

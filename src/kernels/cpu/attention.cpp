@@ -66,18 +66,18 @@ char* row(const View& v, int64_t sample, int64_t head, int64_t i) {
 // The operands as floats.
 struct Widened {
   RowMajor query, key, value;
-  View views[3];
   explicit Widened(const AttentionViews& a)
       : query(RowMajor::copy_of(a.query, DType::Float32)),
         key(RowMajor::copy_of(a.key, DType::Float32)),
-        value(RowMajor::copy_of(a.value, DType::Float32)),
-        views{query.view(), key.view(), value.view()} {}
+        value(RowMajor::copy_of(a.value, DType::Float32)) {}
   AttentionViews of(const AttentionViews& a) const {
-    return {views[0], views[1], views[2], a.mask, a.kept, a.causal, a.scale, a.kept_scale};
+    return {query.view(), key.view(), value.view(), a.mask,
+            a.kept,       a.causal,   a.scale,      a.kept_scale};
   }
 };
 
-// f(task, scratch) for the blocks of queries of all heads, in parts.
+// f(sample, head, first, count, fresh, scratch) for the blocks of queries of all heads; the scratch
+// is `fresh` where it held other keys before.
 template <class F> void for_blocks(const AttentionViews& a, const Heads& all, int64_t bytes, F f) {
   int64_t queries = a.query.sizes[2], blocks = (queries + attention_rows - 1) / attention_rows;
   int64_t work = attention_rows * a.key.sizes[2] * (a.query.sizes[3] + a.value.sizes[3]);
@@ -111,20 +111,23 @@ bool takes_unit(const AttentionViews& a) {
 
 }  // namespace
 
-AttentionUnitScratch::AttentionUnitScratch(int64_t key_count, int64_t width, int64_t value_width,
-                                           void* memory)
+AttentionUnitSizes::AttentionUnitSizes(int64_t key_count, int64_t width, int64_t value_width)
     : width_steps((width + 31) / 32),
-      value_groups((value_width + 31) / 32),
+      value_steps((value_width + 31) / 32),
       key_steps((key_count + 31) / 32),
       columns(key_count < attention_keys ? 32 * key_steps : attention_keys),
-      stride(columns + 16) {
+      stride(columns + 16) {}
+
+AttentionUnitScratch::AttentionUnitScratch(int64_t key_count, int64_t width, int64_t value_width,
+                                           void* memory)
+    : AttentionUnitSizes(key_count, width, value_width) {
   Parts take{static_cast<char*>(memory)};
   take(keys, key_steps * width_steps * 2048);
-  take(values, key_steps * value_groups * 2048);
+  take(values, key_steps * value_steps * 2048);
   take(queries, attention_rows / 32 * width_steps * 2048);
   take(scores, attention_rows * stride * 4);
   take(weights, attention_rows * stride * 2);
-  take(sums, attention_rows * value_groups * 32 * 4);
+  take(sums, attention_rows * value_steps * 32 * 4);
   take(high, attention_rows * 4);
   take(total, attention_rows * 4);
   bytes = take.bytes;
@@ -132,11 +135,7 @@ AttentionUnitScratch::AttentionUnitScratch(int64_t key_count, int64_t width, int
 
 AttentionUnitGradients::AttentionUnitGradients(int64_t key_count, int64_t width,
                                                int64_t value_width, void* memory)
-    : width_steps((width + 31) / 32),
-      value_steps((value_width + 31) / 32),
-      key_steps((key_count + 31) / 32),
-      columns(key_count < attention_keys ? 32 * key_steps : attention_keys),
-      stride(columns + 16) {
+    : AttentionUnitSizes(key_count, width, value_width) {
   constexpr int64_t row_groups = attention_rows / 32;
   Parts take{static_cast<char*>(memory)};
   take(keys, key_steps * width_steps * 2048);
@@ -186,12 +185,19 @@ void attention(const AttentionViews& a, const View& out, const View& log_sum) {
       });
 }
 
-// Heads that share keys add to one gradient: they are one task.
-template <class F> static void for_shared_heads(const AttentionViews& a, const Heads& all, F f) {
+// f(sample, shared, i, scratch) for all heads, the `i`th of those that share keys. They add to one
+// gradient: they are one task.
+template <class F>
+static void for_shared_heads(const AttentionViews& a, const Heads& all, int64_t bytes, F f) {
   int64_t work =
       all.group * a.query.sizes[2] * a.key.sizes[2] * (a.query.sizes[3] + a.value.sizes[3]);
   int64_t grain = std::max<int64_t>(1, 4 * default_grain / std::max<int64_t>(1, work));
-  parallel_for(0, all.samples * all.shared, grain, f);
+  parallel_for(0, all.samples * all.shared, grain, [&](int64_t begin, int64_t end) {
+    Workspace scratch(bytes);
+    for (int64_t task = begin; task < end; ++task)
+      for (int64_t i = 0; i < all.group; ++i)
+        f(task / all.shared, task % all.shared, i, scratch.data());
+  });
 }
 
 static void backward_on_unit(const AttentionViews& a, const View& grad, const View& out,
@@ -199,20 +205,15 @@ static void backward_on_unit(const AttentionViews& a, const View& grad, const Vi
                              const View& grad_value) {
   Heads all(a);
   AttentionUnitGradients plan(a.key.sizes[2], a.query.sizes[3], a.value.sizes[3], nullptr);
-  for_shared_heads(a, all, [&](int64_t begin, int64_t end) {
-    Workspace scratch(plan.bytes);
-    for (int64_t task = begin; task < end; ++task) {
-      int64_t sample = task / all.shared, shared = task % all.shared;
-      for (int64_t i = 0; i < all.group; ++i) {
+  for_shared_heads(
+      a, all, plan.bytes, [&](int64_t sample, int64_t shared, int64_t i, void* scratch) {
         int64_t head = shared * all.group + i;
         attention_unit_backward(all.at(sample, head), i == 0, i == all.group - 1,
                                 matrix(grad, sample, head), matrix(out, sample, head),
                                 reinterpret_cast<float*>(row(log_sum, sample, head, 0)),
                                 matrix(grad_query, sample, head), matrix(grad_key, sample, shared),
-                                matrix(grad_value, sample, shared), scratch.data());
-      }
-    }
-  });
+                                matrix(grad_value, sample, shared), scratch);
+      });
 }
 
 void attention_backward(const AttentionViews& a, const View& grad, const View& out,
@@ -232,20 +233,16 @@ void attention_backward(const AttentionViews& a, const View& grad, const View& o
     return copy(value.view(), grad_value);
   }
   Heads all(a);
-  for_shared_heads(a, all, [&](int64_t begin, int64_t end) {
-    Workspace scratch(all.scratch_bytes());
-    for (int64_t task = begin; task < end; ++task) {
-      int64_t sample = task / all.shared, shared = task % all.shared;
-      for (int64_t head = shared * all.group; head < (shared + 1) * all.group; ++head) {
+  for_shared_heads(
+      a, all, all.scratch_bytes(), [&](int64_t sample, int64_t shared, int64_t i, void* scratch) {
+        int64_t head = shared * all.group + i;
         AttentionHead h = all.at(sample, head);
-        if (head == shared * all.group) attention_pack(h, true, scratch.data());
-        attention_head_backward(h, head > shared * all.group, matrix(grad, sample, head),
-                                matrix(out, sample, head), row(log_sum, sample, head, 0),
-                                matrix(grad_query, sample, head), matrix(grad_key, sample, shared),
-                                matrix(grad_value, sample, shared), scratch.data());
-      }
-    }
-  });
+        if (i == 0) attention_pack(h, true, scratch);
+        attention_head_backward(h, i > 0, matrix(grad, sample, head), matrix(out, sample, head),
+                                row(log_sum, sample, head, 0), matrix(grad_query, sample, head),
+                                matrix(grad_key, sample, shared),
+                                matrix(grad_value, sample, shared), scratch);
+      });
 }
 
 }  // namespace rl::kernels

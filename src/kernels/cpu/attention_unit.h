@@ -4,11 +4,17 @@
 
 namespace rl::kernels {
 
+// Steps of 32 of a row of queries and keys, of one of values, and of the keys; the keys of a block,
+// and the step between rows of its scores.
+struct AttentionUnitSizes {
+  int64_t width_steps, value_steps, key_steps, columns, stride;
+  AttentionUnitSizes(int64_t key_count, int64_t width, int64_t value_width);
+};
+
 // What a thread's scratch memory holds: tiles of the keys, values and queries (32 lines of 32 terms
 // are two of 1024 bytes), and of a block of queries and keys the scores, as floats, the weights, as
 // bfloat16, the sums of weighted values, and each query's largest score and total.
-struct AttentionUnitScratch {
-  int64_t width_steps, value_groups, key_steps, columns, stride;
+struct AttentionUnitScratch : AttentionUnitSizes {
   char *keys, *values, *queries;
   float* scores;
   bfloat16* weights;
@@ -22,8 +28,7 @@ struct AttentionUnitScratch {
 // gradients by column, which are summed over; of queries and gradients by row; and of weights by
 // key. Of a block of queries and keys the products and their slopes, as floats, and then as
 // bfloat16. The sums of gradients are floats.
-struct AttentionUnitGradients {
-  int64_t width_steps, value_steps, key_steps, columns, stride;
+struct AttentionUnitGradients : AttentionUnitSizes {
   char *keys, *values, *keys_by_column, *queries, *grads, *queries_by_column, *grads_by_column,
       *turned;
   float *products, *slopes;

@@ -1,10 +1,7 @@
 #include "kernels/cpu/attention_unit.h"
 
-#include <limits>
-
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/attention_mask.h"
 #include "kernels/cpu/tile_unit.h"
-#include "math/math.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -68,16 +65,6 @@ void narrow(const float* from, int64_t count, bfloat16* to) {
   for (int64_t j = 0; j < count; j += Vector<float>::lanes) put_narrow(to + j, load(from + j));
 }
 
-// Of a row of weights, or of their gradients, those that dropout keeps.
-void drop(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, float* row) {
-  if (!h.kept.data) return;
-  const Bool* kept =
-      static_cast<const Bool*>(h.kept.data) + query * h.kept.row + from * h.kept.column;
-  float factor = static_cast<float>(h.kept_scale);
-  for (int64_t j = 0; j < columns; ++j)
-    row[j] *= static_cast<float>(static_cast<bool>(kept[j * h.kept.column])) * factor;
-}
-
 // The next multiple of the vectors that loops below take at a time.
 int64_t in_pairs(int64_t columns) {
   constexpr int64_t pair = 2 * Vector<float>::lanes;
@@ -97,16 +84,15 @@ int64_t seen(const AttentionHead& h, int64_t query, int64_t from, int64_t column
 void add_mask(const AttentionHead& h, int64_t query, int64_t from, int64_t columns, float* row) {
   float scale = static_cast<float>(h.scale);
   int64_t at = query * h.mask.row + from * h.mask.column;
-  if (h.mask.data && h.mask_is_bool) {
-    const Bool* allowed = static_cast<const Bool*>(h.mask.data) + at;
-    for (int64_t j = 0; j < columns; ++j)
-      row[j] = allowed[j * h.mask.column] ? row[j] * scale : lowest_score;
-  } else if (h.mask.data) {
-    const float* bias = static_cast<const float*>(h.mask.data) + at;
-    for (int64_t j = 0; j < columns; ++j) row[j] = mul_add(row[j], scale, bias[j * h.mask.column]);
-  } else {
+  if (h.mask.data && h.mask_is_bool)
+    for_row<Bool>(h.mask, at, columns, [row, scale](int64_t j, bool allowed) {
+      row[j] = if_allowed(row[j] * scale, allowed);
+    });
+  else if (h.mask.data)
+    for_row<float>(h.mask, at, columns,
+                   [row, scale](int64_t j, float bias) { row[j] = mul_add(row[j], scale, bias); });
+  else
     for (int64_t j = 0; j < columns; ++j) row[j] *= scale;
-  }
 }
 
 // The factor of a row of products that have become scores but for that.
@@ -175,7 +161,7 @@ void write_row(bfloat16* to, int64_t step, int64_t count, const float* sums, flo
 
 void forward(const AttentionHead& h, int64_t first, int64_t count, const AttentionMatrix& to,
              float* log_sum, const AttentionUnitScratch& s) {
-  const int64_t wide = s.value_groups * unit_side;
+  const int64_t wide = s.value_steps * unit_side;
   pack_lines<false>(lines_of(h.query, h.query.row, h.query.column).from(first, 0), count, h.width,
                     s.queries);
   for (int64_t i = 0; i < count; ++i) {
@@ -183,7 +169,7 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
     s.total[i] = 0;
   }
   UnitScope scope;
-  int64_t end = h.causal && first + count < h.keys ? first + count : h.keys;
+  int64_t end = reach(h, first, count);
   for (int64_t from = 0; from < end; from += s.columns) {
     int64_t columns = end - from < s.columns ? end - from : s.columns;
     int64_t steps = (columns + tile_terms - 1) / tile_terms;
@@ -196,7 +182,7 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
       soften(h, first + i, from, columns, steps * tile_terms, s.scores + i * s.stride,
              s.weights + i * s.stride, {s.high[i], s.total[i], s.sums + i * wide, wide});
     for (int64_t row = 0; row < count; row += unit_side)
-      for (int64_t j = 0; j < s.value_groups; ++j)
+      for (int64_t j = 0; j < s.value_steps; ++j)
         multiply(count - row, rows_of(s.weights + row * s.stride, s.stride),
                  right_side(s.values, j, s.key_steps, from / tile_terms), steps, from > 0,
                  s.sums + row * wide + j * unit_side, wide);
@@ -291,7 +277,7 @@ void differentiate_block(const AttentionHead& h, int64_t first, int64_t count,
     shift[i] = dot(grads.data + i * grads.line, grads.term, outs.data + i * outs.line, outs.term,
                    h.value_width);
   const int64_t wide = s.width_steps * unit_side, value_wide = s.value_steps * unit_side;
-  int64_t end = h.causal && first + count < h.keys ? first + count : h.keys;
+  int64_t end = reach(h, first, count);
   for (int64_t from = 0; from < end; from += s.columns) {
     int64_t columns = end - from < s.columns ? end - from : s.columns;
     int64_t steps = (columns + tile_terms - 1) / tile_terms;

@@ -270,10 +270,7 @@ void pack_tile(const Lines<E>& from, char* to, int64_t part, Magnitudes* high) {
     const E* first = from.data + half * tile_side * from.term;
     int64_t step = by_line ? from.line : from.term;
 #pragma GCC unroll 16
-    for (int64_t i = 0; i < tile_side; ++i) {
-      if (0) __builtin_prefetch(first + i * step + 8 * tile_terms, 0, 2);
-      square[i] = load_as_float(first + i * step);
-    }
+    for (int64_t i = 0; i < tile_side; ++i) square[i] = load_as_float(first + i * step);
     if (by_line == right) transpose_registers(square);
   }
   // Two vectors make one of words: of the right side those of a pair of terms, of the left one both

@@ -20,7 +20,6 @@ from rushlight.distributed._group import get_world_size
 from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.device_mesh import init_device_mesh
 from rushlight.distributed.tensor._dtensor import DTensor
-from rushlight.distributed.tensor._redistribute import sizes_of_parts
 from rushlight.distributed.tensor.placement_types import Replicate, Shard, _StridedShard
 from rushlight.nn import Module, Parameter
 
@@ -170,10 +169,11 @@ class _Parameters:
                 whole = whole.to_local()
             if whole.dim() == 0:
                 raise ValueError(f"fully_shard doesn't support scalar parameters: {name}")
-            sizes = sizes_of_parts(whole.size(0), self.group.size())
-            rank = self.group.rank()
+            count, first = Shard.local_shard_size_and_offset(
+                whole.size(0), self.group.size(), self.group.rank()
+            )
             with rushlight.no_grad():
-                local = whole.detach().narrow(0, sum(sizes[:rank]), sizes[rank]).clone()
+                local = whole.detach().narrow(0, first, count).clone()
             if outside is None:
                 divided = DTensor._make(local, mesh, way, whole.shape)
             else:
@@ -181,7 +181,8 @@ class _Parameters:
             parameter = Parameter(divided, requires_grad=requires_grad)
             self.sharded.append(parameter)
             self.shapes.append(tuple(whole.shape))
-            self.steps.append(sizes[0])
+            longest, _ = Shard.local_shard_size_and_offset(whole.size(0), self.group.size(), 0)
+            self.steps.append(longest)
         self.reshards = True
         self.reduces = True
         self.kept_gradients = None  # of passes without reduction
@@ -276,7 +277,7 @@ class _Parameters:
                 mine.div_(self.divide_factor)
             pieces = mine.split([laid_out[i].size(1) for i in indices])
             for i, piece in zip(indices, pieces):
-                count = sizes_of_parts(self.shapes[i][0], size)[rank]
+                count, _ = Shard.local_shard_size_and_offset(self.shapes[i][0], size, rank)
                 piece = piece.view(self.steps[i], *self.shapes[i][1:])[:count]
                 parts[i] = piece.to(dtypes[i]).contiguous()
         return parts

@@ -26,15 +26,13 @@ if TYPE_CHECKING:
 
 def sizes_of_parts(length: Any, count: Any) -> Any:
     """Lengths of the parts of `torch.chunk`, with zeros for processes that get none."""
-    step = -(-length // count)
-    return [max(0, min(step, length - i * step)) for i in range(count)]
+    return [Shard.local_shard_size_and_offset(length, count, i)[0] for i in range(count)]
 
 
 def part_of(tensor: Tensor, dim: int, group: ProcessGroup | None) -> Any:
     """This process's part of a tensor along a dim."""
-    sizes = sizes_of_parts(tensor.size(dim), group.size())
-    rank = group.rank()
-    return tensor.narrow(dim, sum(sizes[:rank]), sizes[rank]).contiguous()
+    size, begin = Shard.local_shard_size_and_offset(tensor.size(dim), group.size(), group.rank())
+    return tensor.narrow(dim, begin, size).contiguous()
 
 
 def gather_parts(local: Any, dim: int, length: Any, group: ProcessGroup | None) -> Any:
@@ -88,7 +86,7 @@ def _length(shape, dim, mesh, placements, before):
     for i in before:
         if placements[i].is_shard(dim):
             group = mesh.get_group(i)
-            length = sizes_of_parts(length, group.size())[group.rank()]
+            length, _ = Shard.local_shard_size_and_offset(length, group.size(), group.rank())
     return length
 
 

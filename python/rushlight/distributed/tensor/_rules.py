@@ -24,8 +24,7 @@ from rushlight.distributed.tensor._options import (
     placements_of,
     run_in_parts,
 )
-from rushlight.distributed.tensor._redistribute import sizes_of_parts
-from rushlight.distributed.tensor.placement_types import Partial, Replicate
+from rushlight.distributed.tensor.placement_types import Partial, Replicate, Shard
 from rushlight.func._batching._rules import is_loop
 
 TYPE_CHECKING = False
@@ -314,7 +313,9 @@ def _viewed(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
         for i, option in enumerate(chosen):
             if option.out.is_shard():
                 d, group = option.out.dim, call.mesh.get_group(i)
-                sizes[d] = sizes_of_parts(sizes[d], group.size())[group.rank()]
+                sizes[d], _ = Shard.local_shard_size_and_offset(
+                    sizes[d], group.size(), group.rank()
+                )
         if call.name in ("expand", "expand_as", "broadcast_to"):
             return args[0].expand(sizes)
         return args[0].reshape(sizes)
@@ -550,8 +551,8 @@ class _Embedding:
         begin, count = 0, rows
         for i in divided:
             group = self._call.mesh.get_group(i)
-            sizes = sizes_of_parts(count, group.size())
-            begin, count = begin + sum(sizes[: group.rank()]), sizes[group.rank()]
+            count, first = Shard.local_shard_size_and_offset(count, group.size(), group.rank())
+            begin += first
         if count == 0:
             shape = (*index.shape, local.shape[1])
             return local.new_zeros(shape) + local.sum() * 0

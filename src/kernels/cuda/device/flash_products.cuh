@@ -116,7 +116,7 @@ template <class T, int width, int groups> struct GroupProducts {
                                       const FragmentA (&weights)[1][columns / 16], const T* b) {
 #pragma unroll
     for (int k = 0; k < columns; k += 16)
-      group_multiply_add<T, columns, false>(sums[0], weights[0][k / 16], b, k, true);
+      group_multiply_add<T, columns>(sums[0], weights[0][k / 16], b, k, true);
   }
 };
 

@@ -22,7 +22,7 @@ template <int n> void settle(float (&)[n][4]) {}
 
 template <class T> float group_element(const T* at) { return static_cast<float>(*at); }
 
-template <class T, int b_rows, bool by_columns, int n>
+template <class T, int b_rows, int n>
 void group_multiply_add(float (&sums)[n][4], const FragmentA& a, const T* b, int k, bool add) {
   FragmentA all[32];
   emulator::gather(a, all);
@@ -33,8 +33,7 @@ void group_multiply_add(float (&sums)[n][4], const FragmentA& a, const T* b, int
       if (!add) sums[j][i] = 0;
       for (int s = 0; s < 16; ++s)
         sums[j][i] += part_of<T>(all[row * 4 + s % 8 / 2].parts[s / 8 * 2 + i / 2], s % 2) *
-                      group_element(b + (by_columns ? group_place<b_rows>(column, k + s)
-                                                    : group_place<b_rows>(k + s, column)));
+                      group_element(b + group_place<b_rows>(k + s, column));
     }
 }
 template <class T, int a_rows, int b_rows, int n>
@@ -91,14 +90,14 @@ __device__ inline uint64_t tile_descriptor(const void* at, int leading) {
   "%45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, "   \
   "%61, %62, %63"
 // `names` and `sums` are one of those; the numbers of the operands behind them follow.
-#define RL_GROUP_OF_REGISTERS(columns, type, a0, a1, a2, a3, b_, add_, by_rows_)              \
+#define RL_GROUP_OF_REGISTERS(columns, type, a0, a1, a2, a3, b_, add_)                        \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_ ", 0;\n"                           \
                "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type          \
                " {" RL_NAMES_##columns "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b_   \
-               ", p, 1, 1, %" #by_rows_ ";\n}"                                                \
+               ", p, 1, 1, 1;\n}"                                                             \
                : RL_SUMS_##columns(sums)                                                      \
                : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]),          \
-                 "l"(descriptor), "r"(int(add)), "n"(by_columns ? 0 : 1)                      \
+                 "l"(descriptor), "r"(int(add))                                               \
                : "memory")
 #define RL_GROUP_OF_TILES(columns, type, a_, b_, add_)                                        \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_ ", 0;\n"                           \
@@ -109,19 +108,18 @@ __device__ inline uint64_t tile_descriptor(const void* at, int leading) {
                : "memory")
 
 // sums (64 by columns), or zeros unless `add`, += a (the warp's 16 by 16) times rows [k, k + 16) of
-// a matrix of `b_rows` rows, or columns [k, k + 16) of it where it is `by_columns`.
-template <class T, int b_rows, bool by_columns, int n>
+// a matrix of `b_rows` rows.
+template <class T, int b_rows, int n>
 __device__ void group_multiply_add(float (&sums)[n][4], const FragmentA& a, const T* b, int k,
                                    bool add) {
   static_assert(n == 8 || n == 16, "sums have 64 or 128 columns");
-  const T* at = by_columns ? b + k / 64 * b_rows * 64 + k % 64 : b + k * 64;
-  uint64_t descriptor = tile_descriptor(at, by_columns ? 16 : b_rows * 128);
+  uint64_t descriptor = tile_descriptor(b + k * 64, b_rows * 128);
   if constexpr (n == 8 && std::is_same_v<T, half>)
-    RL_GROUP_OF_REGISTERS(64, "f16", 32, 33, 34, 35, 36, 37, 38);
-  else if constexpr (n == 8) RL_GROUP_OF_REGISTERS(64, "bf16", 32, 33, 34, 35, 36, 37, 38);
+    RL_GROUP_OF_REGISTERS(64, "f16", 32, 33, 34, 35, 36, 37);
+  else if constexpr (n == 8) RL_GROUP_OF_REGISTERS(64, "bf16", 32, 33, 34, 35, 36, 37);
   else if constexpr (std::is_same_v<T, half>)
-    RL_GROUP_OF_REGISTERS(128, "f16", 64, 65, 66, 67, 68, 69, 70);
-  else RL_GROUP_OF_REGISTERS(128, "bf16", 64, 65, 66, 67, 68, 69, 70);
+    RL_GROUP_OF_REGISTERS(128, "f16", 64, 65, 66, 67, 68, 69);
+  else RL_GROUP_OF_REGISTERS(128, "bf16", 64, 65, 66, 67, 68, 69);
 }
 // The same of rows [row, row + 64) of a matrix of `a_rows` rows, and columns of both.
 template <class T, int a_rows, int b_rows, int n>
