@@ -104,6 +104,29 @@ def test_a_store_of_several_threads():
         one.close()
 
 
+def test_a_server_can_be_closed_while_a_client_leaves(monkeypatch):
+    master = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    client = dist.TCPStore("127.0.0.1", master.port)
+    server = master._server
+    wake = server._wake_writer
+
+    class Late:
+        def send(self, data):
+            client.close()
+            deadline = time.monotonic() + 10
+            while server._connections and time.monotonic() < deadline:
+                time.sleep(0.001)
+            server._thread.join(0.05)
+            return wake.send(data)
+
+        def close(self):
+            wake.close()
+
+    monkeypatch.setattr(server, "_wake_writer", Late())
+    master.close()
+    assert not server._thread.is_alive()
+
+
 def test_the_master_says_how_many_came():
     with pytest.raises(dist.DistStoreError, match="1/2 clients joined"):
         dist.TCPStore("127.0.0.1", 0, 2, is_master=True, timeout=datetime.timedelta(seconds=0.2))

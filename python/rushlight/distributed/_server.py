@@ -278,11 +278,14 @@ class StoreServer:
         return min(max(0.0, min(deadlines) - now), _LONGEST_SLEEP) if deadlines else None
 
     def _run(self):
-        while not self._closing:
+        running = True
+        while running:
             for key, events in self._selector.select(self._end_of_wait()):
                 if key.fileobj is self._socket:
                     self._accept()
-                elif key.data is not None:
+                elif key.fileobj is self._wake_reader:
+                    running = False  # `close` has sent its byte: the writer is not needed any more
+                else:
                     if events & selectors.EVENT_WRITE:
                         key.data.flush()
                     if events & selectors.EVENT_READ and not key.data.closed:
