@@ -24,31 +24,34 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
+def alone(function):
+    """What a function of this file returns in a process of its own, whose memory is its own."""
+    program = f"import test_memory; print(test_memory.{function.__name__}())"
+    printed = subprocess.check_output([sys.executable, "-c", program], cwd=Path(__file__).parent)
+    return int(printed)
+
+
+def growth_by_batch_sizes():
+    rushlight.set_num_threads(1)
+    model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 8))
+    optimizer = rushlight.optim.Adam(model.parameters())
+    sizes = random.Random(0)
+
+    def train(steps):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            model(rushlight.ones(sizes.randint(1, 600), 32)).square().mean().backward()
+            optimizer.step()
+
+    train(2000)
+    before, asked = resident(), rushlight.memory_stats()["system_allocations"]
+    train(8000)
+    assert rushlight.memory_stats()["system_allocations"] - asked < 10
+    return resident() - before
+
+
 def test_ten_thousand_batch_sizes_do_not_grow():
-    """In a process of its own, whose memory nobody else moves."""
-    program = f"""
-import random, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-import rushlight
-from test_memory import resident
-from rushlight import nn
-rushlight.set_num_threads(1)
-model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 8))
-optimizer = rushlight.optim.Adam(model.parameters())
-sizes = random.Random(0)
-def train(steps):
-    for _ in range(steps):
-        optimizer.zero_grad()
-        model(rushlight.ones(sizes.randint(1, 600), 32)).square().mean().backward()
-        optimizer.step()
-train(2000)
-before, asked = resident(), rushlight.memory_stats()["system_allocations"]
-train(8000)
-print(resident() - before, rushlight.memory_stats()["system_allocations"] - asked)
-"""
-    grown, asked = subprocess.check_output([sys.executable, "-c", program]).split()
-    assert int(grown) < 1 * MIB
-    assert int(asked) < 10
+    assert alone(growth_by_batch_sizes) < 1 * MIB
 
 
 def test_the_cache_is_bounded():
@@ -94,8 +97,7 @@ def work():
     [x + i for i in range(300)][-1].sum().backward()
 
 
-@pytest.mark.keeps_tensors("threads that have just ended")
-def test_threads_that_end_leave_nothing():
+def growth_by_threads_that_end():
     def in_threads(count):
         for _ in range(count):
             thread = threading.Thread(target=work)
@@ -105,13 +107,14 @@ def test_threads_that_end_leave_nothing():
     in_threads(40)
     before = resident()
     in_threads(160)
-    assert resident() - before < 3 * MIB
+    return resident() - before
 
 
-@pytest.mark.keeps_tensors("threads that have just ended")
-def test_blocks_freed_by_another_thread_are_bounded():
-    """What one thread makes and another lets go does not pile up in the second one's lists."""
+def test_threads_that_end_leave_nothing():
+    assert alone(growth_by_threads_that_end) < 3 * MIB
 
+
+def growth_by_blocks_of_another_thread():
     def let_go(rounds):
         for _ in range(rounds):
             made = [rushlight.ones(200) for _ in range(1000)]
@@ -122,7 +125,12 @@ def test_blocks_freed_by_another_thread_are_bounded():
     let_go(10)
     before = resident()
     let_go(100)
-    assert resident() - before < 3 * MIB
+    return resident() - before
+
+
+def test_blocks_freed_by_another_thread_are_bounded():
+    """What one thread makes and another lets go does not pile up in the second one's lists."""
+    assert alone(growth_by_blocks_of_another_thread) < 3 * MIB
 
 
 def test_large_blocks_lie_on_huge_pages():
