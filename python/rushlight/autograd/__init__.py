@@ -219,8 +219,9 @@ def grad(
         )
     if not only_inputs:
         warnings.warn("only_inputs is deprecated and ignored.", FutureWarning, stacklevel=2)
-    roots = _as_tuple(outputs)
-    targets = _as_tuple(inputs)
+    roots, targets = _as_tuple(outputs), _as_tuple(inputs)
+    if not isinstance(inputs, dict):
+        inputs = targets  # an iterator, such as `model.parameters()`, can be read once
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if _C._has_torch_function(roots + targets):
@@ -233,9 +234,9 @@ def grad(
             "is_grads_batched": is_grads_batched,
             "materialize_grads": materialize_grads,
         }
-        return _C._handle_torch_function(grad, roots + targets, (outputs, inputs), options)
+        return _C._handle_torch_function(grad, roots + targets, (roots, inputs), options)
     return _grad(
-        outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+        roots, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
         is_grads_batched, materialize_grads,
     )  # fmt: skip
 

@@ -171,6 +171,7 @@ def register_multi_grad_hook(
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    tensors = tuple(tensors)
     if mode == "any":
         hook = _first_only(fn)
         return _MultiHandle(t.register_hook(hook) for t in tensors if t.requires_grad)

@@ -30,18 +30,35 @@ def functional_call(
     strict: bool = False,
 ) -> Tensor:
     """Call a module with other tensors in place of its parameters and buffers, given by name."""
-    if isinstance(parameter_and_buffer_dicts, (list, tuple)):
-        given = {name: t for group in parameter_and_buffer_dicts for name, t in group.items()}
-    else:
-        given = parameter_and_buffer_dicts
+    given = _merged(parameter_and_buffer_dicts)
     args = () if args is None else args
     return stateless._functional_call(
         module, given, args, kwargs, tie_weights=tie_weights, strict=strict
     )
 
 
+def _merged(given):
+    if isinstance(given, dict):
+        return given
+    if not isinstance(given, (list, tuple)) or not all(isinstance(one, dict) for one in given):
+        raise ValueError(
+            "functional_call: Expected parameter_and_buffer_dicts to be a dict, or a list or tuple "
+            f"of dicts, but got {type(given).__name__}"
+        )
+    merged = {name: tensor for one in given for name, tensor in one.items()}
+    if len(merged) != sum(map(len, given)):
+        twice = [name for name in merged if sum(name in one for one in given) > 1]
+        raise ValueError(
+            f"{twice} appeared in multiple dictionaries; behavior of functional call is ambiguous"
+        )
+    return merged
+
+
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parameters and buffers of modules of one kind, each stacked along a new first dim."""
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
 
     def stacked(states):
         states = [dict(s) for s in states]
