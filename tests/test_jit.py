@@ -516,3 +516,53 @@ def test_older_arguments_of_ignore():
         torch.jit.ignore(3)
     with pytest.raises(TypeError, match="unexpected arguments other"):
         torch.jit.ignore(other=1)
+
+
+def _first(x: Tensor) -> Tensor:
+    assert x.dim() == 2, "only matrices"
+    if x.shape[1] == 7:
+        raise ValueError("seven columns")
+    return x[0, 5]
+
+
+def test_errors_in_programs_are_runtime_errors():
+    """Whatever class Python's own error has, which is the cause; messages are the program's."""
+    scripted, x = torch.jit.script(_first), torch.ones(2, 6)
+    traced = torch.jit.trace(lambda x: x[0, 5], x)
+    for program in (scripted, traced):
+        assert program(x) == 1
+        with pytest.raises(torch.jit.Error, match="IndexError: .*out of range") as raised:
+            program(torch.ones(2, 3))
+        assert isinstance(raised.value, RuntimeError)
+        assert isinstance(raised.value.__cause__, IndexError)
+    with pytest.raises(torch.jit.Error, match="AssertionError: only matrices"):
+        scripted(torch.ones(2))
+    with pytest.raises(torch.jit.Error, match="ValueError: seven columns"):
+        scripted(torch.ones(2, 7))
+    with pytest.raises(torch.jit.Error, match="missing a required argument"):
+        scripted()
+
+
+def test_an_error_where_a_program_runs_as_python():
+    class Picks(nn.Module):
+        def forward(self, x):
+            try:  # which is not compiled
+                return {"a": x}[x.dim()]
+            finally:
+                pass
+
+    with pytest.warns(UserWarning, match="runs as Python"):
+        picks = torch.jit.script(Picks())
+    with pytest.raises(torch.jit.Error, match="KeyError: 1"):
+        picks(torch.ones(1))
+
+
+def test_a_trace_of_a_function_assertion():
+    def doubled(x):
+        torch._assert(x.shape[-1] == 3, "three columns")
+        return x * 2
+
+    traced = torch.jit.trace(doubled, torch.ones(3))
+    assert traced(torch.ones(3)).tolist() == [2.0] * 3
+    with pytest.raises(AssertionError, match="three columns"):
+        torch.jit.trace(doubled, torch.ones(2))

@@ -388,6 +388,11 @@ class Recorder(TorchFunctionMode):
             return _branches.again(self, name, *args, **kwargs)
         if func in (control_flow.cond, control_flow.while_loop, control_flow.scan):
             return getattr(_branches, name)(self, *args, **kwargs)
+        if func is rushlight._assert:
+            condition, message = args
+            if not condition:
+                raise AssertionError(message)
+            return None
         inner = getattr(func, "__wrapped__", None)
         if inner is None and isinstance(func, types.FunctionType):
             inner = func
@@ -554,7 +559,9 @@ _SIGNS = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.ge: "
 
 def _assert_scalar(holds, message):
     if not holds:
-        raise RuntimeError(f"the program was exported for {message}")
+        from rushlight.export.exported_program import GuardError  # which needs this file
+
+        raise GuardError(f"the program was exported for {message}")
 
 
 def _literal_tensor(data, dtype=None):

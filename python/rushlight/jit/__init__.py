@@ -13,6 +13,7 @@ from typing import Any, Final
 from rushlight import _absent
 from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module as _set_module
+from rushlight.jit._errors import Error
 from rushlight.jit._modules import (
     CompilationError,
     ScriptFunction,
@@ -140,10 +141,6 @@ class TracerWarning(Warning):
     @staticmethod
     def ignore_lib_warnings():
         """Does nothing: no such warning is given."""
-
-
-class Error(RuntimeError):
-    """Torch's exception for errors inside compiled programs; none is raised here."""
 
 
 def Attribute(value: Any, type: Any) -> Any:

@@ -182,18 +182,19 @@ class Function:
 
     def do_Assert(self, statement):
         holds = self.truth(statement.test, self.value(statement.test))
-        message = ast.unparse(statement.test)
+        tested = ast.unparse(statement.test)
         if isinstance(holds, bool):
             if not holds:
-                self.refuse(statement, f"`assert {message}`, which never holds,")
+                self.refuse(statement, f"`assert {tested}`, which never holds,")
             return
-        self.demand(statement, holds, f"`assert {message}`")
+        said = "" if statement.msg is None else f": AssertionError: {_text_of(statement.msg)}"
+        self.demand(statement, holds, f"`assert {tested}`", said)
 
-    def demand(self, statement, holds, what):
-        """The graph goes on only where `holds`."""
+    def demand(self, statement, holds, what, otherwise=""):
+        """The graph goes on only where `holds`; `otherwise` is what the program says if not."""
         line = self.first + statement.lineno - 1
         where = f"{self.file.rpartition('/')[2]}:{line}"
-        self.builder.node(_record.assertion(), (holds, f"{what}, at {where}"))
+        self.builder.node(_record.assertion(), (holds, f"{what}, at {where}{otherwise}"))
 
     def do_Raise(self, statement):
         self.refuse(statement, "a raise that is always reached")
@@ -255,8 +256,8 @@ class Function:
             if raising:
                 kept = self.builder.node(operator.not_, (condition,)) if i == 0 else None
                 holds = condition if kept is None else Computed(self.builder, kept, "bool")
-                self.demand(statement, holds, f"{'not ' if i == 0 else ''}"
-                            f"`{ast.unparse(statement.test)}`")  # fmt: skip
+                tested = f"{'not ' if i == 0 else ''}`{ast.unparse(statement.test)}`"
+                self.demand(statement, holds, tested, _said_by(bodies[i][-1]))
                 self.block(bodies[1 - i])
                 return False
         if any(_has(statement, kind) for kind in (ast.Break, ast.Continue)):
@@ -1155,6 +1156,19 @@ def _has(statement, kind):
 
 def _always_raises(body):
     return bool(body) and isinstance(body[-1], ast.Raise)
+
+
+def _said_by(statement):
+    """What a `raise` would say: its class, and its message if that is no expression."""
+    raised = statement.exc
+    if not isinstance(raised, ast.Call):
+        return "" if raised is None else f": {ast.unparse(raised)}"
+    return f": {ast.unparse(raised.func)}: {', '.join(map(_text_of, raised.args))}"
+
+
+def _text_of(message):
+    """A message's text, or the expression that would make it."""
+    return str(message.value) if isinstance(message, ast.Constant) else ast.unparse(message)
 
 
 # ---- functions of Python that are compiled

@@ -6,6 +6,7 @@ import copy
 import functools
 import warnings
 
+from rushlight.jit._errors import errors_of_scripts
 from rushlight.jit._values import CompilationError
 from rushlight.nn import Module
 
@@ -52,6 +53,7 @@ def interpreted_function(
             self.original, self._reason = function, reason
             functools.update_wrapper(self, function)
 
+        @errors_of_scripts
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
 
@@ -88,6 +90,7 @@ def _calls_of(base, source, reason):
         def eval(self) -> Any:
             return self.train(False)
 
+        @errors_of_scripts
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             return Module.__call__(self, *args, **kwargs)
 

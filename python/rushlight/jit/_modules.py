@@ -20,6 +20,7 @@ from rushlight.export.exported_program import (
 )
 from rushlight.fx import GraphModule
 from rushlight.jit import _compiler
+from rushlight.jit._errors import errors_of_scripts
 from rushlight.jit._interpreted import (
     Interpreted,
     interpreted_function,
@@ -47,6 +48,7 @@ class ScriptModule(ProgramModule):
             args, kwargs = _bound(signature, args, kwargs), {}
         return super()._program_inputs(args, kwargs)
 
+    @errors_of_scripts
     def __call__(self, *args, **kwargs):
         try:
             return super().__call__(*args, **kwargs)
@@ -118,6 +120,7 @@ class ScriptFunction:
             self._module.__dict__["_signature"] = signature
         functools.update_wrapper(self, original)
 
+    @errors_of_scripts
     def __call__(self, *args, **kwargs):
         try:
             return self._module(*args, **kwargs)
