@@ -391,3 +391,38 @@ def test_deep_recursion_is_an_error():
 
     with pytest.raises(RecursionError):
         Endless()(1)
+
+
+@pytest.fixture
+def conversions():
+    yield rushlight.__future__
+    rushlight.__future__.set_overwrite_module_params_on_conversion(False)
+    rushlight.__future__.set_swap_module_params_on_conversion(False)
+
+
+@pytest.mark.parametrize("dtype", [rushlight.float64, rushlight.float8_e4m3fn], ids=str)
+@pytest.mark.parametrize("how", ["in place", "overwrite", "swap"])
+def test_how_conversions_treat_parameters(conversions, how, dtype):
+    conversions.set_overwrite_module_params_on_conversion(how == "overwrite")
+    conversions.set_swap_module_params_on_conversion(how == "swap")
+    layer = nn.Linear(2, 2)
+    layer(rushlight.ones(1, 2)).sum().backward()
+    weight, data = layer.weight, layer.weight.data
+    expected = weight.detach().to(dtype).float()
+    layer.to(dtype)
+    assert (layer.weight is weight) == (how != "overwrite")
+    assert layer.weight.dtype == layer.weight.grad.dtype == dtype
+    assert isinstance(layer.weight, nn.Parameter) and layer.weight.requires_grad
+    assert layer.weight.detach().float().equal(expected)
+    assert layer.weight.grad.float().equal(rushlight.ones(2, 2))
+    assert data.dtype == rushlight.float32  # in every way: it is a tensor of its own
+    layer.to(rushlight.float32)
+    assert layer.weight.equal(expected) and layer.weight.grad.equal(rushlight.ones(2, 2))
+
+
+def test_a_module_on_the_meta_device_can_be_swapped_in(conversions):
+    conversions.set_swap_module_params_on_conversion(True)
+    layer = nn.Linear(2, 2)
+    weight = layer.weight
+    layer.to("meta")
+    assert layer.weight is weight and weight.is_meta and isinstance(weight, nn.Parameter)

@@ -79,6 +79,8 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return _attribute(func, owner.__name__, *args)
     if name == "__set__" and owner is not None and owner.__name__ == "requires_grad":
         return _history.require(args[0], args[1])
+    if name == "__set__" and owner is not None and owner.__name__ == "grad":
+        return _history.set_grad(args[0], args[1])
     if name in _OF_THE_SHAPE:
         with _C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)

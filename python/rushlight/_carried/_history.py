@@ -66,6 +66,27 @@ def attribute(name: str, tensor: CarriedTensor) -> Any:
     return make(bits_of(value, tensor.dtype), tensor.dtype)
 
 
+def set_grad(tensor: CarriedTensor, grad: Tensor | None) -> None:
+    """`Tensor.grad = grad`."""
+    known = history_of(tensor)
+    if grad is None:
+        if known is not None:
+            known.grad = None
+        return
+    if known is None:
+        raise NotImplementedError(
+            f"grad of a tensor of {tensor.dtype} that requires none: set requires_grad first"
+        )
+    if not isinstance(grad, Tensor):
+        raise TypeError(f"grad: expected a Tensor or None, got {type(grad).__name__}")
+    if grad.dtype != tensor.dtype or grad.shape != tensor.shape:
+        raise RuntimeError(
+            f"grad: expected {tensor.dtype} of shape {tuple(tensor.shape)}, got {grad.dtype} of "
+            f"shape {tuple(grad.shape)}"
+        )
+    known.grad = numbers_of(plain(grad), grad.dtype)
+
+
 def call(func: Callable[..., Any], args: Any, kwargs: Any, each: Callable[..., Any]) -> Any:
     """Do a function on the elements, and once more on the recorded numbers for its gradient."""
     with rushlight.no_grad():

@@ -24,8 +24,10 @@ def swap(t1: Any, t2: Any) -> None:
     classes = type(t1), type(t2)
     requires = t1.requires_grad, t2.requires_grad
     grads = t1.grad, t2.grad
-    t1.grad = t2.grad = None
-    with rushlight.no_grad():
+    with rushlight.no_grad(), rushlight._C.DisableTorchFunction():  # the elements, of any class
+        for tensor in (t1, t2):
+            tensor.grad = None
+            tensor.requires_grad_(False)
         data = t1.detach(), t2.detach()
         t1.data, t2.data = data[1], data[0]
     for tensor, kind, attributes, needed, grad in zip(
@@ -33,7 +35,7 @@ def swap(t1: Any, t2: Any) -> None:
     ):
         if type(tensor) is not kind:
             tensor.__class__ = kind
-        tensor.requires_grad_(needed)
-        tensor.grad = grad
         tensor.__dict__.clear()
         tensor.__dict__.update(attributes)
+        tensor.requires_grad_(needed)
+        tensor.grad = grad

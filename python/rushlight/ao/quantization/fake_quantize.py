@@ -149,8 +149,9 @@ class FakeQuantize(FakeQuantizeBase):
 
     def _load_from_state_dict(self, state_dict, prefix, *rest):
         for name in ("scale", "zero_point"):
-            if prefix + name in state_dict:
-                getattr(self, name).resize_(state_dict[prefix + name].shape)
+            held, given = getattr(self, name), state_dict.get(prefix + name)
+            if given is not None and given.shape != held.shape:
+                self._buffers[name] = held.new_empty(given.shape)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 

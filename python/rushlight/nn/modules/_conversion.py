@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
+from rushlight.__future__ import _flags as _conversions
 from rushlight.nn.parameter import Parameter
 from rushlight.types import Device
 
@@ -25,21 +26,20 @@ class _Conversion:
         for name, param in self._parameters.items():
             if param is None:
                 continue
+            grad = param.grad
             with rushlight.no_grad():
                 changed = fn(param)
-            if _shares_kind(param, changed):
+            if _swaps(param, changed):
+                param.grad, kept = None, param
+                rushlight.utils.swap_tensors(param, Parameter(changed, param.requires_grad))
+            elif _keeps_object(param, changed):
                 param.data = changed
                 kept = param
             else:
                 kept = Parameter(changed, param.requires_grad)
                 self._parameters[name] = kept
-            if param.grad is not None:
-                with rushlight.no_grad():
-                    changed = fn(param.grad)
-                if kept is param and _shares_kind(param.grad, changed):
-                    param.grad.data = changed
-                else:
-                    kept.grad = changed.requires_grad_(param.grad.requires_grad)
+            if grad is not None:
+                kept.grad = _converted_gradient(grad, fn, kept is param)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -123,9 +123,42 @@ class _Conversion:
         return self._apply(lambda t: t.share_memory_())
 
 
-def _shares_kind(param, changed):
-    """Whether `param.data = changed` is possible: not between the meta device and a real one."""
-    return param.is_meta == changed.is_meta and param.layout == changed.layout
+def _keeps_object(param, changed):
+    """Whether `param.data = changed` is wanted, and possible: not between the meta device and a
+    real one.
+    """
+    return (
+        not _conversions["overwrite_module_params_on_conversion"]
+        and param.is_meta == changed.is_meta
+        and param.layout == changed.layout
+    )
+
+
+def _swaps(param, changed):
+    """Whether the two objects exchange all that they are: where that is wanted, and where a dtype's
+    tensors are of a class of their own, so that `param.data = changed` could not do it.
+    """
+    if _conversions["swap_module_params_on_conversion"]:
+        return True
+    own_class = not (_is_native(param) and _is_native(changed))
+    return own_class and not _conversions["overwrite_module_params_on_conversion"]
+
+
+def _is_native(tensor):
+    return type(tensor.dtype) is type(rushlight.float32)
+
+
+def _converted_gradient(grad, fn, in_place):
+    """`fn` of a gradient, in the same object if `in_place` and if that is possible."""
+    with rushlight.no_grad():
+        changed = fn(grad)
+    if in_place and _swaps(grad, changed):
+        rushlight.utils.swap_tensors(grad, changed.requires_grad_(grad.requires_grad))
+    elif in_place and _keeps_object(grad, changed):
+        grad.data = changed
+    else:
+        return changed.requires_grad_(grad.requires_grad)
+    return grad
 
 
 def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=None, memory_format=None):
