@@ -91,13 +91,15 @@ def compile(
     isolate_recompiles: bool = False,
     shapes_spec: Any = None,
 ) -> Any:
-    """Return the model as it is: operations run as they are called, and nothing is compiled.
+    """Return a function as it is, and a module in one that calls it and whose state has its names
+    behind `_orig_mod.`: operations run as they are called, and nothing is compiled.
 
     Also a decorator. What would choose how to compile is checked as torch does, and a warning says
     once that it has no effect.
 
     Args:
         model: a function or module.
+        disable: return a module as it is, too.
         backend: the name of torch's compiler is no wish for another, and is not warned of.
 
     Example:
@@ -117,7 +119,17 @@ def compile(
             name=name, recompile_limit=recompile_limit, isolate_recompiles=isolate_recompiles,
             shapes_spec=shapes_spec,
         )  # fmt: skip
-    return model if model is not None else lambda m: m
+    if model is None:
+        return lambda given: _compiled(given, disable)
+    return _compiled(model, disable)
+
+
+def _compiled(model, disable):
+    if disable or not isinstance(model, rushlight.nn.Module):
+        return model
+    from rushlight._dynamo.eval_frame import OptimizedModule
+
+    return model if isinstance(model, OptimizedModule) else OptimizedModule(model)
 
 
 def get_device_module(device: Device = None) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-from rushlight._dynamo import config, exc
+import rushlight
+from rushlight._dynamo import config, eval_frame, exc
+from rushlight._dynamo.eval_frame import OptimizedModule, is_dynamo_supported
 from rushlight.compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def optimize(backend: Any = None, **options: Any) -> Any:
-    """Return what it decorates as it is."""
-    return lambda function: function
+    """A decorator like that of `rushlight.compile`, which nothing is said of the options."""
+    return rushlight.compile(backend="eager")
 
 
 def mark_dynamic(t: Tensor, index: int | list[Any] | tuple[Any], **options: Any) -> None:
@@ -42,19 +42,6 @@ def mark_static_address(t: Tensor, guard: bool = True) -> None:
 def graph_break(msg: str = "") -> None:
     """Split the graph here: there is none."""
 
-
-class OptimizedModule:
-    """The class of modules that were compiled, of which there are none."""
-
-
-def is_dynamo_supported():
-    """Can programs be compiled here? They cannot."""
-    return False
-
-
-eval_frame = SimpleNamespace(
-    OptimizedModule=OptimizedModule, is_dynamo_supported=is_dynamo_supported
-)
 
 __all__ = [
     "OptimizedModule",
