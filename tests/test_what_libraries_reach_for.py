@@ -56,6 +56,7 @@ def test_the_bar_without_tqdm(monkeypatch, capsys):
         bar.update(1)
         bar.update(2)
     assert "25.0%" in (text := capsys.readouterr().err) and "75.0%" in text
+    assert rl.utils.model_zoo.tqdm is rl.hub.tqdm
     with rl.hub.tqdm(total=4, disable=True) as bar:
         bar.update(1)
     assert capsys.readouterr().err == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight import hub as _hub
 from rushlight.hub import (
     download_url_to_file as _download_url_to_file,  # noqa: F401
     load_state_dict_from_url as load_url,
@@ -16,7 +17,5 @@ __all__ = ["load_url"]
 
 def __getattr__(name: str) -> Any:
     if name == "tqdm":  # programs that download show their progress with it
-        from tqdm import tqdm
-
-        return tqdm
+        return _hub.tqdm
     raise AttributeError(f"module 'rushlight.utils.model_zoo' has no attribute {name!r}")
