@@ -246,3 +246,24 @@ def test_complex_numbers_where_float16_is_the_default():
         assert rl.tensor(np.ones(1, "complex64")).dtype is rl.complex64
     finally:
         rl.set_default_dtype(previous)
+
+
+def test_the_cpu_and_meta_have_no_numbers():
+    """A tensor asked for on "cpu:0" is on "cpu", as one that was not asked for anywhere."""
+    x = rl.ones(2)
+    for device in ("cpu:0", "cpu:1", rl.device("cpu", 0)):
+        made = [
+            rl.ones(2, device=device), rl.tensor([1.0], device=device),
+            rl.arange(3, device=device), rl.zeros_like(x, device=device),
+            x.new_zeros(2, device=device), rl.randn(2, device=device), x.to(device),
+            rl.nn.Linear(2, 2, device=device).weight, rl.as_tensor([1.0], device=device),
+            rl.empty_strided((2,), (1,), device=device), x.double().to(device),
+            rl.empty(2, 3, 4, 5, device=device, memory_format=rl.channels_last),
+        ]  # fmt: skip
+        with rl.device(device):
+            made.append(rl.ones(2))
+        assert [one.device for one in made] == [rl.device("cpu")] * len(made)
+    assert rl.ones(2, device="meta:0").device == rl.device("meta")
+    weight = rl.ones(2, device="cpu:0", requires_grad=True)
+    (weight * x).sum().backward()
+    assert weight.grad.device == rl.device("cpu")

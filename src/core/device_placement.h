@@ -13,10 +13,11 @@ struct BackendStart {
 };
 extern const BackendStart* backend_starts[device_types];
 
-// An error if tensors cannot be made there.
+// The device that a tensor says it is on: the current one where a device has no number, and none
+// for the CPU and meta, which are one device each. An error if tensors cannot be made there.
 Device placed_elsewhere(Device device);
 inline Device placed(Device device) {
-  return device.is_cpu() || device.is_meta() ? device : placed_elsewhere(device);
+  return device.is_cpu() || device.is_meta() ? Device{device.type} : placed_elsewhere(device);
 }
 
 // Whether copies between the host and a device may go on after the call that asked for them.
