@@ -259,3 +259,42 @@ def test_functions_that_need_not_be_taken_over():
     assert not found & ignored and len(ignored) > 80
     assert resolve_name(rushlight.Tensor.new_zeros) == "torch.Tensor.new_zeros"
     assert not is_tensor_method_or_property(rushlight.Tensor.new_zeros)
+
+
+class Duck:
+    """No tensor, but of a class that takes functions over."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func
+
+
+QUESTIONS = """is_complex is_conj is_distributed is_floating_point is_inference is_neg is_nonzero
+    is_signed numel get_device hash_tensor""".split()
+OTHERS = {
+    "embedding_bag": 3, "feature_dropout": 3, "gru_cell": 3, "lstm_cell": 3,
+    "native_batch_norm": 8, "native_group_norm": 8, "native_layer_norm": 5, "norm_except_dim": 3,
+    "rnn_relu_cell": 4, "rnn_tanh_cell": 4, "slice_inverse": 2, "split_copy": 2,
+    "split_with_sizes_copy": 2, "unbind_copy": 1, "unsafe_split_with_sizes": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*QUESTIONS, *OTHERS])
+def test_functions_in_python_can_be_taken_over_by_any_class(name):
+    function = getattr(rushlight, name)
+    assert function(*[Duck()] * OTHERS.get(name, 1)) is function
+
+
+def test_a_mode_sees_questions_about_tensors():
+    seen = []
+
+    class Names(rushlight.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x = rushlight.ones(2)
+    with Names():
+        assert rushlight.is_floating_point(x) and not rushlight.is_complex(x)
+        assert rushlight.numel(x) == 2
+    assert seen[0] is rushlight.is_floating_point and rushlight.numel in seen

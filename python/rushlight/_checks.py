@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import rushlight
 from rushlight import _C
 from rushlight._ignored import warn_of
@@ -31,21 +33,37 @@ def is_storage(obj: Any) -> bool:
     return isinstance(obj, (rushlight.UntypedStorage, rushlight.TypedStorage))
 
 
+def _of_a_tensor(function):
+    """Let a question about one tensor be taken over by its class, or by a mode."""
+
+    @functools.wraps(function)
+    def asked(input):
+        if _C._has_torch_function_unary(input):
+            return _C._handle_torch_function(asked, (input,), (input,), {})
+        return function(input)
+
+    return asked
+
+
+@_of_a_tensor
 def is_floating_point(input: Tensor) -> bool:
     """Is the dtype one of float16, bfloat16, float32, float64?"""
     return input.is_floating_point()
 
 
+@_of_a_tensor
 def is_complex(input: Tensor) -> bool:
     """Is the dtype one of complex64, complex128?"""
     return input.is_complex()
 
 
+@_of_a_tensor
 def is_nonzero(input: Tensor) -> bool:
     """Is the only element nonzero?"""
     return bool(input)
 
 
+@_of_a_tensor
 def numel(input: Tensor) -> Any:
     """How many elements there are."""
     return input.numel()
@@ -159,31 +177,37 @@ class SymBool:
     """A truth value that is not known yet, in traced programs: no object is one."""
 
 
+@_of_a_tensor
 def get_device(input: Tensor) -> Any:
     """The index of the GPU that a tensor is on; -1 on the CPU."""
     return input.get_device()
 
 
+@_of_a_tensor
 def is_signed(input: Tensor) -> bool:
     """Can the dtype hold negative numbers?"""
     return input.is_signed()
 
 
+@_of_a_tensor
 def is_conj(input: Tensor) -> bool:
-    """Is the conjugation of this view still to be done? Never: it is done at once."""
+    """Is the conjugation of this view done when it is read?"""
     return input.is_conj()
 
 
+@_of_a_tensor
 def is_neg(input: Tensor) -> bool:
-    """Is the negation of this view still to be done? Never: it is done at once."""
+    """Is the negation of this view done when it is read?"""
     return input.is_neg()
 
 
+@_of_a_tensor
 def is_inference(input: Tensor) -> bool:
     """Was it made in inference mode?"""
     return input.is_inference()
 
 
+@_of_a_tensor
 def is_distributed(input: Tensor) -> bool:
     """Is it spread over several processes? Never."""
     return False

@@ -219,3 +219,10 @@ def _convolution(
     return rushlight.convolution(
         input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
     )
+
+
+rushlight.overrides._make_overridable(
+    globals(), "rushlight",
+    only="""native_batch_norm native_group_norm native_layer_norm split_copy
+    split_with_sizes_copy unbind_copy""".split(),
+)  # fmt: skip

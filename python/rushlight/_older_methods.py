@@ -3,7 +3,7 @@ and devices that are not here: these refuse, and say what to use.
 """
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight._integers import integers
 
 
@@ -192,6 +192,9 @@ def _exclusive_or(bits, dim):
 
 def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
     """`Tensor.hash_tensor` as a function."""
+    if _C._has_torch_function_unary(input):
+        options = {"keepdim": keepdim, "mode": mode}
+        return _C._handle_torch_function(hash_tensor, (input,), (input, dim), options)
     return input.hash_tensor(dim, keepdim=keepdim, mode=mode)
 
 

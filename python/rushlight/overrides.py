@@ -86,9 +86,12 @@ def _overridable(function, home):
     return checked
 
 
-def _make_overridable(names, home, but=()):
-    """Let the public functions written in Python in a module's table of names be taken over."""
-    for name, value in list(names.items()):
+def _make_overridable(names, home, but=(), only=None):
+    """Let the public functions written in Python in a module's table of names be taken over; `only`
+    those, where there are others beside them.
+    """
+    chosen = names if only is None else only
+    for name, value in [(name, names[name]) for name in chosen]:
         is_public = not name.startswith("_") and name not in but
         if is_public and isinstance(value, types.FunctionType):
             names[name] = _overridable(value, home)
