@@ -16,8 +16,10 @@ constexpr int64_t few_rows = 16, least_dots = 128;
 // How much of the few rows stays in the first cache while columns pass them.
 constexpr int64_t cache_bytes = 32768;
 
-// One vector holds the sums of a tile's rows.
-template <class T> constexpr int dot_rows_of = std::min(tile_rows, lanes<T>);
+// One vector holds the sums of a tile's rows. Integers, which are seldom multiplied, have small
+// tiles, as each height of a tile is code of its own.
+template <class T>
+constexpr int dot_rows_of = std::min(std::is_integral_v<T> ? 2 : tile_rows, lanes<T>);
 
 // Adds to each lane those that stand a multiple of `apart` further on.
 template <int apart, class V, int... lane>
