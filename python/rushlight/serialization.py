@@ -189,10 +189,10 @@ def load(
     trusting = weights_only is False or (weights_only is None and pickle_module is not None)
     if not trusting:
         warn_of("load", "rushlight's own reader reads the file", **pickle_load_args)
-    if trusting:
+    elif weights_only is None:
         warnings.warn(
-            f"load: {'weights_only=False' if weights_only is False else 'pickle_module'} lets the"
-            " file run any code on this machine; use it only for files whose source you trust",
+            "load: pickle_module lets the file run any code on this machine; use it only for files "
+            "whose source you trust, and say so by weights_only=False",
             stacklevel=2,
         )
     place = _Placement(map_location)
