@@ -76,6 +76,14 @@ def test_attributes_are_those_of_the_module():
     assert compiled._is_full_backward_hook and module._is_full_backward_hook is None
 
 
+def test_another_module_in_its_place():
+    _, compiled = pair()
+    other = Scaled()
+    compiled._orig_mod = other
+    assert compiled._orig_mod is other and list(compiled._modules) == ["_orig_mod"]
+    assert compiled.layer is other.layer and not hasattr(other, "_orig_mod")
+
+
 def test_copies_and_files():
     module, compiled = pair()
     file = io.BytesIO()

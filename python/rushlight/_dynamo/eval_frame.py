@@ -46,7 +46,7 @@ class OptimizedModule(Module):
 
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__.get("_modules", {}).get("_orig_mod")
-        if held is None or name == "training" or name in self.__dict__:
+        if held is None or name in ("training", "_orig_mod") or name in self.__dict__:
             super().__setattr__(name, value)
         else:
             setattr(held, name, value)
