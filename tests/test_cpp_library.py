@@ -1,4 +1,5 @@
-"""The installed C++ library and its C interface, used as others would: `make test-cpp`."""
+"""The installed C++ library and its C interface, used as others would: `make test-cpp`, and
+`make test-wheel-cpp` with what pip installs."""
 
 import ctypes
 import os
@@ -100,6 +101,37 @@ def test_c_example(examples, tmp_path):
         [examples / "run_model", tmp_path / "none.rl"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1 and "cannot open" in done.stderr
+
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.20)
+project(mine LANGUAGES CXX)
+find_package(rushlight REQUIRED)
+add_executable(mine mine.cpp)
+target_link_libraries(mine PRIVATE rushlight::rushlight)
+"""
+PROGRAM = r"""
+#include <rushlight/rushlight.h>
+#include <cstdio>
+int main() {
+  rushlight::initialize();
+  rushlight::Tensor w = rushlight::ones({2, 3});
+  rushlight::set_requires_grad(w);
+  rushlight::backward(rushlight::sum(rushlight::matmul(w, rushlight::ones({3, 2}))));
+  std::printf("%g\\n", rushlight::item<double>(rushlight::sum(rushlight::grad(w))));
+}
+"""
+
+
+def test_project_that_pip_serves(tmp_path):
+    pytest.importorskip("rushlight_cpp", reason="make test-wheel-cpp installs it")
+    (tmp_path / "CMakeLists.txt").write_text(PROJECT)
+    (tmp_path / "mine.cpp").write_text(PROGRAM)
+    prefix = torch.utils.cmake_prefix_path
+    assert Path(prefix).samefile(INSTALLED)
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "build")
+    assert float(run(tmp_path / "build" / "mine")) == 12
 
 
 @pytest.mark.skipif(not shutil.which("pkg-config"), reason="needs pkg-config")
