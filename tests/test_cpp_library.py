@@ -103,35 +103,27 @@ def test_c_example(examples, tmp_path):
     assert done.returncode == 1 and "cannot open" in done.stderr
 
 
-PROJECT = """
-cmake_minimum_required(VERSION 3.20)
-project(mine LANGUAGES CXX)
-find_package(rushlight REQUIRED)
-add_executable(mine mine.cpp)
-target_link_libraries(mine PRIVATE rushlight::rushlight)
-"""
-PROGRAM = r"""
-#include <rushlight/rushlight.h>
-#include <cstdio>
-int main() {
-  rushlight::initialize();
-  rushlight::Tensor w = rushlight::ones({2, 3});
-  rushlight::set_requires_grad(w);
-  rushlight::backward(rushlight::sum(rushlight::matmul(w, rushlight::ones({3, 2}))));
-  std::printf("%g\\n", rushlight::item<double>(rushlight::sum(rushlight::grad(w))));
-}
-"""
-
-
-def test_project_that_pip_serves(tmp_path):
+def test_the_guide_with_what_pip_installs(tmp_path):
     pytest.importorskip("rushlight_cpp", reason="make test-wheel-cpp installs it")
-    (tmp_path / "CMakeLists.txt").write_text(PROJECT)
-    (tmp_path / "mine.cpp").write_text(PROGRAM)
     prefix = torch.utils.cmake_prefix_path
     assert Path(prefix).samefile(INSTALLED)
+    guide = (ROOT / "docs" / "guide" / "cpp.md").read_text()
+    _, project, program = re.findall(r"^```text\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "CMakeLists.txt").write_text(project)
+    (tmp_path / "mine.cpp").write_text(program)
     run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", tmp_path / "build")
-    assert float(run(tmp_path / "build" / "mine")) == 12
+    run(tmp_path / "build" / "mine", cwd=tmp_path)
+    load_file = pytest.importorskip("safetensors.numpy").load_file
+    saved = load_file(tmp_path / "net.safetensors")
+    net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
+    places = {"0": "hidden", "2": "last"}
+    net.load_state_dict({
+        name: torch.from_numpy(saved[f"{places[name[0]]}{name[1:]}"]) for name in net.state_dict()
+    })  # fmt: skip
+    x = torch.randn(64, 4)
+    wanted = x.sum(1, keepdim=True)
+    assert F.mse_loss(net(x), wanted) < 0.5 * F.mse_loss(wanted * 0, wanted)  # it has learned
 
 
 @pytest.mark.skipif(not shutil.which("pkg-config"), reason="needs pkg-config")
@@ -304,3 +296,11 @@ def test_no_python_in_the_library():
     undefined = run("nm", "-D", "--undefined-only", LIBRARY)
     assert "malloc" in undefined and not re.search(r"\b_?Py[A-Z_]", undefined)
     assert "python" not in run("ldd", LIBRARY).replace(str(ROOT), "")
+
+
+@pytest.mark.skipif(not shutil.which("nm"), reason="needs binutils")
+def test_names_of_the_library_are_its_own():
+    """A program that links to it takes its `exp` and `stat` from libc."""
+    names = [line.split()[-1] for line in run("nm", "-D", "--defined-only", LIBRARY).splitlines()]
+    assert len(names) > 2000
+    assert [n for n in names if not re.match(r"rl_|_Z.*(2rl|9rushlight)", n)] == []
