@@ -23,13 +23,14 @@ WERROR ?= OFF
 CONFIGURE = cmake -S . -G Ninja -DPython_EXECUTABLE=$(PY) \
 	-DPython_INCLUDE_DIR=$$($(PY) tools/python_headers.py) -DRUSHLIGHT_WERROR=$(WERROR) -DRUSHLIGHT_ISA_ONLY= $(CMAKE_ARGS)
 
-.PHONY: help quickstart build test fuzz test-torch test-distributed bench bench-full lint format sanitize tsan wheel docs coverage stubs trace loc clean fresh-machine examples cuda-sim test-cuda-sim cuda-compile-check cuda-declarations gpu-check test-ecosystem install-cpp test-cpp test-onnx test-aarch64 test-aarch64-all wheels wasm test-wasm live
+.PHONY: help quickstart build test fuzz test-torch test-distributed bench bench-full lint format sanitize tsan wheel docs coverage stubs trace loc clean fresh-machine examples cuda-sim test-cuda-sim cuda-compile-check cuda-declarations gpu-check test-ecosystem install-cpp test-cpp test-onnx wheel-cpp test-wheel-cpp test-aarch64 test-aarch64-all wheels wasm test-wasm live
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make quickstart   build, train a network on handwritten digits, write runs/quickstart/'
 	@echo 'make build        build in place: from then on PYTHONPATH=python is enough'
 	@echo 'make install-cpp  the C++ library in PREFIX (build/cpp); make test-cpp tests it'
+	@echo 'make wheel-cpp    dist/rushlight_cpp-*.whl: that library for pip; make test-wheel-cpp tests it'
 	@echo 'make test-onnx    exports to ONNX beside onnxruntime, which it installs in .venv-onnx'
 	@echo 'make test         the tests                         ARGS="-k conv -x" goes to pytest'
 	@echo 'make test-aarch64  a build for aarch64, by a cross compiler, and a share of the tests in an'
@@ -92,12 +93,25 @@ build: $(VENV)/ready
 # with names that others can link to: ten minutes on two cores.
 PREFIX ?= $(CURDIR)/build/cpp
 install-cpp: build
-	cmake --build build/dev -j $(JOBS) --target rushlight rushlight-run
+	cmake --build build/dev -j $(JOBS) --target rushlight rushlight-run-installed
 	cmake --install build/dev --prefix $(PREFIX) --component cpp
+	cmake --install build/dev --prefix $(PREFIX) --component cpp_program
 
 # What tests/test_cpp_library.py needs: examples in C and C++ that are built with the library.
 test-cpp: install-cpp
 	$(IN_PLACE) $(PY) -m pytest -m cpp_library $(ARGS)
+
+# The same library as a wheel, rushlight-cpp: one for all Pythons, where glibc is 2.28 or newer.
+wheel-cpp: $(VENV)/ready
+	rm -f dist/rushlight_cpp-*.whl
+	JOBS=$(JOBS) tools/wheel_cpp.sh dist
+	ls -l dist
+
+test-wheel-cpp: build wheel-cpp
+	rm -rf build/cpp-wheel/site
+	$(PY) $(PIP_INSTALL) --no-index --no-deps --target build/cpp-wheel/site dist/rushlight_cpp-*.whl
+	RUSHLIGHT_CPP=$(CURDIR)/build/cpp-wheel/site/rushlight_cpp \
+	PYTHONPATH=$(CURDIR)/python:$(CURDIR)/build/cpp-wheel/site $(PY) -m pytest -m cpp_library $(ARGS)
 
 # Models in ONNX, beside onnxruntime.
 VENV_ONNX := $(CURDIR)/.venv-onnx

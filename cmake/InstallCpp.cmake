@@ -1,13 +1,16 @@
 # Installs the C++ library (component cpp): librushlight and what it links to, headers, a CMake
-# package, a pkg-config file and rushlight-run.
+# package and a pkg-config file; rushlight-run (component cpp_program), which no wheel holds, as a
+# program asks for the glibc that it was linked with; and what makes a Python package of a prefix
+# (component cpp_python).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(cpp_include ${CMAKE_INSTALL_INCLUDEDIR}/rushlight)
 install(TARGETS rushlight LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cpp
         EXCLUDE_FROM_ALL)
-install(TARGETS rushlight-run DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cpp EXCLUDE_FROM_ALL)
-set_target_properties(rushlight-run PROPERTIES
+install(TARGETS rushlight-run-installed DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cpp_program
+        EXCLUDE_FROM_ALL)
+set_target_properties(rushlight-run-installed PROPERTIES
   INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 foreach(layer core math tensor autograd dispatch program api)
   file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.h)
@@ -45,3 +48,7 @@ install(FILES ${PROJECT_BINARY_DIR}/rushlight-config.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rushlight COMPONENT cpp EXCLUDE_FROM_ALL)
 install(FILES ${PROJECT_BINARY_DIR}/rushlight.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT cpp EXCLUDE_FROM_ALL)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/rushlight_cpp.py.in
+               ${PROJECT_BINARY_DIR}/rushlight_cpp/__init__.py @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/rushlight_cpp/__init__.py DESTINATION . COMPONENT cpp_python
+        EXCLUDE_FROM_ALL)

@@ -7,17 +7,23 @@
 // small. tools/wheels.sh checks the result with auditwheel, which names what is still too new.
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <locale.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <charconv>
+#include <cmath>
 #include <condition_variable>
 #include <exception>
 #include <new>
 #include <sstream>
+#include <string>
 
 #if defined(__x86_64__)
 #define RL_OLD "GLIBC_2.2.5"
@@ -132,6 +138,22 @@ void __throw_bad_array_new_length() { throw bad_array_new_length(); }
 
 void condition_variable::wait(unique_lock<mutex>& lock) {
   pthread_cond_wait(native_handle(), lock.mutex()->native_handle());
+}
+
+// Of JSON's numbers, which have neither a sign + nor spaces in front and are of one format. C's
+// function is told the locale, as the program's may have another decimal point.
+from_chars_result from_chars(const char* first, const char* last, double& value,
+                             chars_format) noexcept {
+  static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+  const string text(first, last);
+  char* stop = nullptr;
+  errno = 0;
+  const double found = strtod_l(text.c_str(), &stop, plain);
+  if (stop == text.c_str()) return {first, errc::invalid_argument};
+  const char* end = first + (stop - text.c_str());
+  if (errno == ERANGE && isinf(found)) return {end, errc::result_out_of_range};
+  value = found;
+  return {end, errc{}};
 }
 
 namespace __exception_ptr {

@@ -45,7 +45,7 @@ ONE_PAGE = (
     "utils.checkpoint", "utils.dlpack", "utils.flop_counter",
 )  # fmt: skip
 GUIDES = ("first_steps", "from_pytorch", "autograd", "speed", "saving", "data", "writing_an_op",
-          "debugging")  # fmt: skip
+          "cpp", "debugging")  # fmt: skip
 TOPICS = ("profiling", "programs", "quantization", "cuda", "distributed", "platforms")
 FACTS = ("coverage", "differences", "performance", "reliability", "layout_and_laziness", "reading")
 

@@ -1,4 +1,5 @@
-"""The installed C++ library and its C interface, used as others would: `make test-cpp`."""
+"""The installed C++ library and its C interface, used as others would: `make test-cpp`, and
+`make test-wheel-cpp` with what pip installs."""
 
 import ctypes
 import os
@@ -100,6 +101,29 @@ def test_c_example(examples, tmp_path):
         [examples / "run_model", tmp_path / "none.rl"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1 and "cannot open" in done.stderr
+
+
+def test_the_guide_with_what_pip_installs(tmp_path):
+    pytest.importorskip("rushlight_cpp", reason="make test-wheel-cpp installs it")
+    prefix = torch.utils.cmake_prefix_path
+    assert Path(prefix).samefile(INSTALLED)
+    guide = (ROOT / "docs" / "guide" / "cpp.md").read_text()
+    _, project, program = re.findall(r"^```text\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "CMakeLists.txt").write_text(project)
+    (tmp_path / "mine.cpp").write_text(program)
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "build")
+    run(tmp_path / "build" / "mine", cwd=tmp_path)
+    load_file = pytest.importorskip("safetensors.numpy").load_file
+    saved = load_file(tmp_path / "net.safetensors")
+    net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
+    places = {"0": "hidden", "2": "last"}
+    net.load_state_dict({
+        name: torch.from_numpy(saved[f"{places[name[0]]}{name[1:]}"]) for name in net.state_dict()
+    })  # fmt: skip
+    x = torch.randn(64, 4)
+    wanted = x.sum(1, keepdim=True)
+    assert F.mse_loss(net(x), wanted) < 0.5 * F.mse_loss(wanted * 0, wanted)  # it has learned
 
 
 @pytest.mark.skipif(not shutil.which("pkg-config"), reason="needs pkg-config")
@@ -272,3 +296,11 @@ def test_no_python_in_the_library():
     undefined = run("nm", "-D", "--undefined-only", LIBRARY)
     assert "malloc" in undefined and not re.search(r"\b_?Py[A-Z_]", undefined)
     assert "python" not in run("ldd", LIBRARY).replace(str(ROOT), "")
+
+
+@pytest.mark.skipif(not shutil.which("nm"), reason="needs binutils")
+def test_names_of_the_library_are_its_own():
+    """A program that links to it takes its `exp` and `stat` from libc."""
+    names = [line.split()[-1] for line in run("nm", "-D", "--defined-only", LIBRARY).splitlines()]
+    assert len(names) > 2000
+    assert [n for n in names if not re.match(r"rl_|_Z.*(2rl|9rushlight)", n)] == []

@@ -2,10 +2,12 @@
 
     python tools/pack_wheel.py INSTALLED FOLDER --tag cp313-cp313-linux_aarch64
     python tools/pack_wheel.py INSTALLED FOLDER --pyodide PACKAGE --without .pyi .h --most 6000000
+    python tools/pack_wheel.py INSTALLED FOLDER --cpp --tag py3-none-linux_x86_64
 
 INSTALLED is the folder of the packages, FOLDER where the wheel goes, PACKAGE that of the npm
-package `pyodide`, which says the tag. The same files give the same bytes. Fails if the wheel has
-more than `--most` bytes. (`make wheel` has pip make one for this machine.)
+package `pyodide`, which says the tag. With `--cpp` it is the wheel of the C++ library. The same
+files give the same bytes. Fails if the wheel has more than `--most` bytes. (`make wheel` has pip
+make one for this machine.)
 """
 
 import argparse
@@ -20,6 +22,13 @@ import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CPP = PROJECT | {
+    "name": "rushlight-cpp",
+    "description": "The C++ library of rushlight, with headers and a CMake package",
+    "readme": "docs/guide/cpp.md",
+    "optional-dependencies": {},
+    "entry-points": {},
+}
 TIME = (2020, 1, 1, 0, 0, 0)
 
 
@@ -37,16 +46,16 @@ def tag_of_pyodide(package: Path) -> str:
     return f"{python}-{python}-pyemscripten_{info['abi_version']}_wasm32"
 
 
-def core_metadata(licence: str, licences: dict[str, bytes]) -> str:
-    lines = ["Metadata-Version: 2.4", f"Name: {PROJECT['name']}", f"Version: {version()}",
-             f"Summary: {PROJECT['description']}", f"License-Expression: {licence}",
+def core_metadata(project: dict, licence: str, licences: dict[str, bytes]) -> str:
+    lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {version()}",
+             f"Summary: {project['description']}", f"License-Expression: {licence}",
              *(f"License-File: {path}" for path in sorted(licences)),
-             *(f"Classifier: {c}" for c in PROJECT["classifiers"]),
-             f"Requires-Python: {PROJECT['requires-python']}"]  # fmt: skip
-    for extra, needed in PROJECT["optional-dependencies"].items():
+             *(f"Classifier: {c}" for c in project["classifiers"]),
+             f"Requires-Python: {project['requires-python']}"]  # fmt: skip
+    for extra, needed in project["optional-dependencies"].items():
         lines.append(f"Provides-Extra: {extra}")
         lines += [f'Requires-Dist: {name}; extra == "{extra}"' for name in needed]
-    lines += ["Description-Content-Type: text/markdown", "", (ROOT / PROJECT["readme"]).read_text()]
+    lines += ["Description-Content-Type: text/markdown", "", (ROOT / project["readme"]).read_text()]
     return "\n".join(lines)
 
 
@@ -56,15 +65,15 @@ def licence_files(own_alone: bool) -> dict[str, bytes]:
     return {p.relative_to(ROOT).as_posix(): p.read_bytes() for p in found if p.is_file()}
 
 
-def information(tag: str, own_alone: bool) -> dict[str, bytes]:
+def information(project: dict, tag: str, own_alone: bool) -> dict[str, bytes]:
     """The files of the .dist-info folder but RECORD."""
     points = []
-    for group, entries in PROJECT.get("entry-points", {}).items():
+    for group, entries in project.get("entry-points", {}).items():
         points += [f"[{group}]", *(f"{name} = {value}" for name, value in entries.items())]
     wheel = f"Wheel-Version: 1.0\nGenerator: pack_wheel\nRoot-Is-Purelib: false\nTag: {tag}\n"
     licences = licence_files(own_alone)
     licence = "BSD-3-Clause" if own_alone else PROJECT["license"]
-    texts = {"METADATA": core_metadata(licence, licences), "WHEEL": wheel,
+    texts = {"METADATA": core_metadata(project, licence, licences), "WHEEL": wheel,
              "entry_points.txt": "\n".join(points) + "\n"}  # fmt: skip
     files = {name: text.encode() for name, text in texts.items()}
     return files | {f"licenses/{name}": content for name, content in licences.items()}
@@ -75,16 +84,15 @@ def record_line(name: str, content: bytes) -> str:
     return f"{name},sha256={digest},{len(content)}"
 
 
-def pack(installed: Path, folder: Path, tag: str, without: set[str]) -> Path:
-    base = f"{PROJECT['name']}-{version()}"
+def pack(project: dict, installed: Path, folder: Path, tag: str, without: set[str]) -> Path:
+    base = f"{project['name'].replace('-', '_')}-{version()}"
     files = {
         path.relative_to(installed).as_posix(): path.read_bytes()
         for path in sorted(installed.rglob("*"))
         if path.is_file() and path.suffix not in without | {".pyc"}
     }
-    # A wheel without rushlight/lib bundles no libraries of others.
-    own_alone = not any(name.startswith("rushlight/lib/") for name in files)
-    found = information(tag, own_alone)
+    own_alone = not any("openblas" in name for name in files)  # bundles no library of others
+    found = information(project, tag, own_alone)
     files |= {f"{base}.dist-info/{name}": content for name, content in found.items()}
     lines = [record_line(name, content) for name, content in files.items()]
     record = f"{base}.dist-info/RECORD"
@@ -106,11 +114,13 @@ def main() -> None:
     kind = parser.add_mutually_exclusive_group(required=True)
     kind.add_argument("--tag")
     kind.add_argument("--pyodide", type=Path)
+    parser.add_argument("--cpp", action="store_true")
     parser.add_argument("--without", nargs="*", default=[])
     parser.add_argument("--most", type=int)
     given = parser.parse_args()
     tag = given.tag or tag_of_pyodide(given.pyodide)
-    wheel = pack(given.installed, given.folder, tag, set(given.without))
+    project = CPP if given.cpp else PROJECT
+    wheel = pack(project, given.installed, given.folder, tag, set(given.without))
     size = wheel.stat().st_size
     print(f"{wheel}: {size:,} bytes")
     if given.most is not None and size > given.most:

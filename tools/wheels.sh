@@ -3,8 +3,9 @@
 #
 # PYTHONS names the interpreters of this machine that get one, by default those of 3.10 to 3.14, and
 # 3.14t, that are on PATH. If `tools/aarch64.sh --build` has run, there is one for aarch64 too. Each
-# of this machine's is tried in an empty environment. A wheel's tag says how old a system may be, and
-# follows from the compiler's machine: on Debian 12 it is manylinux_2_35.
+# of this machine's is tried in an empty environment. The C++ library's, rushlight-cpp, is one for
+# every Python. A wheel's tag says how old a system may be, and follows from the compiler's machine:
+# on Debian 12 it is manylinux_2_35.
 set -euo pipefail
 cd "$(git -C "$(dirname "$0")" rev-parse --show-toplevel)"
 python=$PWD/.venv/bin/python
@@ -37,9 +38,10 @@ if [ -d build/aarch64/python ]; then
   number=$(cut -d- -f2 <<< "$module")
   "$python" tools/pack_wheel.py build/aarch64/python "$raw" --tag "cp$number-cp$number-linux_aarch64"
 fi
+tools/wheel_cpp.sh "$raw"
 
 for wheel in "$raw"/*.whl; do
-  # What the wheel has in rushlight/lib is found there; nothing else may have to be put in.
+  # What the wheel has in its folder lib is found there; nothing else may have to be put in.
   # A policy that is named is an error where the wheel does not keep to it.
   PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat "manylinux_2_28_$(arch_of "$wheel")" \
     --zip-compression-level 9 --wheel-dir dist "$wheel"
@@ -47,6 +49,14 @@ done
 "$tools/bin/python" tools/recompress.py dist/*.whl
 for wheel in dist/*.whl; do
   "$tools/bin/auditwheel" show "$wheel" | grep -o 'is consistent with.*\|"[a-z]*linux_[^"]*"' | head -n 2
+  if [[ $wheel == */rushlight_cpp-* ]]; then  # the examples, built with what pip installs
+    rm -rf build/wheels/site build/wheels/examples
+    "$python" -m pip install --quiet --no-index --target build/wheels/site "$wheel"
+    path="import rushlight_cpp; print(rushlight_cpp.cmake_prefix_path)"
+    prefix=$(PYTHONPATH=build/wheels/site "$python" -c "$path")
+    cmake -S examples/cpp -B build/wheels/examples -DCMAKE_PREFIX_PATH="$prefix"
+    cmake --build build/wheels/examples
+  fi
   interpreter=${made_by[$(basename "$wheel" | cut -d- -f3)]:-}
   [[ -n $interpreter && $(arch_of "$wheel") == x86_64 ]] || continue
   rm -rf build/wheels/empty

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     )
     from rushlight.utils.throughput_benchmark import ThroughputBenchmark as ThroughputBenchmark
 
+    cmake_prefix_path: str  # of the C++ library, where it is installed
+
 _SUBMODULES = (
     "_contextlib", "_foreach_utils", "_python_dispatch", "_pytree", "_triton", "backcompat",
     "backend_registration", "checkpoint",
@@ -77,6 +79,8 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name in _HOME:
             return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+        if name == "cmake_prefix_path":
+            return importlib.import_module(f"{__name__}._cpp_library").cmake_prefix_path()
         if name in _SUBMODULES:
             try:
                 return importlib.import_module(f"{__name__}.{name}")
