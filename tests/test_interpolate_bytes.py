@@ -1,4 +1,4 @@
-"""Images of bytes resized: the sums are integers, as Pillow's, along the width and then the height."""
+"""Images of bytes resized: sums are integers, as Pillow's, along the width, then the height."""
 
 import numpy
 import pytest

@@ -64,8 +64,8 @@ std::vector<Pass<C>> passes_of(Dims before, const Dims& after, int64_t inner,
   int dims = static_cast<int>(before.size());
   for (int i = 0; i < dims; ++i) {
     int d = transposed ? i : dims - 1 - i;
-    Taps<C> taps = make_taps<C>(transposed ? after[d] : before[d],
-                                transposed ? before[d] : after[d], g, d);
+    Taps<C> taps =
+        make_taps<C>(transposed ? after[d] : before[d], transposed ? before[d] : after[d], g, d);
     std::optional<Taps<C>> back = transposed ? turned(taps) : std::nullopt;
     int64_t outer = product({before.data(), d}),
             rest = product({before.data() + d + 1, dims - d - 1}) * inner;

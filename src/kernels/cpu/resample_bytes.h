@@ -19,7 +19,8 @@ struct ByteTaps {
   const int32_t *first, *weight;
 };
 
-// from (outer, in, inner) -> to (outer, out, inner); scratch: most_channels * (in + width + stride + 2)
+// from (outer, in, inner) -> to (outer, out, inner); scratch: most_channels * (in + width + stride
+// + 2)
 RL_ISA_KERNEL(resample_bytes, (const ByteTaps& taps, const uint8_t* from, uint8_t* to,
                                int64_t outer, int64_t inner, uint8_t* scratch))
 

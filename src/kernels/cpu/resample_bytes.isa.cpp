@@ -58,8 +58,8 @@ void resample_pixels(const ByteTaps& taps, const uint8_t* line, uint8_t* to, int
   Sums sums[channels];
   for (int c = 0; c < channels; ++c) sums[c] = Sums{} + half_of(taps);
   for (int64_t k = 0; k < taps.width; ++k) {
-    auto words = words_at(line + k * channels, taps.first + o, channels,
-                          std::make_index_sequence<lanes>());
+    auto words =
+        words_at(line + k * channels, taps.first + o, channels, std::make_index_sequence<lanes>());
     Sums weight = load(taps.weight + k * taps.stride + o);
     for (int c = 0; c < channels; ++c, words >>= 8) sums[c] += weight * (Sums)(words & 255);
   }
@@ -72,8 +72,7 @@ void resample_pixels(const ByteTaps& taps, const uint8_t* line, uint8_t* to, int
   }
 }
 
-void resample_whole_line(const ByteTaps& taps, const uint8_t* line, uint8_t* to,
-                         int64_t channels) {
+void resample_whole_line(const ByteTaps& taps, const uint8_t* line, uint8_t* to, int64_t channels) {
   for (int64_t o = 0; o < taps.stride; o += lanes) switch (channels) {
       case 1: resample_line(taps, line, to, o); break;
       case 2: resample_pixels<2>(taps, line, to, o); break;
@@ -107,8 +106,8 @@ template <int width> void resample_row(const ByteTaps& taps, int64_t o, const ui
   }
 }
 
-void resample_wide_row(const ByteTaps& taps, int64_t o, const uint8_t* rows,
-                       uint8_t* __restrict to, int64_t inner) {
+void resample_wide_row(const ByteTaps& taps, int64_t o, const uint8_t* rows, uint8_t* __restrict to,
+                       int64_t inner) {
   constexpr int64_t most = 512;
   int32_t sums[most];
   int64_t left = taps.in - taps.first[o], count = left < taps.width ? left : taps.width;
