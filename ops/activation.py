@@ -149,12 +149,13 @@ composite("glu(input: Tensor, dim: int = -1)", """
     check(size(input, dim) % 2 == 0, "glu: size ", size(input, dim), " of dim ", dim,
           " must be even")
     halves = chunk(input, 2, dim)
-    return halves[0] * sigmoid(halves[1])
+    return mul_(sigmoid(halves[1]), halves[0])
           """, names=("nn.functional.glu",), grad={"input": "glu_gradient(grad, input, dim)"},
           doc="a sigmoid(b), with a and b the halves of the input along `dim`.",
           samples=("x(2, 4)", "x(4, 3), dim=0"), batch="dim")
 composite("glu_gradient(grad_output: Tensor, input: Tensor, dim: int)", """
     halves = chunk(input, 2, dim)
-    gate = sigmoid(halves[1])
-    return cat([grad_output * conj(gate), grad_output * conj(halves[0] * gate * (1 - gate))], dim)
+    gate = conj(sigmoid(halves[1]))
+    first = grad_output * gate
+    return cat([first, first * conj(halves[0]) * (1 - gate)], dim)
           """, names=(), doc="Gradient of glu.")

@@ -38,7 +38,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
         >>> rushlight.broadcast_shapes((2, 1), (3,))
         torch.Size([2, 3])
     """
-    shapes = [_integers(s) for s in shapes]
+    shapes = [s if type(s) is rushlight.Size else _integers(s) for s in shapes]
     out = [1] * max((len(s) for s in shapes), default=0)
     for shape in shapes:
         for at in range(-1, -len(shape) - 1, -1):
@@ -149,12 +149,13 @@ def atleast_3d(tensor: Tensor) -> Any:
 @_shown_as("BlockDiagBackward0")
 def block_diag(*tensors: Any) -> Any:
     """A matrix with the given matrices along its diagonal."""
-    tensors = [atleast_2d(t) for t in _tensor_args(tensors)]
-    columns = sum(t.shape[1] for t in tensors)
+    tensors = [t if t.dim() == 2 else atleast_2d(t) for t in _tensor_args(tensors)]
+    widths = [t.size(1) for t in tensors]
+    pad, columns = rushlight.constant_pad_nd, sum(widths)
     rows, at = [], 0
-    for t in tensors:
-        rows.append(rushlight.nn.functional.pad(t, (at, columns - at - t.shape[1])))
-        at += t.shape[1]
+    for t, width in zip(tensors, widths):
+        rows.append(pad(t, (at, columns - at - width)))
+        at += width
     return rushlight.cat(rows) if rows else rushlight.empty(1, 0)
 
 

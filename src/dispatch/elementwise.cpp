@@ -309,6 +309,11 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
 void run_elementwise_out(const Loop& loop, LoopType type, const Scalar* numbers, const Tensor& out,
                          bool recorded, OutDType exactness, const Tensor* const* inputs,
                          int count) {
+  // Where nothing else is to be checked: run_small refuses what shares memory or promotes.
+  if (!recorded && out.impl()->data && !out.impl()->lazy && !records(out)) {
+    check_in_place(out, loop.name);
+    if (run_small(loop, type, inputs, count, numbers, out)) return;
+  }
   DType returned = loop_result_dtype(loop_result(type), common_dtype(type, inputs, count));
   check_out(loop.name, out, returned, inputs[0]->device(), recorded, exactness);
   check_in_place(out, loop.name);

@@ -1,6 +1,7 @@
 #include "dispatch/generated.h"
 
 #include "impl_create.h"
+#include "kernels/copy_to_change.h"
 #include "launch_copy.h"
 #include "ops_create.h"
 #include "ops_shape.h"
@@ -141,11 +142,15 @@ void replace(const Tensor& target, const Tensor& result, const char* op) {
 }
 
 Tensor copy_unless(const Tensor& out, const Tensor& input) {
-  return out.defined() ? out : impl::clone(input);
+  if (out.defined()) return out;
+  kernels::CopyToChange hint;
+  return impl::clone(input);
 }
 
 Tensor contiguous_copy_unless(const Tensor& out, const Tensor& input) {
-  return out.defined() ? out : impl::clone(input, MemoryFormat::Contiguous);
+  if (out.defined()) return out;
+  kernels::CopyToChange hint;
+  return impl::clone(input, MemoryFormat::Contiguous);
 }
 
 Tensor empty_unless(const Tensor& out, const Tensor& input, DType dtype) {

@@ -103,9 +103,10 @@ template <class C> Taps<C> make_taps(int64_t in, int64_t out, const ResampleGeom
   return taps;
 }
 
-// Weights rounded to multiples of the least power of two with which all fit into 16 bits: the sums
-// of bytes, if exact, are then those of Pillow's integers.
-inline Taps<double> byte_taps(int64_t in, int64_t out, const ResampleGeometry& g, int dim) {
+// Weights rounded to multiples of 2^-bits, with the most bits with which all fit into 16 bits: the
+// sums of bytes, if exact, are then those of Pillow's integers.
+inline Taps<double> byte_taps(int64_t in, int64_t out, const ResampleGeometry& g, int dim,
+                              int& bits) {
   Taps<double> taps = make_taps<double>(in, out, g, dim);
   // An edge that stands for what lies beyond it counts once.
   for (size_t i = 0; i < taps.place.size(); ++i)
@@ -114,7 +115,7 @@ inline Taps<double> byte_taps(int64_t in, int64_t out, const ResampleGeometry& g
       taps.weight[i - 1] = 0;
     }
   double largest = *std::max_element(taps.weight.begin(), taps.weight.end()), unit = 1;
-  for (int bits = 0; bits < 22 && std::floor(largest * 2 * unit + 0.5) < 1 << 15; ++bits) unit *= 2;
+  for (bits = 0; bits < 22 && std::floor(largest * 2 * unit + 0.5) < 1 << 15; ++bits) unit *= 2;
   for (double& w : taps.weight) w = std::trunc(w * unit + std::copysign(0.5, w)) / unit;
   return taps;
 }
@@ -122,7 +123,8 @@ inline Taps<double> byte_taps(int64_t in, int64_t out, const ResampleGeometry& g
 template <class C> Taps<C> taps_of(int64_t in, int64_t out, const ResampleGeometry& g, int dim,
                                    bool bytes) {
   if (!bytes) return make_taps<C>(in, out, g, dim);
-  Taps<double> wide = byte_taps(in, out, g, dim);
+  int bits;
+  Taps<double> wide = byte_taps(in, out, g, dim, bits);
   Taps<C> taps(in, out, wide.width);
   taps.place = wide.place;
   taps.weight.assign(wide.weight.begin(), wide.weight.end());

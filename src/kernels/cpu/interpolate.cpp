@@ -4,12 +4,14 @@
 #include "kernels/interpolate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
 #include "core/parallel.h"
 #include "kernels/copy.h"
 #include "kernels/cpu/channels_last.h"
+#include "kernels/cpu/resample_bytes.h"
 #include "kernels/cpu/resample_loops.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/cpu/workspace.h"
@@ -40,7 +42,7 @@ template <class C> std::optional<Taps<C>> turned(const Taps<C>& taps) {
 // One dim: from (outer, before, inner) to (outer, after, inner).
 template <class C> struct Pass {
   Taps<C> taps;
-  bool transposed, bytes;  // bytes: round what is written to such
+  bool transposed;
   int64_t outer, inner, after;
 
   void operator()(const C* from, C* to) const {
@@ -49,9 +51,6 @@ template <class C> struct Pass {
       (transposed ? resample_transposed_f32 : resample_f32)(table_of(taps), from, to, outer, inner);
     else
       (transposed ? resample_transposed_f64 : resample_f64)(table_of(taps), from, to, outer, inner);
-    for (int64_t i = 0; bytes && i < written(); ++i)
-      to[i] =
-          static_cast<C>(static_cast<int32_t>(std::min(std::max(to[i] + C(0.5), C(0)), C(255))));
   }
   int64_t written() const { return outer * after * inner; }
 };
@@ -60,18 +59,17 @@ template <class C> struct Pass {
 // transposed, last).
 template <class C>
 std::vector<Pass<C>> passes_of(Dims before, const Dims& after, int64_t inner,
-                               const ResampleGeometry& g, bool transposed, bool bytes) {
+                               const ResampleGeometry& g, bool transposed) {
   std::vector<Pass<C>> passes;
   int dims = static_cast<int>(before.size());
   for (int i = 0; i < dims; ++i) {
     int d = transposed ? i : dims - 1 - i;
-    if (bytes && before[d] == after[d]) continue;
-    Taps<C> taps = taps_of<C>(transposed ? after[d] : before[d], transposed ? before[d] : after[d],
-                              g, d, bytes);
+    Taps<C> taps =
+        make_taps<C>(transposed ? after[d] : before[d], transposed ? before[d] : after[d], g, d);
     std::optional<Taps<C>> back = transposed ? turned(taps) : std::nullopt;
     int64_t outer = product({before.data(), d}),
             rest = product({before.data() + d + 1, dims - d - 1}) * inner;
-    passes.push_back({back ? *back : taps, transposed && !back, bytes, outer, rest, after[d]});
+    passes.push_back({back ? *back : taps, transposed && !back, outer, rest, after[d]});
     before[d] = after[d];
   }
   return passes;
@@ -105,19 +103,88 @@ template <class C> void run_planes(const View& from, const View& to, int64_t pla
 }
 
 template <class C> void run(const View& from, const View& to, const ResampleGeometry& g,
-                            bool transposed, bool bytes = false) {
+                            bool transposed) {
   if (from.numel == 0 || to.numel == 0) return;
   bool last = from.dtype == dtype_of<C> && to.dtype == dtype_of<C> && lies_channels_last(from) &&
               lies_channels_last(to);
   int64_t inner = last ? from.sizes[1] : 1, planes = from.sizes[0] * (last ? 1 : from.sizes[1]);
   std::vector<Pass<C>> passes =
-      passes_of<C>(spatial_of(from), spatial_of(to), inner, g, transposed, bytes);
-  if (passes.empty()) return copy(from, to);
+      passes_of<C>(spatial_of(from), spatial_of(to), inner, g, transposed);
   std::optional<RowMajor> copied, result;
   if (!last && !from.contiguous()) copied.emplace(RowMajor::copy_of(from, from.dtype));
   if (!last && !to.contiguous()) result.emplace(to.shape(), to.dtype);
   run_planes(copied ? copied->view() : from, result ? result->view() : to, planes, passes);
   if (result) copy(result->view(), to);
+}
+
+// One dim of images of bytes, the sums of which are rounded to bytes.
+class BytePass {
+ public:
+  BytePass(int64_t in, int64_t out, const ResampleGeometry& g, int dim, int64_t outer,
+           int64_t inner)
+      : outer_(outer), inner_(inner) {
+    Taps<double> taps = byte_taps(in, out, g, dim, bits_);
+    in_ = in, out_ = out, width_ = taps.width;
+    stride_ = (out + ByteTaps::block - 1) / ByteTaps::block * ByteTaps::block;
+    first_.resize(static_cast<size_t>(stride_));
+    weight_.resize(static_cast<size_t>(stride_ * width_));
+    for (int64_t o = 0; o < out; ++o) fill(taps, o);
+  }
+  void operator()(const uint8_t* from, uint8_t* to, uint8_t* scratch) const {
+    resample_bytes(table(), from, to, outer_, inner_, scratch);
+  }
+  int64_t written() const { return outer_ * out_ * inner_; }
+  int64_t scratch() const { return ByteTaps::most_channels * (in_ + width_ + stride_ + 2); }
+
+ private:
+  ByteTaps table() const {
+    return {in_, out_, width_, stride_, bits_, first_.data(), weight_.data()};
+  }
+  // The places of an output follow one another, but for those at an edge that count nothing.
+  void fill(const Taps<double>& taps, int64_t o) {
+    const double* weight = taps.weight.data() + o * width_;
+    const int32_t* place = taps.place.data() + o * width_;
+    int64_t k = 0;
+    while (k + 1 < width_ && weight[k] == 0) ++k;
+    int32_t first = first_[static_cast<size_t>(o)] = place[k];
+    for (; k < width_; ++k)
+      if (weight[k] != 0)
+        weight_[static_cast<size_t>((place[k] - first) * stride_ + o)] =
+            static_cast<int32_t>(std::ldexp(weight[k], bits_));
+  }
+
+  int64_t outer_, inner_, in_, out_, width_, stride_;
+  int bits_;
+  std::vector<int32_t> first_, weight_;
+};
+
+// Images, or where they lie channels_last images of pixels: their width first, as Pillow does.
+void run_bytes(const View& from, const View& to, const ResampleGeometry& g) {
+  if (from.numel == 0 || to.numel == 0) return;
+  bool last = lies_channels_last(from) && lies_channels_last(to);
+  if (!last && !(from.contiguous() && to.contiguous())) {
+    RowMajor given = RowMajor::copy_of(from, from.dtype), made(to.shape(), to.dtype);
+    run_bytes(given.view(), made.view(), g);
+    return copy(made.view(), to);
+  }
+  int64_t inner = last ? from.sizes[1] : 1, planes = from.sizes[0] * (last ? 1 : from.sizes[1]);
+  const int64_t *in = from.sizes + 2, *out = to.sizes + 2;
+  std::vector<BytePass> passes;
+  if (in[1] != out[1]) passes.emplace_back(in[1], out[1], g, 1, in[0], inner);
+  if (in[0] != out[0]) passes.emplace_back(in[0], out[0], g, 0, 1, out[1] * inner);
+  if (passes.empty()) return copy(from, to);
+  int64_t before = from.numel / planes, after = to.numel / planes, scratch = 0;
+  for (const BytePass& pass : passes) scratch = std::max(scratch, pass.scratch());
+  int64_t grain = default_grain / (2 * std::max(before, passes[0].written()) + 1) + 1;
+  parallel_for(0, planes, grain, [&](int64_t begin, int64_t end) {
+    Buffer<uint8_t> between(passes[0].written()), work(scratch);
+    for (int64_t n = begin; n < end; ++n) {
+      const uint8_t* now = from.ptr<uint8_t>() + n * before;
+      uint8_t* made = to.ptr<uint8_t>() + n * after;
+      passes[0](now, passes.size() == 1 ? made : between.data(), work.data());
+      if (passes.size() == 2) passes[1](between.data(), made, work.data());
+    }
+  });
 }
 
 void run_any(const char* op, const View& from, const View& to, const ResampleGeometry& g,
@@ -126,9 +193,7 @@ void run_any(const char* op, const View& from, const View& to, const ResampleGeo
   bool bytes = from.dtype == DType::UInt8 && !transposed && from.ndim == 4;
   check_implemented(is_floating(from.dtype) || (nearest && from.dtype == DType::UInt8) || bytes, op,
                     ": not implemented for dtype ", from.dtype);
-  // Sums of bytes by 16-bit weights are exact in float32, but for the finer ones of wide filters.
-  if (bytes && !nearest && !g.antialias) return run<float>(from, to, g, transposed, true);
-  if (bytes && !nearest) return run<double>(from, to, g, transposed, true);
+  if (bytes && !nearest) return run_bytes(from, to, g);
   if (from.dtype == DType::Float64) run<double>(from, to, g, transposed);
   else run<float>(from, to, g, transposed);
 }

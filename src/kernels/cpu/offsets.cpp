@@ -328,6 +328,14 @@ void scatter_at(const char* op_name, const Offsets& offsets, const View& self, I
           const int64_t* offset = offsets.data();
           loops.indices.range(0, n, both, [&](char* const* p, int64_t m) {
             interruptible_for(m, [&](int64_t first, int64_t last) {
+              if constexpr (decltype(op_tag)::value == Combine::Set) {
+                if (index_step == 0) {  // one value, which need not be read again after each write
+                  T value = *reinterpret_cast<const T*>(p[0]);
+                  for (int64_t i = first; i < last; ++i)
+                    *reinterpret_cast<T*>(both[1] + offset[i]) = value;
+                  return;
+                }
+              }
               for (int64_t i = first; i < last; ++i) {
                 T& y = *reinterpret_cast<T*>(both[1] + offset[i]);
                 y = combine<decltype(op_tag)::value>(

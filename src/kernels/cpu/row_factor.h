@@ -37,6 +37,19 @@ template <class T> void plain_lu(const LuPanel<T>& p) {
     }
   }
 }
+template <class T> void plain_cholesky(const CholeskyTile<T>& t) {
+  auto row = [&](int64_t i) { return t.a + i * t.step; };
+  for (int64_t k = 0; k < t.n; ++k) {
+    if (!(row(k)[k] > T(0))) {
+      *t.zero_pivot = static_cast<int>(k) + 1;
+      return;
+    }
+    T root = row(k)[k] = std::sqrt(row(k)[k]);
+    for (int64_t j = k + 1; j < t.n; ++j) row(k)[j] /= root;
+    for (int64_t i = k + 1; i < t.n; ++i)
+      for (int64_t j = i; j < t.n; ++j) row(i)[j] -= row(k)[i] * row(k)[j];
+  }
+}
 template <class T> void plain_triangle(const TriangleTile<T>& t) {
   for (int64_t step = 0; step < t.n; ++step) {
     int64_t i = t.upper ? t.n - 1 - step : step, first = t.upper ? i + 1 : 0;
@@ -53,8 +66,12 @@ inline constexpr int64_t few = 4;  // rows; 3 of floats: 45 to 15 ns
 
 inline void run_tile(const LuPanel<float>& p) { p.rows <= few ? plain_lu(p) : lu_panel_f32(p); }
 inline void run_tile(const LuPanel<double>& p) { p.rows <= few ? plain_lu(p) : lu_panel_f64(p); }
-inline void run_tile(const CholeskyTile<float>& t) { cholesky_tile_f32(t); }
-inline void run_tile(const CholeskyTile<double>& t) { cholesky_tile_f64(t); }
+inline void run_tile(const CholeskyTile<float>& t) {
+  t.n <= few ? plain_cholesky(t) : cholesky_tile_f32(t);
+}
+inline void run_tile(const CholeskyTile<double>& t) {
+  t.n <= few ? plain_cholesky(t) : cholesky_tile_f64(t);
+}
 template <class T> bool is_few(const TriangleTile<T>& t) { return t.n <= few && t.columns <= few; }
 inline void run_tile(const TriangleTile<float>& t) {
   is_few(t) ? plain_triangle(t) : triangle_tile_f32(t);
