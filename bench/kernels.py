@@ -469,9 +469,11 @@ ATTENTION = [
 ]
 
 
-def recurrent(kind, steps, batch, width, target=None):
-    setup = f"x = T.randn({steps}, {batch}, {width}); f = T.nn.{kind}({width}, {width})"
-    return both(f"{kind}, {steps} x {batch} x {width}", "f(x)[0]", setup,
+def recurrent(kind, steps, batch, width, target=None, dtype="float32", layers=1):
+    setup = (f"x = T.randn({steps}, {batch}, {width}).to(T.{dtype}); "
+             f"f = T.nn.{kind}({width}, {width}, {layers}).to(T.{dtype})")
+    name = f"{kind}, {steps} x {batch} x {width}" + (f", {layers} layers" if layers > 1 else "")
+    return both(name if dtype == "float32" else f"{dtype} {name}", "f(x)[0]", setup,
                 "x, *f.parameters()", target)
 
 
@@ -551,6 +553,11 @@ def reduced(dtype):
         forward(f"{dtype} embedding, 4096 rows", "F.embedding(i, w)",
                 tensors(w="30000, 256") + "; i = T.randint(0, 30000, (4096,))"),
     ]
+    for kind, *size, layers in (("LSTM", 32, 32, 256, 2), ("GRU", 32, 32, 256, 2),
+                                ("LSTM", 50, 16, 512, 1), ("GRU", 50, 16, 512, 1),
+                                ("RNN", 32, 32, 256, 1), ("LSTM", 32, 64, 100, 1),
+                                ("LSTM", 16, 1, 64, 1)):
+        rows += recurrent(kind, *size, dtype=dtype, layers=layers)
     for c, o, k, stride, size in ((64, 64, 3, 1, 56), (64, 256, 1, 1, 56), (256, 256, 3, 1, 14),
                                   (128, 128, 3, 2, 56)):
         rows += both(f"{dtype} conv {c}-{o} {k}x{k}/{stride}, {size} px",

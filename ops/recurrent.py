@@ -43,3 +43,21 @@ kernel(f"gru_layer(x: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor | Non
                 "x(6, 6), x(3, 2), x(6, 2), x(6), [3, 2, 1], True"),
        grad={"x, hidden, weight, bias": "gru_gradients(grad_output, grad_gates, hidden, weight, "
                                         "bias, output, gates, batch_sizes, reverse)"})
+kernel(f"recurrent_layer(input: Tensor, hidden: Tensor, cell: Tensor | None, w_ih: Tensor, "
+       f"w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None, mode: str, {_TAIL}) -> "
+       f"tuple[output, cells, gates]",
+       names=("nn.functional._recurrent_layer",),
+       node="{layer_name(mode, batch_sizes.size())}Backward0",
+       doc="One layer in one direction with the product of its input: mode is 'RNN_TANH', "
+           "'RNN_RELU', 'LSTM' or 'GRU'. input (L, N, in), or with batch_sizes (R, in); the "
+           "weights are (G H, in) and (G H, H), the biases (G H). Of 16-bit floats on the CPU "
+           "alone, whose sums are float32. Returns the hidden states of all steps, and, in "
+           "float32 at least, the cells of an LSTM and the gates as lstm_layer and gru_layer have "
+           "them; empty tensors in their places in other modes.",
+       samples=("x(3, 2, 4), x(2, 2), x(2, 2), x(8, 4), x(8, 2), x(8), x(8), 'LSTM', [], False",
+                "x(5, 2), x(2, 3), None, x(9, 2), x(9, 3), x(9), x(9), 'GRU', [2, 2, 1], True",
+                "x(2, 2, 1), x(2, 3), None, x(3, 1), x(3, 3), None, None, 'RNN_TANH', [], False"),
+       grad={"input, hidden, cell, w_ih, w_hh, b_ih, b_hh":
+             "recurrent_gradients(grad_output, grad_cells, grad_gates, input, hidden, cell, w_ih, "
+             "w_hh, b_ih, b_hh, output, cells, gates, mode, batch_sizes, reverse, wants(input), "
+             "wants(w_ih), wants(w_hh), wants(b_ih) or wants(b_hh))"})

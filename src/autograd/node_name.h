@@ -40,5 +40,9 @@ inline std::string lstm_name(int64_t packed_steps) {
   if (packed_steps == 0) return "MkldnnRnnLayer";
   return packed_steps == 1 ? "Mul" : "Cat";  // Mul makes the state; the cell comes of the same node
 }
+inline std::string layer_name(const std::string& mode, int64_t packed_steps) {
+  if (mode == "LSTM") return lstm_name(packed_steps);
+  return mode == "GRU" ? gru_name(packed_steps) : steps_name(packed_steps);
+}
 
 }  // namespace rl

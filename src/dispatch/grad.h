@@ -88,6 +88,14 @@ std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& gra
                                     const Tensor& hidden, const Tensor& weight, const Tensor& bias,
                                     const Tensor& output, const Tensor& gates,
                                     const Dims& batch_sizes, bool reverse);
+// Of the input, the first states, the weights and the biases of a layer with its input's product.
+// The last four are made where they are wanted, both biases' together.
+std::array<Tensor, 7> recurrent_gradients(
+    const Tensor& grad_output, const Tensor& grad_cells, const Tensor& grad_gates,
+    const Tensor& input, const Tensor& hidden, const Tensor& cell, const Tensor& w_ih,
+    const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh, const Tensor& output,
+    const Tensor& cells, const Tensor& gates, const std::string& mode, const Dims& batch_sizes,
+    bool reverse, bool of_input, bool of_w_ih, bool of_w_hh, bool of_biases);
 // Of query, key and value of the attention kernel.
 std::array<Tensor, 3> attention_gradients(const Tensor& grad, const Tensor& query,
                                           const Tensor& key, const Tensor& value,

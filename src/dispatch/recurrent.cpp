@@ -5,6 +5,7 @@
 
 #include "dispatch/generated.h"
 #include "impl_recurrent.h"
+#include "launch_gemm.h"
 #include "launch_recurrent.h"
 #include "ops_basic.h"
 #include "ops_create.h"
@@ -114,6 +115,18 @@ Tensor states_before(const Tensor& first, const Tensor& all, const RecurrentStep
 // sum over rows of a^T b.
 Tensor product_over_rows(const Tensor& a, const Tensor& b) { return ops::mm(ops::t(a), b); }
 
+RecurrentCell cell_of(const std::string& mode) {
+  if (mode == "LSTM") return RecurrentCell::LSTM;
+  if (mode == "GRU") return RecurrentCell::GRU;
+  check(mode == "RNN_TANH" || mode == "RNN_RELU",
+        "recurrent_layer: mode must be 'RNN_TANH', 'RNN_RELU', 'LSTM' or 'GRU', got '", mode, "'");
+  return mode == "RNN_TANH" ? RecurrentCell::Tanh : RecurrentCell::Relu;
+}
+
+Tensor to_floats(const Tensor& t) {
+  return t.defined() && is_reduced(t.dtype()) ? ops::to(t, DType::Float32) : t;
+}
+
 }  // namespace
 
 namespace impl {
@@ -164,6 +177,99 @@ std::array<Tensor, 2> gru_layer(const Tensor& x, const Tensor& hidden, const Ten
   return {output, gates};
 }
 
+namespace {
+
+void check_bias(const Tensor& bias, const Tensor& input, int64_t width) {
+  if (!bias.defined()) return;
+  check(bias.dim() == 1 && bias.sizes()[0] == width && bias.dtype() == input.dtype(),
+        "recurrent_layer: biases must have shape [", width, "] and dtype ", input.dtype(), ", got ",
+        bias.sizes(), " and ", bias.dtype());
+}
+
+RecurrentSteps check_whole_layer(RecurrentCell kind, const Tensor& input, const Tensor& hidden,
+                                 const Tensor& cell, const Tensor& w_ih, const Tensor& w_hh,
+                                 const Tensor& b_ih, const Tensor& b_hh, const Dims& batch_sizes,
+                                 bool reverse) {
+  constexpr const char* op = "recurrent_layer";
+  int64_t gates = gates_of(kind);
+  check(input.dim() == (batch_sizes.empty() ? 3 : 2) && hidden.dim() == 2, op,
+        ": expected input (L, N, in), or with batch_sizes (R, in), and hidden (N, H), got ",
+        input.sizes(), " and ", hidden.sizes());
+  int64_t size = hidden.sizes()[1];
+  check(input.dim() == 2 || input.sizes()[1] == hidden.sizes()[0], op, ": input ", input.sizes(),
+        " does not fit the hidden state ", hidden.sizes());
+  check(w_ih.sizes() == Dims{gates * size, input.size(-1)} &&
+            w_hh.sizes() == Dims{gates * size, size},
+        op, ": expected weights (", gates * size, ", ", input.size(-1), ") and (", gates * size,
+        ", ", size, "), got ", w_ih.sizes(), " and ", w_hh.sizes());
+  check(cell.defined() == (kind == RecurrentCell::LSTM) &&
+            (!cell.defined() || cell.sizes() == hidden.sizes()),
+        op, ": an LSTM has a cell (N, H) like the hidden state ", hidden.sizes(),
+        ", other modes none");
+  for (const Tensor* t : {&hidden, &cell, &w_ih, &w_hh}) {
+    DType dtype = t->defined() ? t->dtype() : input.dtype();
+    check(dtype == input.dtype(), op, ": expected one dtype, got ", input.dtype(), " and ", dtype);
+  }
+  check_bias(b_ih, input, gates * size);
+  check_bias(b_hh, input, gates * size);
+  return steps_of(op, input, hidden, batch_sizes, reverse);
+}
+
+// With the input's product as a tensor of its own.
+std::array<Tensor, 3> layer_of_floats(RecurrentCell kind, const Tensor& input, const Tensor& hidden,
+                                      const Tensor& cell, const Tensor& w_ih, const Tensor& w_hh,
+                                      const Tensor& b_ih, const Tensor& b_hh,
+                                      const Dims& batch_sizes, bool reverse) {
+  Tensor none = rl::empty(Dims{0}, options(input));
+  if (kind == RecurrentCell::GRU) {
+    auto made = gru_layer(ops::linear(input, w_ih, b_ih), hidden, w_hh, b_hh, batch_sizes, reverse);
+    return {made[0], none, made[1]};
+  }
+  Tensor x = ops::linear(input, w_ih, b_ih);
+  if (b_hh.defined()) x = x + b_hh;
+  if (kind == RecurrentCell::LSTM) return lstm_layer(x, hidden, cell, w_hh, batch_sizes, reverse);
+  bool relu = kind == RecurrentCell::Relu;
+  return {rnn_layer(x, hidden, w_hh, relu, batch_sizes, reverse), none, none};
+}
+
+}  // namespace
+
+// Of 16-bit floats, the input's product is made where the gates will be.
+std::array<Tensor, 3> recurrent_layer(const Tensor& input, const Tensor& hidden, const Tensor& cell,
+                                      const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
+                                      const Tensor& b_hh, const std::string& mode,
+                                      const Dims& batch_sizes, bool reverse) {
+  RecurrentCell kind = cell_of(mode);
+  RecurrentSteps steps =
+      check_whole_layer(kind, input, hidden, cell, w_ih, w_hh, b_ih, b_hh, batch_sizes, reverse);
+  if (!is_reduced(input.dtype()))
+    return layer_of_floats(kind, input, hidden, cell, w_ih, w_hh, b_ih, b_hh, batch_sizes, reverse);
+  Device place = launch::place_of("recurrent_layer", input, hidden, cell, w_ih, w_hh, b_ih, b_hh);
+  check_implemented(place.is_cpu() || place.is_meta(),
+                    "recurrent_layer: not implemented on CUDA for dtype ", input.dtype());
+  bool is_gru = kind == RecurrentCell::GRU, is_lstm = kind == RecurrentCell::LSTM;
+  int64_t size = hidden.sizes()[1], width = gates_of(kind) * size;
+  TensorOptions floats = options(input, DType::Float32);
+  auto rows = [&](int64_t k) {
+    Dims sizes = input.sizes();
+    sizes.back() = k;
+    return rl::empty(sizes, floats);
+  };
+  Tensor output = rows_like(input, size), gates = rows(is_gru ? 4 * size : width);
+  Tensor cells = is_lstm ? rows(size) : rl::empty(Dims{0}, floats);
+  Tensor bias = to_floats(b_ih), w = ops::contiguous(w_hh), h = ops::contiguous(hidden);
+  Tensor c = contiguous_or_none(to_floats(cell)), hidden_bias = contiguous_or_none(to_floats(b_hh));
+  if (!is_gru && hidden_bias.defined()) bias = bias.defined() ? bias + hidden_bias : hidden_bias;
+  Tensor x = ops::narrow(flat(gates), 1, 0, width);
+  launch::gemm(flat(input), ops::t(w_ih), x, {1, bias.defined() ? 1 : 0},
+               bias.defined() ? ops::expand(bias, x.sizes()) : bias);
+  launch::recurrent_forward(
+      {kind, place, input.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), data(c)},
+      {nullptr, is_gru ? data(hidden_bias) : nullptr, data(output), is_lstm ? data(cells) : nullptr,
+       data(gates)});
+  return {output, cells, is_gru || is_lstm ? gates : rl::empty(Dims{0}, floats)};
+}
+
 }  // namespace impl
 
 namespace grad {
@@ -184,7 +290,8 @@ Gradients gradients(RecurrentCell kind, const RecurrentSteps& steps, const Tenso
   Tensor w = contiguous(weight), h = contiguous(hidden), c = contiguous_or_none(cell),
          from_output = contiguous_or_none(grad_output), from_cells = contiguous_or_none(grad_cells),
          from_gates = contiguous_or_none(grad_gates);
-  Gradients made{rows_like(output, weight.sizes()[0]), Tensor(), rl::empty(h.sizes(), options(h)),
+  Gradients made{rows_like(output, weight.sizes()[0]), Tensor(),
+                 rl::empty(h.sizes(), options(h, compute_dtype(h.dtype()))),
                  c.defined() ? rl::empty(c.sizes(), options(c)) : Tensor()};
   if (kind == RecurrentCell::GRU) made.sums = rows_like(output, weight.sizes()[0]);
   launch::recurrent_backward(
@@ -338,6 +445,84 @@ std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& gra
   Tensor sums = flat(made.sums);
   return {reshape(made.x, sizes), made.hidden, product_over_rows(sums, before),
           bias.defined() ? sum(sums, Dims{0}, false) : Tensor()};
+}
+
+namespace {
+
+// Of x, the first states, the weight of the hidden state, and its bias if it is a GRU's.
+struct LayerGradients {
+  Tensor x, hidden, cell, weight, bias;
+};
+
+// Of 16-bit floats, in floats and by ops that are differentiable again.
+LayerGradients layer_gradients_in_floats(RecurrentCell kind, const Tensor& grad_output,
+                                         const Tensor& grad_cells, const Tensor& grad_gates,
+                                         const Tensor& hidden, const Tensor& cell,
+                                         const Tensor& w_hh, const Tensor& b_hh,
+                                         const Tensor& output, const Tensor& cells,
+                                         const Tensor& gates, const Dims& batch_sizes,
+                                         bool reverse) {
+  Tensor from_output = to_floats(grad_output), h = to_floats(hidden), w = to_floats(w_hh),
+         out = to_floats(output);
+  if (kind == RecurrentCell::LSTM) {
+    auto made = lstm_gradients(from_output, grad_cells, grad_gates, h, to_floats(cell), w, out,
+                               cells, gates, batch_sizes, reverse);
+    return {made[0], made[1], made[2], made[3], {}};
+  }
+  if (kind == RecurrentCell::GRU) {
+    auto made = gru_gradients(from_output, grad_gates, h, w, to_floats(b_hh), out, gates,
+                              batch_sizes, reverse);
+    return {made[0], made[1], {}, made[2], made[3]};
+  }
+  auto made =
+      rnn_gradients(from_output, h, w, out, kind == RecurrentCell::Relu, batch_sizes, reverse);
+  return {made[0], made[1], {}, made[2], {}};
+}
+
+// Of 16-bit floats, whose gradients of x are too.
+LayerGradients layer_gradients(RecurrentCell kind, const RecurrentSteps& steps,
+                               const Tensor& grad_output, const Tensor& grad_cells,
+                               const Tensor& grad_gates, const Tensor& hidden, const Tensor& cell,
+                               const Tensor& w_hh, const Tensor& output, const Tensor& cells,
+                               const Tensor& gates, bool of_weight, bool of_bias) {
+  bool is_gru = kind == RecurrentCell::GRU;
+  Tensor before;
+  if (is_gru || of_weight) before = states_before(hidden, flat(output), steps);
+  Gradients made = gradients(kind, steps, hidden, to_floats(cell), w_hh, output, cells, gates,
+                             is_gru ? before : Tensor(), grad_output, grad_cells, grad_gates);
+  Tensor sums = flat(is_gru ? made.sums : made.x);
+  return {made.x, made.hidden, made.cell, of_weight ? product_over_rows(sums, before) : Tensor(),
+          is_gru && of_bias ? sum(sums, Dims{0}, false) : Tensor()};
+}
+
+}  // namespace
+
+std::array<Tensor, 7> recurrent_gradients(
+    const Tensor& grad_output, const Tensor& grad_cells, const Tensor& grad_gates,
+    const Tensor& input, const Tensor& hidden, const Tensor& cell, const Tensor& w_ih,
+    const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh, const Tensor& output,
+    const Tensor& cells, const Tensor& gates, const std::string& mode, const Dims& batch_sizes,
+    bool reverse, bool of_input, bool of_w_ih, bool of_w_hh, bool of_biases) {
+  RecurrentCell kind = cell_of(mode);
+  bool by_floats = grad_enabled() || !is_reduced(input.dtype());
+  LayerGradients made =
+      by_floats
+          ? layer_gradients_in_floats(kind, grad_output, grad_cells, grad_gates, hidden, cell, w_hh,
+                                      b_hh, output, cells, gates, batch_sizes, reverse)
+          : layer_gradients(kind, steps_of("recurrent_layer", output, hidden, batch_sizes, reverse),
+                            grad_output, grad_cells, grad_gates, hidden, cell, w_hh, output, cells,
+                            gates, of_w_hh, of_biases && b_hh.defined());
+  Tensor x = flat(made.x), of_x = of_biases ? sum(x, Dims{0}, false) : Tensor();
+  auto as_input = [&](const Tensor& t) { return t.defined() ? to(t, input.dtype()) : t; };
+  auto as_x = [&](const Tensor& t) { return by_floats ? to_floats(t) : t; };
+  Tensor of_b_hh = kind == RecurrentCell::GRU ? made.bias : of_x;
+  return {of_input ? as_input(reshape(mm(x, as_x(w_ih)), input.sizes())) : Tensor(),
+          as_input(made.hidden),
+          as_input(made.cell),
+          of_w_ih ? as_input(product_over_rows(x, flat(as_x(input)))) : Tensor(),
+          as_input(made.weight),
+          b_ih.defined() ? as_input(of_x) : Tensor(),
+          b_hh.defined() ? as_input(of_b_hh) : Tensor()};
 }
 
 }  // namespace grad

@@ -23,7 +23,8 @@ struct GemmScale {
 };
 
 // (n, k) x (k, m) -> (n, m), or batches (B, n, k) x (B, k, m) -> (B, n, m); a batch stride of 0
-// repeats one matrix. `added` has the sizes of out, and is taken in its place times beta.
+// repeats one matrix. `added` has the sizes of out, and is taken in its place times beta. On the
+// CPU, `out` and `added` may be of Float32 where the factors are 16-bit floats.
 void gemm(const View& a, const View& b, const View& out, const GemmScale& scale = {},
           const View* added = nullptr);
 

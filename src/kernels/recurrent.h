@@ -1,9 +1,11 @@
 // RNN, LSTM and GRU layers in one direction, over all their steps.
 //
-// All arrays are contiguous, of float32 or float64. N samples have H states, and a cell has G
-// gates: 4 in an LSTM (i, f, g, o), 3 in a GRU (r, z, n), 1 in an RNN. What steps have rows of, (R,
-// k), lies one step after the other: step t has the samples [0, rows[t]), as in a packed sequence.
-// Splits work over the states within a step; results do not depend on the number of threads.
+// All arrays are contiguous, of float32 or float64, or on the CPU of 16-bit floats: then the hidden
+// states, the weight and the gradients of output, x and sums are; all else is float32. N samples
+// have H states, and a cell has G gates: 4 in an LSTM (i, f, g, o), 3 in a GRU (r, z, n), 1 in an
+// RNN. What steps have rows of, (R, k), lies one step after the other: step t has the samples [0,
+// rows[t]), as in a packed sequence. Splits work over the states within a step; results do not
+// depend on the number of threads.
 #pragma once
 #include <vector>
 
@@ -49,7 +51,8 @@ struct RecurrentLayer {
 
 // x (R, G H) is what the input gives to the gates, and of a GRU, the hidden state has a bias (3 H)
 // or null. Writes the states after each step (R, H), and what the gradient needs: of an LSTM the
-// gates (R, 4 H), of a GRU the gates and what the hidden state gave to n (R, 4 H).
+// gates (R, 4 H), of a GRU the gates and what the hidden state gave to n (R, 4 H). Of 16-bit
+// floats, x is null and stands in the rows of gates, (R, H) of an RNN, which the gates overwrite.
 struct RecurrentForward {
   const void *x, *bias;
   void *output, *cells, *gates;

@@ -147,6 +147,11 @@ class qr(NamedTuple):
     Q: Tensor
     R: Tensor
 
+class recurrent_layer(NamedTuple):
+    output: Tensor
+    cells: Tensor
+    gates: Tensor
+
 class slogdet(NamedTuple):
     sign: Tensor
     logabsdet: Tensor

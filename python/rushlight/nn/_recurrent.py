@@ -143,6 +143,9 @@ def _scan(mode, input, states, weights, sizes, backwards):
     """One layer in one direction: its outputs in the order of the input, and its last states."""
     tensors, dtype = (input, *states, *weights), input.dtype
     at_once = weights[4] is None and all(t is None or t.dtype is dtype for t in tensors)
+    if at_once and _are_reduced_on_cpu(input):
+        output, *last = _reduced_states(mode, input, states, weights, sizes or [], backwards)
+        return output, tuple(_last(t, sizes, backwards).to(dtype) for t in (output, *last))
     if at_once and dtype in (rushlight.bfloat16, rushlight.float16):
         with rushlight.autocast("cpu", enabled=False):  # the sums of all steps in 32 bits
             states = tuple(state.float() for state in states)
@@ -173,6 +176,21 @@ def _scan_at_once(mode, input, states, weights, sizes, backwards):
     sizes = sizes or []
     over_steps = _states_over_steps(mode, input, states, weights, sizes, backwards)
     return over_steps[0], tuple(_last(t, sizes, backwards) for t in over_steps)
+
+
+def _are_reduced_on_cpu(t):
+    is_reduced = t.dtype is rushlight.bfloat16 or t.dtype is rushlight.float16
+    return is_reduced and t.device.type != "cuda"
+
+
+def _reduced_states(mode, input, states, weights, sizes, backwards):
+    """The states after each step, of 16-bit floats: (hidden,), or of an LSTM (hidden, cells)."""
+    w_ih, w_hh, b_ih, b_hh, _ = weights
+    cell = states[1] if mode == "LSTM" else None
+    made = F._recurrent_layer(
+        input, states[0], cell, w_ih, w_hh, b_ih, b_hh, mode, sizes, backwards
+    )
+    return made[:2] if mode == "LSTM" else made[:1]
 
 
 def _states_over_steps(mode, input, states, weights, sizes, backwards):

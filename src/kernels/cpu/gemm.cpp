@@ -505,6 +505,15 @@ void multiply_reduced(const View& a, const View& b, const View& out, const GemmS
   multiply(x.view(), y.view(), sum, scale, start, {1, DType::Float32, &out});
 }
 
+// The same into floats.
+void multiply_to_floats(const View& a, const View& b, const View& out, const GemmScale& scale,
+                        const View& added) {
+  if (are_for_unit(a, b))
+    return multiply(a, b, out, scale, added, {1, DType::Float32, nullptr, true});
+  Widened x(a), y(b);
+  multiply(x.view(), y.view(), out, scale, added, {});
+}
+
 }  // namespace
 
 bool is_for_unit(DType factors, int64_t m, int64_t n, int64_t k) {
@@ -519,8 +528,10 @@ bool is_for_unit(DType factors, int64_t m, int64_t n, int64_t k) {
 void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
           const View* added) {
   int64_t r = out.ndim - 2, c = out.ndim - 1;
-  check(a.ndim == out.ndim && b.ndim == out.ndim && a.dtype == out.dtype && b.dtype == out.dtype &&
-            a.sizes[r] == out.sizes[r] && b.sizes[c] == out.sizes[c] && a.sizes[c] == b.sizes[r],
+  bool to_floats = is_reduced(a.dtype) && out.dtype == DType::Float32;
+  check(a.ndim == out.ndim && b.ndim == out.ndim && b.dtype == a.dtype &&
+            (a.dtype == out.dtype || to_floats) && a.sizes[r] == out.sizes[r] &&
+            b.sizes[c] == out.sizes[c] && a.sizes[c] == b.sizes[r],
         "matmul: shapes ", a.shape(), " and ", b.shape(), " do not give ", out.shape(),
         ", or dtypes ", a.dtype, ", ", b.dtype, " and ", out.dtype, " differ");
   if (out.numel == 0) return;
@@ -536,6 +547,7 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
     if (added && !scale.beta.equals(0)) copy(*added, out);
     return scale_output(out, scale.beta);
   }
+  if (to_floats) return multiply_to_floats(a, b, out, scale, added ? *added : out);
   if (is_reduced(out.dtype)) return multiply_reduced(a, b, out, scale, added);
   if (narrow) {
     RowMajor out32(out.shape(), DType::Int32);

@@ -6,8 +6,10 @@
 #include "core/parallel.h"
 #include "kernels/cpu/gemm_tiles.h"
 #include "kernels/cpu/recurrent_blocks.h"
+#include "kernels/cpu/recurrent_unit.h"
 #include "kernels/cpu/threads.h"
 #include "kernels/cpu/transpose.h"
+#include "kernels/cpu/units.h"
 #include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
@@ -159,10 +161,93 @@ void unpack_states(const Blocks& blocks, int64_t batch, int64_t size, const char
                   static_cast<size_t>(blocks.width(b) * blocks.item));
 }
 
+// (rows, columns) of an array whose rows are `row` elements apart.
+struct Rows {
+  int64_t sizes[2], strides[2];
+  View view;
+  Rows(const void* data, DType dtype, int64_t rows, int64_t columns, int64_t row)
+      : sizes{rows, columns},
+        strides{row, 1},
+        view{const_cast<void*>(data), sizes, strides, 2, rows * columns, dtype} {}
+  Rows(const Rows&) = delete;
+};
+
+// Rows as floats, where loops compute with 16-bit floats in their place. None of a null pointer.
+class Widened {
+ public:
+  Widened(const void* from, DType dtype, int64_t rows, int64_t columns, int64_t row)
+      : memory_(from ? rows * columns : 0) {
+    if (!from) return;
+    Rows to(memory_.data(), DType::Float32, rows, columns, columns);
+    copy(Rows(from, dtype, rows, columns, row).view, to.view);
+    data_ = memory_.data();
+  }
+  Widened(const void* from, DType dtype, int64_t rows, int64_t columns)
+      : Widened(from, dtype, rows, columns, columns) {}
+  const float* data() const { return data_; }
+
+ private:
+  Buffer<float> memory_;
+  const float* data_ = nullptr;
+};
+
+// Floats that become 16-bit floats at `to`, if that is anywhere.
+class Narrowed {
+ public:
+  Narrowed(void* to, DType dtype, int64_t rows, int64_t columns)
+      : to_(to, dtype, rows, columns, columns), memory_(to ? rows * columns : 0) {}
+  float* data() const { return to_.view.data ? memory_.data() : nullptr; }
+  void put() const {
+    if (!to_.view.data) return;
+    copy(Rows(memory_.data(), DType::Float32, to_.sizes[0], to_.sizes[1], to_.sizes[1]).view,
+         to_.view);
+  }
+
+ private:
+  Rows to_;
+  Buffer<float> memory_;
+};
+
+void forward_in_floats(const RecurrentLayer& layer, const RecurrentForward& arrays) {
+  const int64_t total = layer.steps.total(), h = layer.size, gates = gates_of(layer.cell);
+  const bool is_gru = layer.cell == RecurrentCell::GRU;
+  Widened weight(layer.weight, layer.dtype, gates * h, h),
+      hidden(layer.hidden, layer.dtype, layer.batch, h),
+      x(arrays.gates, DType::Float32, total, gates * h, is_gru ? 4 * h : gates * h);
+  Narrowed output(arrays.output, layer.dtype, total, h);
+  RecurrentLayer wide = layer;
+  wide.dtype = DType::Float32, wide.weight = weight.data(), wide.hidden = hidden.data();
+  recurrent_forward(wide, {x.data(), arrays.bias, output.data(), arrays.cells, arrays.gates});
+  output.put();
+}
+
+void backward_in_floats(const RecurrentLayer& layer, const RecurrentBackward& arrays) {
+  const int64_t total = layer.steps.total(), h = layer.size, width = gates_of(layer.cell) * h;
+  const DType dtype = layer.dtype;
+  Widened weight(layer.weight, dtype, width, h), hidden(layer.hidden, dtype, layer.batch, h),
+      output(arrays.output, dtype, total, h), before(arrays.before, dtype, total, h),
+      grad_output(arrays.grad_output, dtype, total, h);
+  Narrowed grad_x(arrays.grad_x, dtype, total, width),
+      grad_sums(arrays.grad_sums, dtype, total, width);
+  RecurrentLayer wide = layer;
+  wide.dtype = DType::Float32, wide.weight = weight.data(), wide.hidden = hidden.data();
+  recurrent_backward(wide, {output.data(), arrays.cells, arrays.gates, before.data(),
+                            grad_output.data(), arrays.grad_cells, arrays.grad_gates, grad_x.data(),
+                            grad_sums.data(), arrays.grad_hidden, arrays.grad_cell});
+  grad_x.put();
+  grad_sums.put();
+}
+
+bool is_for_unit(const RecurrentLayer& layer) {
+  return layer.dtype == DType::BFloat16 && has_matrix_unit();
+}
+
 }  // namespace
 
 void recurrent_forward(const RecurrentLayer& layer, const RecurrentForward& arrays) {
   ScopedGilRelease long_work(is_long(layer));
+  if (is_for_unit(layer)) return recurrent_forward_on_unit(layer, arrays);
+  if (is_reduced(layer.dtype)) return forward_in_floats(layer, arrays);
   Blocks blocks(layer, true);
   const RecurrentSteps& steps = layer.steps;
   int64_t row = layer.size * blocks.item;
@@ -194,6 +279,8 @@ void recurrent_forward(const RecurrentLayer& layer, const RecurrentForward& arra
 // enough for a step.
 void recurrent_backward(const RecurrentLayer& layer, const RecurrentBackward& arrays) {
   ScopedGilRelease long_work(is_long(layer));
+  if (is_for_unit(layer)) return recurrent_backward_on_unit(layer, arrays);
+  if (is_reduced(layer.dtype)) return backward_in_floats(layer, arrays);
   Blocks blocks(layer, false);
   const RecurrentSteps& steps = layer.steps;
   bool has_cells = layer.cell == RecurrentCell::LSTM;
