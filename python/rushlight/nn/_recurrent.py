@@ -143,7 +143,8 @@ def _scan(mode, input, states, weights, sizes, backwards):
     """One layer in one direction: its outputs in the order of the input, and its last states."""
     tensors, dtype = (input, *states, *weights), input.dtype
     at_once = weights[4] is None and all(t is None or t.dtype is dtype for t in tensors)
-    if at_once and _are_reduced_on_cpu(input):
+    # Gradients of float16 on their way through the steps would be below its least numbers.
+    if at_once and dtype is rushlight.bfloat16 and input.device.type != "cuda":
         output, *last = _reduced_states(mode, input, states, weights, sizes or [], backwards)
         return output, tuple(_last(t, sizes, backwards).to(dtype) for t in (output, *last))
     if at_once and dtype in (rushlight.bfloat16, rushlight.float16):
@@ -176,11 +177,6 @@ def _scan_at_once(mode, input, states, weights, sizes, backwards):
     sizes = sizes or []
     over_steps = _states_over_steps(mode, input, states, weights, sizes, backwards)
     return over_steps[0], tuple(_last(t, sizes, backwards) for t in over_steps)
-
-
-def _are_reduced_on_cpu(t):
-    is_reduced = t.dtype is rushlight.bfloat16 or t.dtype is rushlight.float16
-    return is_reduced and t.device.type != "cuda"
 
 
 def _reduced_states(mode, input, states, weights, sizes, backwards):
