@@ -265,6 +265,23 @@ void gather_each(const GatherLoops& loops, const Offsets& offsets, Bases start) 
   });
 }
 
+// Elements [first, last) of `from`, in steps of so many bytes, at their offsets from `to`.
+template <class T, Combine op>
+void scatter_elements(const char* from, int64_t step, char* to, const int64_t* offset,
+                      int64_t first, int64_t last) {
+  if constexpr (op == Combine::Set) {
+    if (step == 0) {  // one value, which need not be read again after each write
+      T value = *reinterpret_cast<const T*>(from);
+      for (int64_t i = first; i < last; ++i) *reinterpret_cast<T*>(to + offset[i]) = value;
+      return;
+    }
+  }
+  for (int64_t i = first; i < last; ++i) {
+    T& y = *reinterpret_cast<T*>(to + offset[i]);
+    y = combine<op>(y, *reinterpret_cast<const T*>(from + i * step));
+  }
+}
+
 }  // namespace
 
 void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const View& out,
@@ -328,19 +345,8 @@ void scatter_at(const char* op_name, const Offsets& offsets, const View& self, I
           const int64_t* offset = offsets.data();
           loops.indices.range(0, n, both, [&](char* const* p, int64_t m) {
             interruptible_for(m, [&](int64_t first, int64_t last) {
-              if constexpr (decltype(op_tag)::value == Combine::Set) {
-                if (index_step == 0) {  // one value, which need not be read again after each write
-                  T value = *reinterpret_cast<const T*>(p[0]);
-                  for (int64_t i = first; i < last; ++i)
-                    *reinterpret_cast<T*>(both[1] + offset[i]) = value;
-                  return;
-                }
-              }
-              for (int64_t i = first; i < last; ++i) {
-                T& y = *reinterpret_cast<T*>(both[1] + offset[i]);
-                y = combine<decltype(op_tag)::value>(
-                    y, *reinterpret_cast<const T*>(p[0] + i * index_step));
-              }
+              scatter_elements<T, decltype(op_tag)::value>(p[0], index_step, both[1], offset, first,
+                                                           last);
             });
             offset += m;
           });

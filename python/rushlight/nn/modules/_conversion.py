@@ -39,7 +39,9 @@ class _Conversion:
                 kept = Parameter(changed, param.requires_grad)
                 self._parameters[name] = kept
             if grad is not None:
-                kept.grad = _converted_gradient(grad, fn, kept is param)
+                grad = _converted_gradient(grad, fn, kept is param)
+                if kept.grad is not grad:
+                    kept.grad = grad
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
