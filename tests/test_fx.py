@@ -744,3 +744,30 @@ def test_tracers_that_patch_by_themselves():
     assert nn.Module.__call__ is tracing._orig_module_call
     x = rushlight.ones(1, 2)
     assert fx.GraphModule(module, graph)(x).equal(module(x))
+
+
+def test_sizes_that_are_traced_in_lists_of_numbers():
+    def padded(x):
+        return F.pad(rushlight.ones(2, 2), (0, x.size(0)))
+
+    traced = fx.symbolic_trace(padded)
+    assert traced(rushlight.ones(3)).shape == (2, 5)
+
+
+def test_a_tracer_may_have_a_create_proxy_of_its_own():
+    class Names(fx.Tracer):
+        def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None):
+            return super().create_proxy(kind, target, args, kwargs, name, type_expr)
+
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(rushlight.ones(2))
+
+        def forward(self, x):
+            return x * self.scale
+
+    for constant in (False, True):
+        module = Scaled()
+        graph = Names(param_shapes_constant=constant).trace(module)
+        assert "get_attr" in {node.op for node in graph.nodes}

@@ -298,3 +298,15 @@ def test_a_mode_sees_questions_about_tensors():
         assert rushlight.is_floating_point(x) and not rushlight.is_complex(x)
         assert rushlight.numel(x) == 2
     assert seen[0] is rushlight.is_floating_point and rushlight.numel in seen
+
+
+def test_lists_of_numbers_may_hold_what_takes_over():
+    x = rushlight.ones(2, 2)
+    assert F.pad(x, (0, Duck())) is F.pad
+    assert rushlight.zeros(2, Duck()) is rushlight.zeros
+    assert x.view(2, Duck()) is rushlight.Tensor.view
+    assert rushlight.sum(x, dim=[0, Duck()]) is rushlight.sum
+    with pytest.raises(TypeError, match="pad"):
+        F.pad(x, (0, object()))
+    with rushlight._C.DisableTorchFunction(), pytest.raises(TypeError, match="pad"):
+        F.pad(x, (0, Duck()))

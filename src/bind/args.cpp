@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "bind/convert.h"
-#include "bind/torch_function.h"
 #include "bind/types.h"
 #include "bind/volatile.h"
 #include "dispatch/op_types.h"
@@ -300,7 +299,26 @@ bool Arguments::wants_one_element(const Call& call) const {
   return false;
 }
 
+// Objects that are no tensors, and take over functions, may stand in lists of numbers too, where
+// they are looked for when no form has fitted.
+int Arguments::ask_others(const Call& call) {
+  if (!subclasses_enabled()) return 0;
+  Overriding found;
+  auto add = [&found](PyObject* o) {
+    if (!is_tensor(o) && has_torch_function(o)) collect_overriding(o, found);
+  };
+  for (Py_ssize_t i = 0; i < call.count + call.keywords(); ++i) {
+    PyObject* o = call.args[i];
+    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o)) add(o);
+    else
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k)  // which a class may change
+        add(Object::share(PySequence_Fast_GET_ITEM(o, k)).get());
+  }
+  return found.empty() ? 0 : hand_over(call, found);
+}
+
 int Arguments::refuse(const Call& call) {
+  if (int answer = ask_others(call)) return answer;
   std::string text = std::string(spec_->name) + "()";
   std::string why;
   // Of several forms the ones that take as many arguments are meant: if it is one, it alone speaks.
@@ -381,6 +399,12 @@ int Arguments::ask_subclasses(const Call& call) {
     std::vector<PyObject*> slots(slots_, slots_ + overload_->count);
     if (!volatile_exists() || !any_volatile(spec_->name, slots)) return 0;
   }
+  return hand_over(call, found, taken);
+}
+
+// -1, when result_ (or an error) is set: to those who override the function, or to what volatile
+// tensors do with it.
+int Arguments::hand_over(const Call& call, const Overriding& found, bool taken) {
   Object function;
   if (call.self) {  // a method may have a name of its own: Tensor.orgqr
     function =

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "bind/python.h"
+#include "bind/torch_function.h"
 
 namespace rl {
 struct LayoutArgument;
@@ -134,6 +135,8 @@ class Arguments {
   bool wants_one_element(const Call& call) const;
   int refuse(const Call& call);
   int ask_subclasses(const Call& call);
+  int ask_others(const Call& call);
+  int hand_over(const Call& call, const Overriding& found, bool taken = true);
   [[noreturn]] void overflow(int i) const;
 
   PyObject* slots_[max_arguments];

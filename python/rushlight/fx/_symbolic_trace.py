@@ -301,11 +301,13 @@ class Tracer(TracerBase):
             for name, value in members():
                 if value is attr_val:
                     if name not in parameter_proxy_cache:
-                        factory = None
-                        if self.param_shapes_constant:
+                        options = {}  # which a tracer's own create_proxy need not take
+                        takes = inspect.signature(self.create_proxy).parameters
+                        if self.param_shapes_constant and "proxy_factory_fn" in takes:
                             factory = functools.partial(self._parameter_proxy, name, value)
+                            options["proxy_factory_fn"] = factory
                         parameter_proxy_cache[name] = self.create_proxy(
-                            "get_attr", name, (), {}, proxy_factory_fn=factory
+                            "get_attr", name, (), {}, **options
                         )
                     return parameter_proxy_cache[name]
         return attr_val
