@@ -1,5 +1,6 @@
 #include "bind/args.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "bind/convert.h"
@@ -304,16 +305,9 @@ bool Arguments::wants_one_element(const Call& call) const {
 int Arguments::ask_others(const Call& call) {
   if (!subclasses_enabled()) return 0;
   Overriding found;
-  auto add = [&found](PyObject* o) {
-    if (!is_tensor(o) && has_torch_function(o)) collect_overriding(o, found);
-  };
-  for (Py_ssize_t i = 0; i < call.count + call.keywords(); ++i) {
-    PyObject* o = call.args[i];
-    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o)) add(o);
-    else
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k)  // which a class may change
-        add(Object::share(PySequence_Fast_GET_ITEM(o, k)).get());
-  }
+  for (Py_ssize_t i = 0; i < call.count + call.keywords(); ++i)
+    collect_overriding(call.args[i], found);
+  found.erase(std::remove_if(found.begin(), found.end(), is_tensor), found.end());
   return found.empty() ? 0 : hand_over(call, found);
 }
 

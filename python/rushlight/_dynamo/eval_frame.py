@@ -34,18 +34,18 @@ class OptimizedModule(Module):
 
     @training.setter
     def training(self, mode: bool) -> None:
-        held = self.__dict__.get("_modules", {}).get("_orig_mod")
+        held = _module_of(self)
         if held is not None:  # not yet, while Module sets up what all modules have
             held.training = mode
 
     def __getattr__(self, name: str) -> Any:
-        held = self.__dict__.get("_modules", {}).get("_orig_mod")
+        held = _module_of(self)
         if held is None:  # a copy that has not got its state yet
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return held if name == "_orig_mod" else getattr(held, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        held = self.__dict__.get("_modules", {}).get("_orig_mod")
+        held = _module_of(self)
         if held is None or name in ("training", "_orig_mod") or name in self.__dict__:
             super().__setattr__(name, value)
         else:
@@ -62,6 +62,11 @@ class OptimizedModule(Module):
 
     def __bool__(self) -> bool:
         return bool(self._modules["_orig_mod"])
+
+
+def _module_of(compiled):
+    """The module that was compiled; None as long as the object is not set up."""
+    return compiled.__dict__.get("_modules", {}).get("_orig_mod")
 
 
 def is_dynamo_supported() -> bool:
