@@ -31,7 +31,7 @@ help:
 	@echo 'make build        build in place: from then on PYTHONPATH=python is enough'
 	@echo 'make install-cpp  the C++ library in PREFIX (build/cpp); make test-cpp tests it'
 	@echo 'make wheel-cpp    dist/rushlight_cpp-*.whl: that library for pip; make test-wheel-cpp tests it'
-	@echo 'make test-onnx    exports to ONNX beside onnxruntime, which it installs in .venv-onnx'
+	@echo 'make test-onnx    ONNX beside onnxruntime, and files for TensorBoard, in .venv-onnx'
 	@echo 'make test         the tests                         ARGS="-k conv -x" goes to pytest'
 	@echo 'make test-aarch64  a build for aarch64, by a cross compiler, and a share of the tests in an'
 	@echo '                  emulator; make test-aarch64-all runs all that start no processes: hours'
@@ -113,16 +113,16 @@ test-wheel-cpp: build wheel-cpp
 	RUSHLIGHT_CPP=$(CURDIR)/build/cpp-wheel/site/rushlight_cpp \
 	PYTHONPATH=$(CURDIR)/python:$(CURDIR)/build/cpp-wheel/site $(PY) -m pytest -m cpp_library $(ARGS)
 
-# Models in ONNX, beside onnxruntime.
+# Models in ONNX, beside onnxruntime; and files for TensorBoard.
 VENV_ONNX := $(CURDIR)/.venv-onnx
 $(VENV_ONNX)/ready: pyproject.toml tools/requirements.py
 	test -x $(VENV_ONNX)/bin/python || $(PYTHON) -m venv $(VENV_ONNX)
-	$(PY) tools/requirements.py test onnx > $(VENV_ONNX)/requirements.txt
+	$(PY) tools/requirements.py test onnx tensorboard > $(VENV_ONNX)/requirements.txt
 	$(VENV_ONNX)/bin/python $(PIP_INSTALL) -r $(VENV_ONNX)/requirements.txt
 	touch $@
 
 test-onnx: build $(VENV_ONNX)/ready
-	$(IN_PLACE) $(VENV_ONNX)/bin/python -m pytest tests/test_onnx.py $(ARGS)
+	$(IN_PLACE) $(VENV_ONNX)/bin/python -m pytest tests/test_onnx.py tests/test_tensorboard.py $(ARGS)
 
 quickstart: build
 	$(IN_PLACE) $(PY) examples/quickstart.py

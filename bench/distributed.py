@@ -2,8 +2,10 @@
 
     python -m bench.distributed            all, a table; needs torch, mpi4py and mpich
     python -m bench.distributed gpt        one of gpt, resnet, all_reduce
+    python -m bench.distributed --samples 64    in a step, of all processes together (16)
 """
 
+import argparse
 import os
 import socket
 import statistics
@@ -25,8 +27,8 @@ def load(library):
     return torch
 
 
-def gpt(torch):
-    """The small GPT's model, and a batch of 16."""
+def gpt(torch, samples):
+    """The small GPT's model, and a batch."""
     nn = torch.nn
 
     class Net(nn.Module):
@@ -43,12 +45,12 @@ def gpt(torch):
             return self.last(self.layers(h, mask=mask, is_causal=True)).flatten(0, 1)
 
     torch.manual_seed(0)
-    x = torch.randint(0, 96, (16, 64))
-    return Net(), x, torch.randint(0, 96, (16, 64))
+    x = torch.randint(0, 96, (samples, 64))
+    return Net(), x, torch.randint(0, 96, (samples, 64))
 
 
-def resnet(torch):
-    """ResNet-18 for small images, and a batch of 16."""
+def resnet(torch, samples):
+    """ResNet-18 for small images, and a batch."""
     nn = torch.nn
 
     class Block(nn.Module):
@@ -74,12 +76,12 @@ def resnet(torch):
         before = after
     torch.manual_seed(0)
     net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
-    return net, torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,))
+    return net, torch.randn(samples, 3, 32, 32), torch.randint(0, 10, (samples,))
 
 
-def train(torch, case, is_distributed):
+def train(torch, case, samples, is_distributed):
     """Milliseconds of a step: median, least, and least of this process's processor time."""
-    net, x, y = {"gpt": gpt, "resnet": resnet}[case](torch)
+    net, x, y = {"gpt": gpt, "resnet": resnet}[case](torch, samples)
     rank = size = None
     if is_distributed:
         rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
@@ -99,7 +101,7 @@ def train(torch, case, is_distributed):
     return [1e3 * statistics.median(times), 1e3 * min(times), 1e3 * min(processor)]
 
 
-def worker(library, case):
+def worker(library, case, samples="16"):
     """One process; prints its result."""
     torch = load(library)
     size = int(os.environ.get("WORLD_SIZE", "0"))
@@ -118,22 +120,22 @@ def worker(library, case):
                 times = 1e3 * statistics.median(times), 1e3 * min(times)
                 print(f"RESULT {4 * count} {times[0]} {times[1]}")
     else:
-        figures = train(torch, case, bool(size))
+        figures = train(torch, case, int(samples), bool(size))
         if os.environ.get("RANK", "0") == "0":
             print("RESULT", *figures)
     sys.stdout.flush()
     os._exit(0)  # gloo's threads do not always end well
 
 
-def measure(library, case, ranks, module="bench.distributed", threads=2):
-    """What one run prints; `threads`: of a process alone."""
+def measure(library, case, ranks, *arguments, module="bench.distributed", threads=2):
+    """What one run prints; `arguments`: of worker(), `threads`: of a process alone."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     base = dict(os.environ, PYTHONPATH=f"{ROOT / 'python'}:{ROOT}", OMP_NUM_THREADS="1")
     if ranks == 1:
         base["OMP_NUM_THREADS"] = str(threads)
-    command = [sys.executable, "-m", module, "worker", library, case]
+    command = [sys.executable, "-m", module, "worker", library, case, *arguments]
     processes = []
     for rank in range(ranks):
         variables = {} if ranks == 1 else {
@@ -154,7 +156,7 @@ def measure(library, case, ranks, module="bench.distributed", threads=2):
     ]
 
 
-def main(cases, rounds=5):
+def main(cases, samples, rounds=5):
     """Print a table: medians and minima over rounds of all, in turns, so that a busy moment meets
     all alike.
     """
@@ -163,7 +165,7 @@ def main(cases, rounds=5):
         for _ in range(rounds):
             for library in ("rushlight", "torch"):
                 for ranks in (2,) if case == "all_reduce" else (1, 2):
-                    for line in measure(library, case, ranks):
+                    for line in measure(library, case, ranks, str(samples)):
                         *words, median, least = line.split()
                         if case != "all_reduce":
                             words, (median, least, *_) = [], line.split()
@@ -184,4 +186,10 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["worker"]:
         worker(*sys.argv[2:])
     else:
-        main(sys.argv[1:] or CASES)
+        parser = argparse.ArgumentParser()
+        parser.add_argument("cases", nargs="*", metavar="case", help=", ".join(CASES))
+        parser.add_argument("--samples", type=int, default=16)
+        given = parser.parse_args()
+        if unknown := set(given.cases) - set(CASES):
+            parser.error(f"no such case: {', '.join(unknown)}")
+        main(given.cases or CASES, given.samples)

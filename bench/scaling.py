@@ -132,7 +132,9 @@ def measure():
     """Write FILE."""
     found = {}
     for ranks, name in ((1, "compute"), (2, "all_reduce")):
-        (line,) = programs.measure("rushlight", str(ranks), ranks, "bench.scaling", threads=1)
+        (line,) = programs.measure(
+            "rushlight", str(ranks), ranks, module="bench.scaling", threads=1
+        )
         found[name] = json.loads(line)
     sizes = {int(size): times[0] for size, times in found["all_reduce"].items()}
     small, large = min(sizes), max(sizes)

@@ -119,6 +119,11 @@ def early(x: Tensor, n: int):
     return y - n
 
 
+def repeated(x: Tensor, n: int):
+    rows = x.sum(1).view([x.size(0)] + [1] * (x.dim() - 1))
+    return rows, (n * [x.size(1), 2]), torch.stack([x, x + 1] * n), [n] * 0
+
+
 def shapes(x: Tensor):
     b, c = x.shape
     if x.dim() != 2:
@@ -149,6 +154,7 @@ FUNCTIONS = [
     (in_place, [(torch.ones(2, 3), []), (torch.ones(2, 3), [torch.ones(3), torch.ones(2, 1)])]),
     (early, [(torch.ones(2), 0), (torch.ones(2), 1), (torch.ones(9), 1), (torch.ones(2), 5)]),
     (shapes, [(torch.ones(2, 3),), (torch.ones(4, 5),)]),
+    (repeated, [(torch.ones(2, 3), 1), (torch.ones(4, 5), 3)]),
     (constants, [(torch.ones(2),)]),
 ]
 

@@ -156,13 +156,13 @@ def test_scripts_run_too(tmp_path):
             steps += 1
         if x.sum() > 0:
             x = x[:, 1:].reshape(x.shape[0], -1)
-        return steps, x * float(n), [x + i for i in range(2)]
+        return steps, x.reshape([x.size(0)] + [1] * n + [-1]) * float(n), [x + i for i in range(2)]
 
     torch.jit.script(collatz).save(tmp_path / "model.rl")
     np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
     done = run(tmp_path / "model.rl", ["27", tmp_path / "x.npy"], [])
     assert done.stdout.splitlines()[:2] == [
-        "output 0: 111", "output 1: float32 tensor of shape (2, 2, )",
+        "output 0: 111", "output 1: float32 tensor of shape (2, 1, 2, )",
     ], done.stderr  # fmt: skip
     assert "expected a int, got float" in run(tmp_path / "model.rl", ["2.5", "1"], []).stderr
 

@@ -286,10 +286,10 @@ PyObject* resize(PyObject* self, PyObject* size) {
   return guarded([&] {
     int64_t n = to_int64(size);
     check(n >= 0, "resize_: negative size ", n);
-    // Tensors keep the address of their first element: they would look at freed memory.
-    check(storage_of(self)->refs.load() == 1 || n == storage_of(self)->nbytes,
-          "resize_: this storage is in use by tensors; resize those");
-    storage_of(self)->resize(n);
+    Storage* storage = storage_of(self);
+    // Tensors keep the address of their first element, which must not move under them.
+    if (storage->refs.load() == 1) storage->resize(n);
+    else if (n != storage->nbytes) storage->resize_in_place(n);
     return Object::share(self).release();
   });
 }

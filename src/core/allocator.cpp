@@ -258,6 +258,14 @@ size_t set_block_limit(size_t bytes) {
 size_t block_limit() { return blocks_from.load(); }
 std::vector<MemoryBlock> live_blocks() { return cache().blocks(); }
 void free_large(void* p, size_t bytes) { cache().give(p, bytes); }
+void release_pages(void* p, size_t bytes) {
+  if (!has_virtual_memory) return;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(p) + bytes) & ~(page - 1);
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(p) + page - 1) & ~(page - 1);
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 MemoryStats memory_stats() { return cache().stats(); }
 void reset_peak_memory() { cache().reset_peak(); }
 void empty_cache() { cache().flush(); }

@@ -35,6 +35,10 @@ inline void deallocate(void* p, size_t bytes) {
   free_large(p, bytes);
 }
 
+// Gives the whole pages among these bytes of a block back to the system, while the block lives.
+// They read as zeros until they are written, the rest as before.
+void release_pages(void* p, size_t bytes);
+
 MemoryStats memory_stats();
 void reset_peak_memory();
 void empty_cache();

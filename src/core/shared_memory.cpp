@@ -130,13 +130,13 @@ int shared_descriptor(const Storage& storage) {
 }
 
 void move_to_shared(Storage& storage, bool in_use) {
-  std::unique_ptr<SharedBlock> block = new_block(storage.nbytes);
-  if (storage.nbytes) std::memcpy(block->data, storage.data, static_cast<size_t>(storage.nbytes));
+  const int64_t bytes = storage.capacity();  // of all that its tensors can reach
+  std::unique_ptr<SharedBlock> block = new_block(bytes);
+  if (bytes) std::memcpy(block->data, storage.data, static_cast<size_t>(bytes));
   if (storage.owned && storage.resizable && !in_use) {
-    deallocate(storage.data, static_cast<size_t>(storage.nbytes));
+    deallocate(storage.data, static_cast<size_t>(bytes));
   } else {  // arrays and buffers may point there
-    Ref<Storage> before =
-        Storage::borrow(storage.data, storage.nbytes, storage.release, storage.context);
+    Ref<Storage> before = Storage::borrow(storage.data, bytes, storage.release, storage.context);
     before->owned = storage.owned;
     block->before = std::move(before);
   }

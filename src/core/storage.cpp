@@ -93,13 +93,26 @@ void Storage::resize(int64_t new_nbytes) {
   int64_t kept = nbytes < new_nbytes ? nbytes : new_nbytes;
   if (data) copy_bytes(bigger, device, data, device, static_cast<size_t>(kept));
   if (owned && data) {
-    deallocate_on(device, data, static_cast<size_t>(nbytes));
+    deallocate_on(device, data, static_cast<size_t>(capacity()));
     note_bytes(this, -nbytes);
   }
   data = bigger;
   nbytes = new_nbytes;
+  reserved = 0;
   note_bytes(this, nbytes);
   owned = true;
+}
+
+void Storage::resize_in_place(int64_t new_nbytes) {
+  check(resizable,
+        "resize_: this storage shares memory that it does not own and cannot be resized");
+  check(new_nbytes <= capacity(), "resize_: this storage is in use by tensors and has room for ",
+        capacity(), " bytes, not for ", new_nbytes, "; resize the tensors");
+  if (new_nbytes < nbytes && device.is_cpu() && data)
+    release_pages(static_cast<char*>(data) + new_nbytes, static_cast<size_t>(nbytes - new_nbytes));
+  note_bytes(this, new_nbytes - nbytes);
+  reserved = capacity();
+  nbytes = new_nbytes;
 }
 
 Ref<StorageContents> Storage::current_contents() const {
@@ -148,7 +161,7 @@ void Storage::destroy() {
   if (contents.load(std::memory_order_relaxed) || (owned && data)) note_bytes(this, -nbytes);
   if (StorageContents* owned_contents = contents.load(std::memory_order_acquire))
     Ref<StorageContents>::adopt(owned_contents);
-  else if (owned && data) deallocate_on(device, data, static_cast<size_t>(nbytes));
+  else if (owned && data) deallocate_on(device, data, static_cast<size_t>(capacity()));
   else if (release) return release_in_turn();
   finish();
 }

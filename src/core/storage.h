@@ -37,6 +37,7 @@ struct Storage {
   std::atomic<StorageContents*> contents{nullptr};  // owned; instead of data
   void* data = nullptr;
   int64_t nbytes = 0;
+  int64_t reserved = 0;  // bytes that data has room for, after resize_in_place()
   Device device;
   bool saved = false;      // some graph node has saved these bytes: in-place ops leave a note
   bool read_only = false;  // foreign memory that must not be written
@@ -55,6 +56,11 @@ struct Storage {
   static Ref<Storage> borrow(void* data, int64_t nbytes, void (*release)(void*), void* context);
   static Ref<Storage> alias(const Ref<Storage>& of);
   void resize(int64_t new_nbytes);  // keeps the old bytes
+  // Other sizes up to capacity(), for storages whose tensors know the address of their bytes: it
+  // stays, but what lies behind the new size goes back to the system, and reads as zeros or as it
+  // was.
+  void resize_in_place(int64_t new_nbytes);
+  int64_t capacity() const { return nbytes < reserved ? reserved : nbytes; }
   Ref<StorageContents> current_contents() const;
   void replace_contents(Ref<StorageContents> new_contents);
   // Replaces contents, if there are any, by plain bytes. Threads that read the contents meanwhile

@@ -40,7 +40,21 @@ Value sub(const Value* const* v) {
       [](int64_t a, int64_t b, int64_t* r) { return __builtin_sub_overflow(a, b, r); },
       [](double a, double b) { return a - b; });
 }
+constexpr size_t most_items = size_t(1) << 24;
+
+Value repeated(const ValueList& items, int64_t times) {
+  ValueList result;
+  if (items.empty() || times <= 0) return Value(std::move(result));
+  check_value(static_cast<size_t>(times) <= most_items / items.size(), "mul: ", items.size(),
+              " items, ", times, " times, are more than ", most_items);
+  result.reserve(items.size() * static_cast<size_t>(times));
+  for (int64_t i = 0; i < times; ++i) result.insert(result.end(), items.begin(), items.end());
+  return Value(std::move(result));
+}
+
 Value mul(const Value* const* v) {
+  if (const ValueList* items = v[0]->get<ValueList>())
+    return repeated(*items, v[1]->integer("mul"));
   return arithmetic(
       "mul", *v[0], *v[1],
       [](int64_t a, int64_t b, int64_t* r) { return __builtin_mul_overflow(a, b, r); },

@@ -632,6 +632,10 @@ class Function:
             return self.table_call(node, f"Tensor.{_OF_TENSORS[name]}", (a, b), {})
         if name == "add" and (_is_list(a) or _is_list(b)):
             return self.joined(node, a, b)
+        if name == "mul" and _is_list(a) and _kind(b) == "int":
+            return self.repeated(a, b)
+        if name == "mul" and _kind(a) == "int" and _is_list(b):
+            return self.repeated(b, a)
         kinds = {_kind(a), _kind(b)}
         if not kinds <= {"int", "float", "bool"} or name in ("matmul", "xor", "lshift", "rshift"):
             self.refuse(node, f"{_SIGNS.get(name, name)} of a {_kind(a)} and a {_kind(b)}")
@@ -646,8 +650,12 @@ class Function:
         if len(items) > 1:
             self.refuse(node, "lists of different kinds behind each other")
         item = next(iter(items), None)
-        kind = ("tensors", None) if item == "Tensor" else ("list", item)
-        return Computed(self.builder, self.builder.node(operator.add, (a, b)), *kind)
+        return Computed(self.builder, self.builder.node(operator.add, (a, b)), *_list_kind(item))
+
+    def repeated(self, items, times):
+        """A list, several times."""
+        kind = _list_kind(_item_kind(items))
+        return Computed(self.builder, self.builder.node(operator.mul, (items, times)), *kind)
 
     def of_Compare(self, node):
         left, results = self.value(node.left), []
@@ -1052,6 +1060,11 @@ def _kind(v):
     if isinstance(v, Shape):
         return "shape"
     return type(v).__name__
+
+
+def _list_kind(item):
+    """The kind of a list of such items, as the first arguments of Computed."""
+    return ("tensors", None) if item == "Tensor" else ("list", item)
 
 
 def _item_kind(v):

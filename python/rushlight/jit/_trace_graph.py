@@ -253,9 +253,9 @@ class TraceGraph:
         self._nodes.append(node)
         return node
 
-    def add_input(self, name: str, value: Any) -> Value:
-        """Append an input."""
-        node = Node("prim::Param", "", [])
+    def add_input(self, name: str, value: Any, path: str = "") -> Value:
+        """Append an input; a parameter's or buffer's node has its path in the module as scope."""
+        node = Node("prim::Param", path, [])
         made = Value(name, value, node)
         node._outputs = [made]
         self._inputs.append(made)
@@ -397,7 +397,8 @@ def graph_of(recorded: Any) -> TraceGraph:
     first = [n for n in recorded.nodes if n.op == "placeholder" and n.meta.get("kind") == "input"]
     others = [n for n in recorded.nodes if n.op in ("placeholder", "get_attr") and n not in first]
     for node in (*first, *others):
-        values[node] = graph.add_input(node.name, node.meta.get("val"))
+        path = "" if node in first else node.meta.get("target", "")
+        values[node] = graph.add_input(node.name, node.meta.get("val"), path)
     for node in recorded.nodes:
         if node.op == "output":
             graph._outputs = [values[n] for n in node.all_input_nodes]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import struct
 import wave
 import zlib
@@ -52,15 +53,16 @@ def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool
     return Summary(value=[Summary.Value(tag=tag, tensor=tensor, metadata=_SCALARS)])
 
 
-def _tensor_of_numbers(tag, values, plugin, content=b""):
+def _floats(values):
     shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in values.shape])
-    tensor = TensorProto(
-        dtype="DT_FLOAT", float_val=values.reshape(-1).tolist(), tensor_shape=shape
-    )
+    return TensorProto(dtype="DT_FLOAT", float_val=values.reshape(-1).tolist(), tensor_shape=shape)
+
+
+def _tensor_of_numbers(tag, values, plugin, content=b""):
     metadata = SummaryMetadata(
         plugin_data=SummaryMetadata.PluginData(plugin_name=plugin, content=content)
     )
-    return Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=tensor)])
+    return Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=_floats(values))])
 
 
 def text(tag: str, string: Any) -> Any:
@@ -168,10 +170,16 @@ def image(tag: str, value: Any, dataformats: str = "CHW") -> Any:
         pixels = pixels.transpose([dataformats.index(c) for c in "HWC"])
     else:
         pixels = pixels.transpose([dataformats.index(c) for c in "HW"])[:, :, None]
+    return _picture("add_image", tag, pixels)
+
+
+def _picture(op, tag, pixels, boxes=(), labels=None, rescale=1.0):
+    """The message of an image (height, width, channels), with boxes drawn on it."""
     if pixels.shape[2] not in (1, 3, 4):
-        raise ValueError(f"add_image: an image has 1, 3 or 4 channels, not {pixels.shape[2]}")
-    if pixels.dtype != numpy.uint8:
-        pixels = (pixels.astype(numpy.float64) * 255).clip(0, 255).astype(numpy.uint8)
+        raise ValueError(f"{op}: an image has 1, 3 or 4 channels, not {pixels.shape[2]}")
+    pixels = _bytes_of(pixels)
+    if len(boxes) or rescale != 1:
+        pixels = _with_boxes(op, pixels, boxes, labels, rescale)
     height, width, channels = pixels.shape
     message = Summary.Image(
         height=height, width=width, colorspace=channels, encoded_image_string=png(pixels)
@@ -179,10 +187,143 @@ def image(tag: str, value: Any, dataformats: str = "CHW") -> Any:
     return Summary(value=[Summary.Value(tag=tag, image=message)])
 
 
-def _grid(images):
-    """Images (N, H, W, C) as one, eight in a row."""
+def _bytes_of(pixels):
+    """Floats in [0, 1] as bytes."""
+    if pixels.dtype == numpy.uint8:
+        return pixels
+    return (pixels.astype(numpy.float64) * 255).clip(0, 255).astype(numpy.uint8)
+
+
+def _pillow(op):
+    try:
+        import PIL.Image
+        import PIL.ImageDraw
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{op} needs the Pillow library: pip install pillow") from error
+    return PIL
+
+
+def _with_boxes(op, pixels, boxes, labels, rescale):
+    """The pixels, resized and with rectangles (left, top, right, bottom) drawn on them."""
+    pillow = _pillow(op)
+    canvas = pillow.Image.fromarray(pixels.squeeze(2) if pixels.shape[2] == 1 else pixels)
+    canvas = canvas.convert("RGBA" if pixels.shape[2] == 4 else "RGB")
+    draw = pillow.ImageDraw.Draw(canvas)
+    for i, box in enumerate(boxes):
+        left, top, right, bottom = map(float, box)
+        draw.rectangle([(left, top), (right, bottom)], outline="red", width=2)
+        if labels:
+            draw.text((left + 3, bottom - 14), str(labels[i]), fill="red")
+    size = (int(canvas.width * rescale), int(canvas.height * rescale))
+    return numpy.asarray(canvas if size == canvas.size else canvas.resize(size))
+
+
+def image_boxes(
+    tag: str,
+    tensor_image: Any,
+    tensor_boxes: Any,
+    rescale: float = 1,
+    dataformats: str = "CHW",
+    labels: Any = None,
+) -> Any:
+    """A picture with boxes (N, 4), each of left, top, right and bottom in pixels.
+
+    Args:
+        tag: its name.
+        tensor_image: floats in [0, 1] or bytes, of dims `dataformats`.
+        tensor_boxes: the boxes.
+        rescale: the size of what is logged, over that of the picture.
+        dataformats: "CHW" or "HWC".
+        labels: a string for each box.
+    """
+    pixels, boxes = array(tensor_image), array(tensor_boxes)
+    if sorted(dataformats) != sorted("CHW") or pixels.ndim != 3:
+        raise ValueError(
+            f"add_image_with_boxes: dataformats {dataformats!r} do not fit an image of shape "
+            f"{pixels.shape}"
+        )
+    if boxes.ndim != 2 or boxes.shape[1] != 4:
+        raise ValueError(f"add_image_with_boxes: expected boxes (N, 4), got shape {boxes.shape}")
+    if labels is not None and len(labels) != len(boxes):
+        raise ValueError(f"add_image_with_boxes: {len(labels)} labels for {len(boxes)} boxes")
+    pixels = pixels.transpose([dataformats.index(c) for c in "HWC"])
+    return _picture("add_image_with_boxes", tag, pixels, boxes, labels, rescale)
+
+
+def video(tag: str, tensor: Any, fps: float = 4) -> Any:
+    """Videos (N, T, C, H, W), beside each other, as a GIF; floats in [0, 1], or bytes."""
+    frames = array(tensor)
+    if frames.ndim != 5 or frames.shape[2] not in (1, 3, 4):
+        raise ValueError(
+            f"add_video: expected videos (N, T, C, H, W) of 1, 3 or 4 channels, got {frames.shape}"
+        )
+    if not frames.size:
+        raise ValueError(f"add_video: the videos have no element, their shape is {frames.shape}")
+    pillow = _pillow("add_video")
+    pixels = _bytes_of(frames).transpose(1, 0, 3, 4, 2)  # T, N, H, W, C
+    columns = 1 << ((len(pixels[0]) - 1).bit_length() + 1) // 2
+    pictures = []
+    for moment in pixels:
+        one = _grid(moment, columns)
+        pictures.append(pillow.Image.fromarray(one.squeeze(2) if one.shape[2] == 1 else one))
+    file = io.BytesIO()
+    pictures[0].save(file, "GIF", save_all=True, append_images=pictures[1:],
+                     duration=1000 / fps, loop=0)  # fmt: skip
+    message = Summary.Image(
+        height=pictures[0].height, width=pictures[0].width, colorspace=frames.shape[2],
+        encoded_image_string=file.getvalue(),
+    )  # fmt: skip
+    return Summary(value=[Summary.Value(tag=tag, image=message)])
+
+
+def mesh(
+    tag: str,
+    vertices: Any,
+    colors: Any = None,
+    faces: Any = None,
+    config_dict: Any = None,
+    display_name: str | None = None,
+    description: str | None = None,
+) -> Any:
+    """A surface, or points, in space.
+
+    Args:
+        tag: its name.
+        vertices: their coordinates (B, N, 3).
+        colors: of each, in [0, 255] (B, N, 3).
+        faces: triangles, each of three indices of vertices (B, F, 3).
+        config_dict: how to show it: camera, lights and material, as three.js calls them.
+        display_name: instead of the tag.
+        description: a text in Markdown.
+    """
+    from tensorboard.plugins.mesh import metadata
+    from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
+
+    parts = [(vertices, MeshPluginData.VERTEX), (faces, MeshPluginData.FACE),
+             (colors, MeshPluginData.COLOR)]  # fmt: skip
+    parts = [(array(value), kind) for value, kind in parts if value is not None]
+    for value, kind in parts:
+        if value.ndim != 3 or value.shape[2] != 3 or len(value) != len(parts[0][0]):
+            raise ValueError(
+                f"add_mesh: expected {MeshPluginData.ContentType.Name(kind).lower()} of shape "
+                f"({len(parts[0][0])}, n, 3), got {value.shape}"
+            )
+    components = metadata.get_components_bitmask([kind for _, kind in parts])
+    values = []
+    for value, kind in parts:
+        described = metadata.create_summary_metadata(
+            tag, display_name, kind, components, value.shape, description,
+            json_config=json.dumps(config_dict or {}, sort_keys=True),
+        )  # fmt: skip
+        values.append(Summary.Value(tag=metadata.get_instance_name(tag, kind),
+                                    tensor=_floats(value), metadata=described))  # fmt: skip
+    return Summary(value=values)
+
+
+def _grid(images, columns=8):
+    """Images (N, H, W, C) as one, so many in a row."""
     count, height, width, channels = images.shape
-    columns = min(count, 8)
+    columns = min(count, columns)
     rows = -(-count // columns)
     canvas = numpy.zeros((rows * height, columns * width, channels), images.dtype)
     for i, one in enumerate(images):
@@ -224,8 +365,6 @@ def pr_curve(
     tag: str, labels: Tensor, predictions: Any, num_thresholds: int = 127, weights: Any = None
 ) -> Any:
     """Precision and recall of a classifier, threshold by threshold."""
-    from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
-
     labels, predictions = array(labels).reshape(-1) > 0, array(predictions).reshape(-1)
     count = min(num_thresholds, 127)
     weights = numpy.ones(len(labels)) if weights is None else array(weights).reshape(-1)
@@ -236,17 +375,37 @@ def pr_curve(
     tiny = 1e-7
     precision = true_positives / numpy.maximum(tiny, true_positives + false_positives)
     recall = true_positives / max(tiny, positives)
-    data = numpy.stack(
-        [
-            true_positives,
-            false_positives,
-            negatives - false_positives,
-            positives - true_positives,
-            precision,
-            recall,
-        ]
-    )
-    content = PrCurvePluginData(version=0, num_thresholds=count).SerializeToString()
+    return pr_curve_raw(
+        tag, true_positives, false_positives, negatives - false_positives,
+        positives - true_positives, precision, recall, count,
+    )  # fmt: skip
+
+
+def pr_curve_raw(
+    tag: str,
+    tp: Any,
+    fp: Any,
+    tn: Any,
+    fn: Any,
+    precision: Any,
+    recall: Any,
+    num_thresholds: int = 127,
+    weights: Any = None,
+) -> Any:
+    """A curve of which all is known: true and false positives and negatives, precision and recall,
+    at `num_thresholds` thresholds each.
+
+    Raises:
+        ValueError: if `weights` are given, which are in the counts already.
+    """
+    from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
+
+    if weights is not None:
+        raise ValueError("add_pr_curve_raw: weights belong into the counts")
+    data = numpy.stack([array(part) for part in (tp, fp, tn, fn, precision, recall)])
+    content = PrCurvePluginData(
+        version=0, num_thresholds=min(num_thresholds, 127)
+    ).SerializeToString()
     return _tensor_of_numbers(tag, data, "pr_curves", content)
 
 
@@ -311,8 +470,22 @@ def custom_scalars(layout: _layout | None) -> Any:
     )
 
 
+def sprite(images: Any) -> Any:
+    """Pictures (N, C, H, W) as one of as many rows as columns."""
+    pixels = _bytes_of(array(images)).transpose(0, 2, 3, 1)
+    side = math.isqrt(len(pixels) - 1) + 1
+    rows = _grid(pixels, side)
+    height = side * pixels.shape[1]
+    return numpy.pad(rows, ((0, height - len(rows)), (0, 0), (0, 0)))
+
+
 def embedding_config(
-    folder: Any, tag: str, step: Any, shape: Sequence[int], has_metadata: Any
+    folder: Any,
+    tag: str,
+    step: Any,
+    shape: Sequence[int],
+    has_metadata: Any,
+    image_shape: Any = None,
 ) -> Any:
     """The lines of projector_config.pbtxt about one table of points."""
     name = f"{tag}:{step:05d}"
@@ -320,6 +493,9 @@ def embedding_config(
     lines.append(f"  tensor_shape: {shape[0]}\n  tensor_shape: {shape[1]}")
     if has_metadata:
         lines.append(f'  metadata_path: "{folder}/metadata.tsv"')
+    if image_shape is not None:
+        lines.append(f'  sprite {{\n    image_path: "{folder}/sprite.png"')
+        lines.append("".join(f"    single_image_dim: {n}\n" for n in image_shape) + "  }")
     return "\n".join([*lines, "}\n"])
 
 

@@ -6,13 +6,14 @@ import os
 import socket
 import time
 
-from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog, TaggedRunMetadata
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from rushlight.utils.tensorboard import summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from typing_extensions import Self
@@ -55,6 +56,17 @@ class FileWriter:
     ) -> None:
         """Write a summary."""
         self.add_event(Event(summary=summary), global_step, walltime)
+
+    def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
+        """Write a graph and what its run took: a GraphDef and a RunMetadata."""
+        graph, stats = graph_profile
+        self.add_event(Event(graph_def=graph.SerializeToString()), None, walltime)
+        run = TaggedRunMetadata(tag="step1", run_metadata=stats.SerializeToString())
+        self.add_event(Event(tagged_run_metadata=run), None, walltime)
+
+    def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
+        """Write a GraphDef."""
+        self.add_event(Event(graph_def=graph.SerializeToString()), None, walltime)
 
     def flush(self) -> None:
         """Write what waits."""
@@ -229,6 +241,33 @@ class SummaryWriter:
         """Log pictures, side by side."""
         self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
 
+    def add_image_with_boxes(
+        self,
+        tag: str,
+        img_tensor: Any,
+        box_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        rescale: float = 1,
+        dataformats: str = "CHW",
+        labels: Any = None,
+    ) -> None:
+        """Log a picture with boxes (N, 4) drawn on it, by the Pillow library.
+
+        Args:
+            tag: its name.
+            img_tensor: floats in [0, 1] or bytes, of dims `dataformats`.
+            box_tensor: left, top, right and bottom of each box in pixels.
+            global_step: the step that it belongs to.
+            walltime: seconds since the epoch, by default now.
+            rescale: the size of what is logged, over that of the picture.
+            dataformats: "CHW" or "HWC".
+            labels: a string for each box, or one string for the only one.
+        """
+        labels = [labels] if isinstance(labels, str) else labels
+        message = summary.image_boxes(tag, img_tensor, box_tensor, rescale, dataformats, labels)
+        self._add(message, global_step, walltime)
+
     def add_figure(
         self,
         tag: str,
@@ -283,6 +322,41 @@ class SummaryWriter:
             walltime,
         )
 
+    def add_pr_curve_raw(
+        self,
+        tag: str,
+        true_positive_counts: Any,
+        false_positive_counts: Any,
+        true_negative_counts: Any,
+        false_negative_counts: Any,
+        precision: Any,
+        recall: Any,
+        global_step: int | None = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Log a precision-recall curve that is computed already, a value for each threshold."""
+        message = summary.pr_curve_raw(
+            tag, true_positive_counts, false_positive_counts, true_negative_counts,
+            false_negative_counts, precision, recall, num_thresholds, weights,
+        )  # fmt: skip
+        self._add(message, global_step, walltime)
+
+    def add_custom_scalars_multilinechart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Show these numbers in one chart."""
+        self.add_custom_scalars({category: {title: ["Multiline", list(tags)]}})
+
+    def add_custom_scalars_marginchart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Show a number between two limits: its tag, the lower one's and the upper one's."""
+        if len(tags) != 3:
+            raise ValueError(f"add_custom_scalars_marginchart: expected 3 tags, got {len(tags)}")
+        self.add_custom_scalars({category: {title: ["Margin", list(tags)]}})
+
     def add_custom_scalars(self, layout: _layout | None) -> None:
         """Arrange charts: {category: {chart: ["Multiline" or "Margin", tags]}}."""
         self._add(summary.custom_scalars(layout), None, None)
@@ -316,12 +390,23 @@ class SummaryWriter:
         tag: str = "default",
         metadata_header: Any = None,
     ) -> None:
-        """Log points (N, D) for the projector, with a label each; images of them are not
-        supported.
+        """Log points (N, D) for the projector, each with a label, or several, and a picture.
+
+        Args:
+            mat: the points.
+            metadata: a label for each, or a list of labels for each.
+            label_img: a picture for each, as high as wide (N, C, H, W): floats in [0, 1] or bytes.
+            global_step: the step that they belong to.
+            tag: their name.
+            metadata_header: the names of several labels.
         """
-        if label_img is not None:
-            raise NotImplementedError("add_embedding: label_img is not supported")
         points = summary.array(mat)
+        image_shape = None if label_img is None else tuple(label_img.shape[:1:-1])
+        if image_shape and (len(set(image_shape)) != 1 or len(label_img) != len(points)):
+            raise ValueError(
+                f"add_embedding: expected label_img of shape ({len(points)}, C, H, H), got "
+                f"{tuple(label_img.shape)}"
+            )
         step = 0 if global_step is None else int(global_step)
         folder = f"{step:05d}/{tag}"
         path = os.path.join(self.log_dir, folder)
@@ -336,10 +421,14 @@ class SummaryWriter:
                 for row in rows:
                     cells = row if isinstance(row, (list, tuple)) else [row]
                     file.write("\t".join(map(str, cells)) + "\n")
+        if image_shape:
+            with open(os.path.join(path, "sprite.png"), "wb") as file:
+                file.write(summary.png(summary.sprite(label_img)))
+        config = summary.embedding_config(
+            folder, tag, step, points.shape, metadata is not None, image_shape
+        )
         with open(os.path.join(self.log_dir, "projector_config.pbtxt"), "a") as file:
-            file.write(
-                summary.embedding_config(folder, tag, step, points.shape, metadata is not None)
-            )
+            file.write(config)
 
     def add_graph(
         self,
@@ -347,24 +436,48 @@ class SummaryWriter:
         input_to_model: Any = None,
         verbose: bool = False,
         use_strict_trace: bool = True,
-    ) -> Any:
-        """Raises NotImplementedError: operations run as they are called, and no graph of a model
-        is recorded.
+    ) -> None:
+        """Log the operations of a model, as a run on this input records them.
+
+        Args:
+            model: the module.
+            input_to_model: its argument, or a tuple of its arguments.
+            verbose: print the graph, too.
+            use_strict_trace: raise if the model returns a dict, whose keys the graph does not have.
         """
-        raise NotImplementedError(
-            "add_graph: there is no graph of the model to show; leave this call out"
-        )
+        from rushlight.utils.tensorboard._model_graph import graph
+
+        found = graph(model, input_to_model, verbose, use_strict_trace)
+        self._get_file_writer().add_graph(found)
+
+    def add_onnx_graph(self, prototxt: Any) -> None:
+        """Log the graph of an ONNX file, which the onnx library reads.
+
+        Args:
+            prototxt: the file's path.
+        """
+        from rushlight.utils.tensorboard._model_graph import graph_of_onnx
+
+        self._get_file_writer().add_onnx_graph(graph_of_onnx(prototxt))
 
     def add_video(
         self,
         tag: str,
         vid_tensor: Any,
         global_step: int | None = None,
-        fps: int = 4,
+        fps: float = 4,
         walltime: float | None = None,
-    ) -> Any:
-        """Raises NotImplementedError: log frames by add_images."""
-        raise NotImplementedError("add_video: not supported; log frames by add_images")
+    ) -> None:
+        """Log videos (N, T, C, H, W), beside each other, as a GIF that the Pillow library writes.
+
+        Args:
+            tag: their name.
+            vid_tensor: floats in [0, 1], or bytes.
+            global_step: the step that they belong to.
+            fps: frames in a second.
+            walltime: seconds since the epoch, by default now.
+        """
+        self._add(summary.video(tag, vid_tensor, fps), global_step, walltime)
 
     def add_mesh(
         self,
@@ -375,9 +488,20 @@ class SummaryWriter:
         config_dict: Any = None,
         global_step: int | None = None,
         walltime: float | None = None,
-    ) -> Any:
-        """Raises NotImplementedError."""
-        raise NotImplementedError("add_mesh: not supported")
+    ) -> None:
+        """Log surfaces, or points, in space.
+
+        Args:
+            tag: their name.
+            vertices: coordinates (B, N, 3).
+            colors: of each vertex, in [0, 255] (B, N, 3).
+            faces: triangles, each of the indices of three vertices (B, F, 3).
+            config_dict: how to show them: camera, lights and material, as three.js calls them.
+            global_step: the step that they belong to.
+            walltime: seconds since the epoch, by default now.
+        """
+        message = summary.mesh(tag, vertices, colors, faces, config_dict)
+        self._add(message, global_step, walltime)
 
     def flush(self) -> None:
         """Write what waits."""
