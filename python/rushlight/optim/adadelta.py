@@ -9,10 +9,11 @@ from rushlight.optim.optimizer import (
     ParamsT,
     _checked,
     _decayed,
+    _step_lists,
     _to_scalar,
 )
 
-__all__ = ["Adadelta"]
+__all__ = ["Adadelta", "adadelta"]
 
 
 def _update(param, grad, state, group):
@@ -72,3 +73,46 @@ class Adadelta(ElementwiseOptimizer):
             weight_decay=group["weight_decay"],
             maximize=group["maximize"],
         )
+
+
+def adadelta(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    acc_deltas: list[Tensor],
+    state_steps: list[Tensor],
+    capturable: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adadelta` for lists, which changes parameters and states in place.
+
+    Args:
+        params, grads: the parameters and their gradients.
+        square_avgs, acc_deltas, state_steps: their states, of which those that the options do not
+            ask for may be empty; the counts of steps become larger by one.
+        capturable, foreach, has_complex: accepted; the numbers are the same.
+        differentiable, lr, rho, eps, weight_decay, maximize: as `Adadelta`.
+    """
+    group = {
+        "lr": lr,
+        "rho": rho,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "differentiable": differentiable,
+    }
+    _step_lists(
+        Adadelta,
+        params,
+        grads,
+        {"square_avg": square_avgs, "acc_delta": acc_deltas, "step": state_steps},
+        group,
+    )

@@ -10,10 +10,11 @@ from rushlight.optim.optimizer import (
     _addcdiv,
     _checked,
     _step_count,
+    _step_lists,
     _to_scalar,
 )
 
-__all__ = ["Adagrad"]
+__all__ = ["Adagrad", "adagrad"]
 
 
 def _update(param, grad, state, group):
@@ -104,3 +105,52 @@ class Adagrad(ElementwiseOptimizer):
             grad_scale=getattr(self, "grad_scale", None),
             found_inf=getattr(self, "found_inf", None),
         )
+
+
+def adagrad(
+    params: list[Tensor],
+    grads: list[Tensor],
+    state_sums: list[Tensor],
+    state_steps: list[Tensor],
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adagrad` for lists, which changes parameters and states in place.
+
+    Args:
+        params, grads: the parameters and their gradients.
+        state_sums, state_steps: their states, of which those that the options do not ask for may be
+            empty; the counts of steps become larger by one.
+        fused, has_sparse_grad, foreach, has_complex: accepted; the numbers are the same.
+        grad_scale: what gradients are divided by.
+        found_inf: nothing is done if it is not zero.
+        differentiable, lr, weight_decay, lr_decay, eps, maximize: as `Adagrad`.
+    """
+    group = {
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "lr_decay": lr_decay,
+        "eps": eps,
+        "maximize": maximize,
+        "differentiable": differentiable,
+    }
+    _step_lists(
+        Adagrad,
+        params,
+        grads,
+        {"sum": state_sums, "step": state_steps},
+        group,
+        grad_scale,
+        found_inf,
+    )

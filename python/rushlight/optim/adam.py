@@ -11,11 +11,12 @@ from rushlight.optim.optimizer import (
     _check_lr,
     _checked,
     _decayed,
+    _step_lists,
     _to_scalar,
     _zeros_of,
 )
 
-__all__ = ["Adam"]
+__all__ = ["Adam", "adam"]
 
 
 def _update(param, grad, state, group):
@@ -111,3 +112,65 @@ class Adam(ElementwiseOptimizer):
             grad_scale=getattr(self, "grad_scale", None),
             found_inf=getattr(self, "found_inf", None),
         )
+
+
+def adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    decoupled_weight_decay: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: float | Tensor,
+    beta2: float | Tensor,
+    lr: float | Tensor,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adam` for lists, which changes parameters and states in place.
+
+    Args:
+        params, grads: the parameters and their gradients.
+        exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps: their states, of which those that the
+            options do not ask for may be empty; the counts of steps become larger by one.
+        foreach, capturable, fused, has_complex: accepted; the numbers are the same.
+        grad_scale: what gradients are divided by.
+        found_inf: nothing is done if it is not zero.
+        differentiable, decoupled_weight_decay, amsgrad, beta1, beta2, lr, weight_decay, eps,
+            maximize: as `Adam`.
+    """
+    group = {
+        "betas": (beta1, beta2),
+        "amsgrad": amsgrad,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "eps": eps,
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "decoupled_weight_decay": decoupled_weight_decay,
+    }
+    _step_lists(
+        Adam,
+        params,
+        grads,
+        {
+            "exp_avg": exp_avgs,
+            "exp_avg_sq": exp_avg_sqs,
+            "max_exp_avg_sq": max_exp_avg_sqs,
+            "step": state_steps,
+        },
+        group,
+        grad_scale,
+        found_inf,
+    )

@@ -10,10 +10,11 @@ from rushlight.optim.optimizer import (
     _addcdiv,
     _checked,
     _decayed,
+    _step_lists,
     _to_scalar,
 )
 
-__all__ = ["Adamax"]
+__all__ = ["Adamax", "adamax"]
 
 
 def _update(param, grad, state, group):
@@ -72,3 +73,47 @@ class Adamax(ElementwiseOptimizer):
             weight_decay=group["weight_decay"],
             maximize=group["maximize"],
         )
+
+
+def adamax(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_infs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+) -> None:
+    """One step of `Adamax` for lists, which changes parameters and states in place.
+
+    Args:
+        params, grads: the parameters and their gradients.
+        exp_avgs, exp_infs, state_steps: their states, of which those that the options do not ask
+            for may be empty; the counts of steps become larger by one.
+        foreach, capturable, has_complex: accepted; the numbers are the same.
+        maximize, differentiable, eps, beta1, beta2, lr, weight_decay: as `Adamax`.
+    """
+    group = {
+        "betas": (beta1, beta2),
+        "eps": eps,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "differentiable": differentiable,
+    }
+    _step_lists(
+        Adamax,
+        params,
+        grads,
+        {"exp_avg": exp_avgs, "exp_inf": exp_infs, "step": state_steps},
+        group,
+    )

@@ -6,9 +6,12 @@ from typing import Any
 
 from rushlight import Tensor
 from rushlight.optim.adam import Adam
-from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.optimizer import (
+    ParamsT,
+    _step_lists,
+)
 
-__all__ = ["AdamW"]
+__all__ = ["AdamW", "adamw"]
 
 
 class AdamW(Adam):
@@ -53,3 +56,63 @@ class AdamW(Adam):
         super().__setstate__(state)
         for group in self.param_groups:
             group["decoupled_weight_decay"] = True
+
+
+def adamw(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: float | Tensor,
+    beta2: float | Tensor,
+    lr: float | Tensor,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """One step of `AdamW` for lists, which changes parameters and states in place.
+
+    Args:
+        params, grads: the parameters and their gradients.
+        exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps: their states, of which those that the
+            options do not ask for may be empty; the counts of steps become larger by one.
+        foreach, capturable, fused, has_complex: accepted; the numbers are the same.
+        grad_scale: what gradients are divided by.
+        found_inf: nothing is done if it is not zero.
+        differentiable, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize: as `AdamW`.
+    """
+    group = {
+        "betas": (beta1, beta2),
+        "amsgrad": amsgrad,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "eps": eps,
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "decoupled_weight_decay": True,
+    }
+    _step_lists(
+        AdamW,
+        params,
+        grads,
+        {
+            "exp_avg": exp_avgs,
+            "exp_avg_sq": exp_avg_sqs,
+            "max_exp_avg_sq": max_exp_avg_sqs,
+            "step": state_steps,
+        },
+        group,
+        grad_scale,
+        found_inf,
+    )

@@ -10,11 +10,12 @@ from rushlight.optim.optimizer import (
     _checked,
     _decayed,
     _step_count,
+    _step_lists,
     _to_scalar,
     _zeros_of,
 )
 
-__all__ = ["ASGD"]
+__all__ = ["ASGD", "asgd"]
 
 
 def _update(param, grad, state, group):
@@ -89,3 +90,45 @@ class ASGD(ElementwiseOptimizer):
         )
         for param in lists[0]:
             _next_sizes(self.state[param], group)
+
+
+def asgd(
+    params: list[Tensor],
+    grads: list[Tensor],
+    axs: list[Tensor],
+    mus: list[Tensor],
+    etas: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lambd: float,
+    lr: float,
+    t0: float,
+    alpha: float,
+    weight_decay: float,
+) -> None:
+    """One step of `ASGD` for lists, which changes parameters and states in place.
+
+    Args:
+        params, grads: the parameters and their gradients.
+        axs, mus, etas, state_steps: their states, of which those that the options do not ask for
+            may be empty; the counts of steps become larger by one.
+        foreach, capturable, has_complex: accepted; the numbers are the same.
+        maximize, differentiable, lambd, lr, t0, alpha, weight_decay: as `ASGD`.
+    """
+    group = {
+        "lambd": lambd,
+        "lr": lr,
+        "t0": t0,
+        "alpha": alpha,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "differentiable": differentiable,
+    }
+    _step_lists(
+        ASGD, params, grads, {"ax": axs, "mu": mus, "eta": etas, "step": state_steps}, group
+    )

@@ -11,11 +11,12 @@ from rushlight.optim.optimizer import (
     _checked,
     _decayed,
     _step_count,
+    _step_lists,
     _to_scalar,
     _zeros_of,
 )
 
-__all__ = ["NAdam"]
+__all__ = ["NAdam", "nadam"]
 
 
 def _momentum(step, group):
@@ -95,3 +96,58 @@ class NAdam(ElementwiseOptimizer):
             decoupled_weight_decay=group["decoupled_weight_decay"],
             maximize=group["maximize"],
         )
+
+
+def nadam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    mu_products: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+    momentum_decay: float,
+    eps: float,
+) -> None:
+    """One step of `NAdam` for lists, which changes parameters and states in place.
+
+    Args:
+        params, grads: the parameters and their gradients.
+        exp_avgs, exp_avg_sqs, mu_products, state_steps: their states, of which those that the
+            options do not ask for may be empty; the counts of steps become larger by one.
+        foreach, capturable, has_complex: accepted; the numbers are the same.
+        decoupled_weight_decay, differentiable, maximize, beta1, beta2, lr, weight_decay,
+            momentum_decay, eps: as `NAdam`.
+    """
+    group = {
+        "betas": (beta1, beta2),
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "momentum_decay": momentum_decay,
+        "eps": eps,
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "decoupled_weight_decay": decoupled_weight_decay,
+    }
+    _step_lists(
+        NAdam,
+        params,
+        grads,
+        {
+            "exp_avg": exp_avgs,
+            "exp_avg_sq": exp_avg_sqs,
+            "mu_product": mu_products,
+            "step": state_steps,
+        },
+        group,
+    )

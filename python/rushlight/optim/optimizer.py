@@ -125,8 +125,7 @@ def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
     )  # fmt: skip
     devices = _get_foreach_kernels_supported_devices()
     foreach = not fused and all(
-        p is None
-        or (type(p) in (Tensor, rushlight.nn.Parameter) and p.device.type in devices)
+        p is None or (type(p) in (Tensor, rushlight.nn.Parameter) and p.device.type in devices)
         for p in params
     )
     return fused, foreach
@@ -643,12 +642,16 @@ class ElementwiseOptimizer(Optimizer):
             self._refuse_sparse(grads)
         states = [self._next_step(param, group) for param in params]
         for param, grad, state in zip(params, grads, states):
-            if group["maximize"]:
-                grad = -grad
-            if param.is_complex():
-                param, grad = rushlight.view_as_real(param), rushlight.view_as_real(grad)
-                state = {name: _as_real(value) for name, value in state.items()}
-            self._update(param, grad, state, group)
+            self._apply(param, grad, state, group)
+
+    def _apply(self, param, grad, state, group):
+        """The plain rule for one parameter, whose count of steps is up to date."""
+        if group["maximize"]:
+            grad = -grad
+        if param.is_complex():
+            param, grad = rushlight.view_as_real(param), rushlight.view_as_real(grad)
+            state = {name: _as_real(value) for name, value in state.items()}
+        self._update(param, grad, state, group)
 
     def _next_step(self, param, group):
         state = self.state[param]
@@ -669,6 +672,29 @@ class ElementwiseOptimizer(Optimizer):
             for name in _NUMBERS.intersection(values):
                 if not isinstance(values[name], Tensor):
                     values[name] = _step_count().fill_(float(values[name]))
+
+
+def _step_lists(kind, params, grads, states, group, grad_scale=None, found_inf=None):
+    """One step of a kind of optimizer by its plain rule, as its functional form makes it; `states`
+    has a list for each name of a state, empty where the group does not ask for it.
+    """
+    if not all(isinstance(step, Tensor) for step in states["step"]):
+        raise TypeError(f"{kind.__name__.lower()}: state_steps must be a list of tensors")
+    optimizer = object.__new__(kind)
+    for i, grad in enumerate(_scaled(grads, grad_scale, found_inf)):
+        state = {name: values[i] for name, values in states.items() if values}
+        state["step"] += 1
+        optimizer._apply(params[i], grad, state, group)
+        for name, values in states.items():
+            if values and not params[i].is_complex():
+                values[i] = state[name]
+
+
+def _scaled(grads, scale, found_inf):
+    """The gradients without the scale of the loss; none if infinities were found among them."""
+    if found_inf is not None and found_inf.item():
+        return []
+    return grads if scale is None else [grad / scale for grad in grads]
 
 
 def _as_real(value):

@@ -9,10 +9,11 @@ from rushlight.optim.optimizer import (
     ParamsT,
     _checked,
     _decayed,
+    _step_lists,
     _to_scalar,
 )
 
-__all__ = ["RAdam"]
+__all__ = ["RAdam", "radam"]
 
 
 def _update(param, grad, state, group):
@@ -80,3 +81,50 @@ class RAdam(ElementwiseOptimizer):
             decoupled_weight_decay=group["decoupled_weight_decay"],
             maximize=group["maximize"],
         )
+
+
+def radam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+    eps: float,
+) -> None:
+    """One step of `RAdam` for lists, which changes parameters and states in place.
+
+    Args:
+        params, grads: the parameters and their gradients.
+        exp_avgs, exp_avg_sqs, state_steps: their states, of which those that the options do not ask
+            for may be empty; the counts of steps become larger by one.
+        foreach, capturable, has_complex: accepted; the numbers are the same.
+        decoupled_weight_decay, differentiable, maximize, beta1, beta2, lr, weight_decay, eps: as
+            `RAdam`.
+    """
+    group = {
+        "betas": (beta1, beta2),
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "eps": eps,
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "decoupled_weight_decay": decoupled_weight_decay,
+    }
+    _step_lists(
+        RAdam,
+        params,
+        grads,
+        {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "step": state_steps},
+        group,
+    )

@@ -11,11 +11,12 @@ from rushlight.optim.optimizer import (
     _check_range,
     _checked,
     _decayed,
+    _step_lists,
     _to_scalar,
     _zeros_of,
 )
 
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "rmsprop"]
 
 
 def _update(param, grad, state, group):
@@ -99,3 +100,56 @@ class RMSprop(ElementwiseOptimizer):
             centered=group["centered"],
             maximize=group["maximize"],
         )
+
+
+def rmsprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    grad_avgs: list[Tensor],
+    momentum_buffer_list: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+) -> None:
+    """One step of `RMSprop` for lists, which changes parameters and states in place.
+
+    Args:
+        params, grads: the parameters and their gradients.
+        square_avgs, grad_avgs, momentum_buffer_list, state_steps: their states, of which those that
+            the options do not ask for may be empty; the counts of steps become larger by one.
+        foreach, capturable, has_complex: accepted; the numbers are the same.
+        maximize, differentiable, lr, alpha, eps, weight_decay, momentum, centered: as `RMSprop`.
+    """
+    group = {
+        "lr": lr,
+        "alpha": alpha,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "momentum": momentum,
+        "centered": centered,
+        "maximize": maximize,
+        "differentiable": differentiable,
+    }
+    _step_lists(
+        RMSprop,
+        params,
+        grads,
+        {
+            "square_avg": square_avgs,
+            "grad_avg": grad_avgs,
+            "momentum_buffer": momentum_buffer_list,
+            "step": state_steps,
+        },
+        group,
+    )

@@ -9,11 +9,12 @@ from rushlight.optim.optimizer import (
     ParamsT,
     _checked,
     _step_count,
+    _step_lists,
     _to_scalar,
     _zeros_of,
 )
 
-__all__ = ["Rprop"]
+__all__ = ["Rprop", "rprop"]
 
 
 def _update(param, grad, state, group):
@@ -81,3 +82,40 @@ class Rprop(ElementwiseOptimizer):
             step_size_max=group["step_sizes"][1],
             maximize=group["maximize"],
         )
+
+
+def rprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    prevs: list[Tensor],
+    step_sizes: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    maximize: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    step_size_min: float,
+    step_size_max: float,
+    etaminus: float,
+    etaplus: float,
+) -> None:
+    """One step of `Rprop` for lists, which changes parameters and states in place.
+
+    Args:
+        params, grads: the parameters and their gradients.
+        prevs, step_sizes, state_steps: their states, of which those that the options do not ask for
+            may be empty; the counts of steps become larger by one.
+        foreach, capturable, has_complex: accepted; the numbers are the same.
+        maximize, differentiable, step_size_min, step_size_max, etaminus, etaplus: as `Rprop`.
+    """
+    group = {
+        "etas": (etaminus, etaplus),
+        "step_sizes": (step_size_min, step_size_max),
+        "maximize": maximize,
+        "differentiable": differentiable,
+    }
+    _step_lists(
+        Rprop, params, grads, {"prev": prevs, "step_size": step_sizes, "step": state_steps}, group
+    )

@@ -9,11 +9,12 @@ from rushlight.optim.optimizer import (
     ParamsT,
     _checked,
     _fusible,
+    _scaled,
     _to_scalar,
     _with_gradients,
 )
 
-__all__ = ["SGD"]
+__all__ = ["SGD", "sgd"]
 
 
 def _update(param, grad, velocity, *, lr, momentum, dampening, weight_decay, nesterov):
@@ -118,3 +119,39 @@ class SGD(ElementwiseOptimizer):
             grad_scale=getattr(self, "grad_scale", None),
             found_inf=getattr(self, "found_inf", None),
         )
+
+
+def sgd(
+    params: list[Tensor],
+    d_p_list: list[Tensor],
+    momentum_buffer_list: list[Tensor | None],
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: float,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """One step of `SGD` for lists, which changes parameters and velocities in place.
+
+    Args:
+        params, d_p_list: the parameters and their gradients.
+        momentum_buffer_list: their velocities; None for those that make their first step, which
+            is replaced.
+        has_sparse_grad, foreach, fused: accepted; the numbers are the same.
+        grad_scale: what gradients are divided by.
+        found_inf: nothing is done if it is not zero.
+        weight_decay, momentum, lr, dampening, nesterov, maximize: as `SGD`.
+    """
+    grads = _scaled(d_p_list, grad_scale, found_inf)
+    for i, grad in enumerate(grads):
+        momentum_buffer_list[i] = _update(
+            params[i], -grad if maximize else grad, momentum_buffer_list[i], lr=lr,
+            momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov,
+        )  # fmt: skip

@@ -76,3 +76,30 @@ class SparseAdam(Optimizer):
             grad = -grad
         lr = _to_scalar(group["lr"])
         _update(param, grad, state, lr=lr, betas=group["betas"], eps=group["eps"])
+
+
+def sparse_adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    state_steps: list[int],
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    maximize: bool,
+) -> None:
+    """One step of `SparseAdam` for lists, which changes parameters and averages in place.
+
+    Args:
+        params, grads: the parameters and their sparse gradients.
+        exp_avgs, exp_avg_sqs: their averages.
+        state_steps: how many steps each has made, this one included.
+        eps, beta1, beta2, lr, maximize: as `SparseAdam`.
+    """
+    for i, grad in enumerate(grads):
+        state = {"exp_avg": exp_avgs[i], "exp_avg_sq": exp_avg_sqs[i], "step": state_steps[i]}
+        grad = -grad if maximize else grad
+        _update(params[i], grad, state, lr=lr, betas=(beta1, beta2), eps=eps)
