@@ -95,7 +95,7 @@ class Dims {
       int64_t first = n > 0 ? from[0] : 0, second = n > 1 ? from[1] : 0;
       to[0] = first;
       to[1] = second;
-    } else {
+    } else if (n > 0) {  // `from` of none may be null, which memmove must not be given
       std::memmove(to, from, 8 * static_cast<size_t>(n));
     }
     size_ = static_cast<int32_t>(n);
