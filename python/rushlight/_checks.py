@@ -156,7 +156,9 @@ def get_device_module(device: Device = None) -> Any:
     Args:
         device: a device or its name; by default the accelerator, or the CPU without one.
     """
-    kind = rushlight.device(device).type if device is not None else "cpu"
+    if device is None:
+        device = rushlight.accelerator.current_accelerator() or "cpu"
+    kind = rushlight.device(device).type
     module = getattr(rushlight, kind, None)
     if module is None:
         raise RuntimeError(

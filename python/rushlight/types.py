@@ -1,8 +1,9 @@
 """Types for annotations."""
 
 import builtins
+import os
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import IO, Any, Union
 
 import rushlight
 from rushlight import Size, Tensor
@@ -10,6 +11,7 @@ from rushlight import Size, Tensor
 Number = Union[builtins.int, builtins.float, builtins.bool]  # noqa: UP007
 Device = Union[rushlight.device, str, builtins.int, None]  # noqa: UP007
 Storage = Any
+FileLike = Union[str, os.PathLike[str], IO[bytes]]  # noqa: UP007
 _int = builtins.int
 _float = builtins.float
 _bool = builtins.bool
@@ -21,4 +23,4 @@ _memory_format = rushlight.memory_format
 _size = Union[Size, list[builtins.int], tuple[builtins.int, ...]]  # noqa: UP007
 _TensorOrTensors = Union[Tensor, Sequence[Tensor]]  # noqa: UP007
 
-__all__ = ["Device", "Number", "Storage"]
+__all__ = ["Device", "FileLike", "Number", "Storage"]

@@ -5,6 +5,8 @@ from rushlight._version import __version__
 debug = False
 cuda = None
 hip = None
+rocm = None
+xpu = None
 git_version = "Unknown"
 
-__all__ = ["__version__", "cuda", "debug", "git_version", "hip"]
+__all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]

@@ -374,8 +374,47 @@ def many_dims():
     assert torch.equal(x.cumsum(2).cpu(), host.cumsum(2))
 
 
-PROGRAMS = (generators, random_graphs, graphed_callables, foreign_arrays, data_parallel,
-            expandable_segments, memory_history, many_dims, profiles)  # fmt: skip
+def accelerator():
+    """Programs that ask for whichever accelerator there is."""
+    a = torch.accelerator
+    assert a.is_available() and a.current_accelerator() == torch.device("cuda")
+    assert a.device_count() == cuda.device_count() and a.current_device_index() == 0
+    device = a.current_accelerator(check_available=True).type
+    x = torch.ones(1 << 16, device=device)
+    a.synchronize()
+    assert a.memory_allocated() == cuda.memory_allocated() >= 1 << 18
+    assert a.max_memory_allocated(0) >= a.memory_allocated("cuda") == a.memory_allocated(x.device)
+    assert a.memory_reserved() <= a.max_memory_reserved() and a.get_memory_info()[1] > 1 << 20
+    assert a.memory_stats()["allocated_bytes.all.current"] == a.memory_allocated()
+    a.reset_peak_memory_stats()
+    assert a.current_stream() == cuda.current_stream()
+    stream = cuda.Stream()
+    a.set_stream(stream)
+    assert a.current_stream() == stream
+    a.set_stream(cuda.default_stream())
+    with a.device_index(0), a.device_index(None):
+        assert a.current_device_index() == 0
+    a.set_device_index(0)
+    assert torch.float32 in a.get_device_capability()["supported_dtypes"]
+    a.empty_cache()
+    a.empty_host_cache()
+    y = torch.zeros(8, device=device)
+    with a.Graph() as graph:
+        y += 1
+    graph.replay()
+    graph.replay()
+    assert torch.get_device_module() is torch.cuda
+    assert y.tolist() == [2.0] * 8 and torch._C._get_accelerator() == torch.device("cuda")
+    try:
+        a.synchronize("cpu")
+    except ValueError as error:
+        assert "accelerator.synchronize: cpu is no device" in str(error)
+    else:
+        raise AssertionError("accelerator.synchronize took the CPU")
+
+
+PROGRAMS = (accelerator, generators, random_graphs, graphed_callables, foreign_arrays,
+            data_parallel, expandable_segments, memory_history, many_dims, profiles)  # fmt: skip
 
 if __name__ == "__main__":
     named = {program.__name__: program for program in PROGRAMS}

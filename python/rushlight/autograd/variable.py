@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class _VariableMeta(type):
+class VariableMeta(type):
+    """The class of `Variable`: every tensor is an instance of it."""
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, rushlight.Tensor)
 
 
-class Variable(metaclass=_VariableMeta):
+class Variable(metaclass=VariableMeta):
     """Return a leaf that shares the values of `data`.
 
     Args:

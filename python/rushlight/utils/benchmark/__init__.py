@@ -1,10 +1,34 @@
-"""Measuring how long statements take: `Timer` runs them, `Compare` prints tables of the results."""
+"""Measuring how long statements take: `Timer` runs them, `Compare` prints tables of the results,
+`Fuzzer` makes tensors of random sizes and strides.
+"""
 
 from rushlight._set_module import set_module
 from rushlight.utils.benchmark._compare import Compare
-from rushlight.utils.benchmark._measurement import Measurement, TaskSpec, select_unit
+from rushlight.utils.benchmark._fuzzer import (
+    FuzzedParameter,
+    FuzzedTensor,
+    Fuzzer,
+    ParameterAlias,
+)
+from rushlight.utils.benchmark._measurement import (
+    Measurement,
+    TaskSpec,
+    ordered_unique,
+    select_unit,
+    set_torch_threads,
+    trim_sigfig,
+    unit_to_english,
+)
 from rushlight.utils.benchmark._timer import Language, Timer, timer
 
-__all__ = ["Compare", "Language", "Measurement", "TaskSpec", "Timer", "select_unit", "timer"]
+__all__ = [
+    "Compare", "FuzzedParameter", "FuzzedTensor", "Fuzzer", "Language", "Measurement",
+    "ParameterAlias", "TaskSpec", "Timer", "ordered_unique", "select_unit", "set_torch_threads",
+    "timer", "trim_sigfig", "unit_to_english",
+]  # fmt: skip
 
-set_module(__name__, Compare, Language, Measurement, TaskSpec, Timer, select_unit)
+set_module(
+    __name__, Compare, FuzzedParameter, FuzzedTensor, Fuzzer, Language, Measurement,
+    ParameterAlias, TaskSpec, Timer, ordered_unique, select_unit, set_torch_threads, trim_sigfig,
+    unit_to_english,
+)  # fmt: skip

@@ -6,6 +6,8 @@ import dataclasses
 import math
 import statistics
 
+import rushlight
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +22,36 @@ _SPREAD_TO_WARN_OF = 0.1  # of the median, between the quartiles
 def select_unit(t: float) -> tuple[str, float]:
     """The (name, seconds) of the unit in which a time reads best."""
     return next((unit for unit in reversed(_UNITS) if t >= unit[1]), _UNITS[0])
+
+
+def unit_to_english(u: str) -> str:
+    """A unit's name in words."""
+    return {
+        "ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second",
+    }[u]  # fmt: skip
+
+
+def ordered_unique(elements: Iterable[Any]) -> list[Any]:
+    """The elements without repetitions, in the order in which they first came."""
+    return list(dict.fromkeys(elements))
+
+
+class set_torch_threads:
+    """A context in which operations run on so many threads.
+
+    Args:
+        n: the number.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.count = n
+
+    def __enter__(self) -> None:
+        self.before = rushlight.get_num_threads()
+        rushlight.set_num_threads(self.count)
+
+    def __exit__(self, *error: object) -> None:
+        rushlight.set_num_threads(self.before)
 
 
 def trim_sigfig(x: Tensor, n: int) -> Any:

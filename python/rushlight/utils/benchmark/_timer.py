@@ -8,7 +8,7 @@ import time
 import timeit
 
 import rushlight
-from rushlight.utils.benchmark._measurement import Measurement, TaskSpec
+from rushlight.utils.benchmark._measurement import Measurement, TaskSpec, set_torch_threads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Timer:
 
     def timeit(self, number: int = 1000000) -> Measurement:
         """Run the statement `number` times, after some runs that do not count."""
-        with _threads(self._task_spec.num_threads):
+        with set_torch_threads(self._task_spec.num_threads):
             self._run(max(number // 100, 2))
             return self._measurement(number, [self._run(number)])
 
@@ -108,7 +108,7 @@ class Timer:
         return self._measure_until(done, min_run_time, callback)
 
     def _measure_until(self, done, min_run_time, callback):
-        with _threads(self._task_spec.num_threads):
+        with set_torch_threads(self._task_spec.num_threads):
             number, times = self._block_size(min_run_time), []
             while not done(times):
                 times.append(self._run(number))
@@ -130,15 +130,3 @@ class Timer:
 
     def _measurement(self, number, times):
         return Measurement(number, times, self._task_spec)
-
-
-class _threads:
-    def __init__(self, count: int) -> None:
-        self.count = count
-
-    def __enter__(self) -> None:
-        self.before = rushlight.get_num_threads()
-        rushlight.set_num_threads(self.count)
-
-    def __exit__(self, *error: object) -> None:
-        rushlight.set_num_threads(self.before)

@@ -1,0 +1,1 @@
+"""The parts of `utils.benchmark`, where torch keeps them."""

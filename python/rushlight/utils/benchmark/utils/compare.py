@@ -1,0 +1,5 @@
+"""Tables of measurements."""
+
+from rushlight.utils.benchmark._compare import Compare
+
+__all__ = ["Compare"]
