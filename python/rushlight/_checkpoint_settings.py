@@ -21,8 +21,18 @@ class SourceChangeWarning(Warning):
     """Torch's warning that a class has other source code than when it was saved."""
 
 
-_settings = {"endianness": None, "crc32": True, "mmap": 2, "skip_data": None}
+_settings = {"endianness": None, "crc32": True, "maps": False, "mmap": 2, "skip_data": None}
 MAP_SHARED, MAP_PRIVATE = 1, 2
+
+
+def maps_files():
+    """Does `load` map a file that is given by its path, unless the call says otherwise?"""
+    return _settings["maps"]
+
+
+def map_files(mode):
+    """Say whether it does."""
+    _settings["maps"] = bool(mode)
 
 
 def get_default_load_endianness():

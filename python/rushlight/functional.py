@@ -517,3 +517,9 @@ def detach_(input: Tensor) -> Any:
 rushlight.overrides._make_overridable(globals(), __name__, but=("einsum",))
 
 set_module("rushlight", detach_, nonzero)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("cdist", "istft", "pca_lowrank", "stft", "svd_lowrank"):
+        return getattr(rushlight, name)
+    raise AttributeError(f"module 'rushlight.functional' has no attribute {name!r}")

@@ -167,7 +167,8 @@ def load(
         pickle_module: used in place of `pickle`, which means weights_only=False.
         weights_only: False hands the file to pickle, which runs whatever code the file names: for
             files of whole models, from sources you trust.
-        mmap: map the file into memory in place of reading it; needs a path. The file must not
+        mmap: map the file into memory in place of reading it; needs a path. None asks
+            utils.serialization.config.load.mmap. The file must not
             change as long as its tensors live: changes of it show in tensors that nobody has
             changed, and if it is truncated, zeros and a RuntimeError in the main thread take the
             place of what is missing. `save` is safe: it puts another file into the place.
@@ -205,6 +206,7 @@ def load(
 
     with contextlib.ExitStack() as cleanup:
         if isinstance(f, (str, os.PathLike)):
+            mmap = _checkpoint_settings.maps_files() if mmap is None else mmap
             shared = mmap and get_default_mmap_options() == _checkpoint_settings.MAP_SHARED
             stream = cleanup.enter_context(open(f, "r+b" if shared else "rb"))
         elif mmap:

@@ -7,6 +7,7 @@ Functions that need a device raise RuntimeError without one.
 from __future__ import annotations
 
 import rushlight
+from rushlight.accelerator._device import cuda_for, number_of
 from rushlight.accelerator.graphs import Graph
 from rushlight.accelerator.memory import (
     empty_cache,
@@ -20,7 +21,6 @@ from rushlight.accelerator.memory import (
     reset_accumulated_memory_stats,
     reset_peak_memory_stats,
 )
-from rushlight.accelerator._device import cuda_for, number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
