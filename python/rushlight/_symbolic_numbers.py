@@ -129,3 +129,8 @@ def _sym_function(name):
 for _name in ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2"):
     globals()[f"_sym_{_name}"] = _sym_function(_name)
 sym_sqrt = globals()["_sym_sqrt"]
+
+
+rushlight.overrides._make_overridable(
+    globals(), "rushlight", only=[name for name in globals() if name.startswith("sym_")]
+)

@@ -347,6 +347,10 @@ def _old_name(function):
     return deprecated
 
 
+rushlight.overrides._make_overridable(
+    globals(), __name__, only=("uniform_", "normal_", "constant_", "kaiming_uniform_")
+)
+
 uniform: Any = _old_name(uniform_)
 normal: Any = _old_name(normal_)
 constant: Any = _old_name(constant_)
