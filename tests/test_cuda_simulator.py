@@ -161,8 +161,8 @@ def test_the_host_touches_no_memory_of_the_device_in(program):
 # ---- what programs written for torch use
 
 FEATURES = (
-    "accelerator generators random_graphs graphed_callables foreign_arrays data_parallel "
-    "memory_history many_dims profiles"
+    "accelerator older_names sparse_and_nested generators random_graphs graphed_callables "
+    "foreign_arrays data_parallel memory_history many_dims profiles"
 ).split()
 
 

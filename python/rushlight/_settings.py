@@ -17,6 +17,7 @@ _settings = {
     "deterministic": False,
     "deterministic_warn_only": False,
     "fill_uninitialized_memory": True,
+    "gpu_by_tensor_type": False,  # did set_default_tensor_type make the GPU the default device?
     "matmul_precision": "highest",
     "warn_always": False,
 }
@@ -108,11 +109,21 @@ def set_num_interop_threads(n: int) -> None:
 
 
 def set_default_tensor_type(t: type[Tensor] | str) -> None:
-    """Make the dtype of a tensor type, such as rushlight.DoubleTensor or its name, the default."""
-    warn_program("set_default_tensor_type is deprecated: call set_default_dtype")
-    if isinstance(t, str):
-        t = getattr(rushlight, t.rpartition(".")[2])
-    rushlight.set_default_dtype(t.dtype)
+    """Make the dtype of a tensor type, such as rushlight.DoubleTensor or its name, the default,
+    and the GPU the default device for one of `cuda`.
+    """
+    warn_program(
+        "set_default_tensor_type is deprecated: call set_default_dtype and set_default_device"
+    )
+    name = t if isinstance(t, str) else f"{t.__module__}.{t.__name__}"
+    home, _, kind = name.rpartition(".")
+    on_gpu = home.endswith("cuda")
+    if on_gpu and not rushlight.cuda.is_available():
+        raise TypeError(f"type {name} not available: {rushlight._C._cuda.why_unavailable()}")
+    rushlight.set_default_dtype(getattr(rushlight, kind).dtype)
+    if on_gpu or _settings["gpu_by_tensor_type"]:
+        rushlight.set_default_device("cuda" if on_gpu else None)
+    _settings["gpu_by_tensor_type"] = on_gpu
 
 
 def promote_types(type1: Any, type2: Any) -> _dtype:

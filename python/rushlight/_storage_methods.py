@@ -40,6 +40,53 @@ class _Methods:
         """Return self, as a TypedStorage returns its bytes."""
         return self
 
+    @property
+    def is_cuda(self) -> bool:
+        """Is it on a GPU?"""
+        return self.device.type == "cuda"
+
+    def get_device(self) -> int:
+        """Return the number of the device; -1 on the CPU."""
+        return _bytes_of(self).get_device()
+
+    def element_size(self) -> int:
+        """Return 1: elements are bytes."""
+        return 1
+
+    def type(self) -> str:
+        """Return the name of the class."""
+        return "torch.storage.UntypedStorage"
+
+    def to(self, *, device: Device, non_blocking: bool = False) -> UntypedStorage:
+        """Return a copy on a device; this storage if it is there."""
+        moved = _bytes_of(self).to(device, non_blocking=non_blocking).untyped_storage()
+        return self if moved.device == self.device else moved
+
+    def cpu(self) -> UntypedStorage:
+        """Return a copy on the CPU; this storage if it is there."""
+        return self.to(device="cpu")
+
+    def cuda(self, device: Device = None, non_blocking: bool = False) -> UntypedStorage:
+        """Return a copy on a GPU, by default the current one; this storage if it is there."""
+        place = _gpu(device)
+        return self.to(device=place, non_blocking=non_blocking)
+
+    def fill_(self, value: int) -> Self:
+        """Set all bytes. Returns self."""
+        _bytes_of(self).fill_(value)
+        return self
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool | None = None) -> Self:
+        """Take the bytes of another storage of this size. Returns self."""
+        _bytes_of(self).copy_(_bytes_of(source), non_blocking=bool(non_blocking))
+        return self
+
+    def byteswap(self, dtype: _dtype) -> None:
+        """Turn the order of the bytes of each element of a dtype, in place."""
+        size = dtype.itemsize // (2 if dtype.is_complex else 1)
+        elements = _bytes_of(self).view(-1, size)
+        elements.copy_(elements.flip(1))
+
     @classmethod
     def from_file(cls, filename: str, shared: bool = False, nbytes: int = 0) -> Any:
         """The first bytes of a file, read as they are touched.
@@ -88,6 +135,20 @@ class _Methods:
         return _on_buffer(memoryview(self)[start:stop]) if stop > start else UntypedStorage(0)
 
 
+def _bytes_of(storage):
+    """The bytes of a storage, as a tensor on them."""
+    return rushlight._C._tensor_on_storage(
+        storage, rushlight.uint8, 0, (storage.nbytes(),), (1,)
+    )
+
+
+def _gpu(device):
+    """The GPU that an argument names: a number, a device or its name; None is the current one."""
+    if device is None:
+        return rushlight.device("cuda")
+    return rushlight.device("cuda", device) if isinstance(device, int) else rushlight.device(device)
+
+
 def _on_buffer(buffer):
     """A storage that is the memory of a buffer."""
     return rushlight.frombuffer(buffer, dtype=rushlight.uint8).untyped_storage()
@@ -117,8 +178,10 @@ def install() -> None:
     """Give `UntypedStorage` the methods of this module."""
     for name in (
         "share_memory_", "pin_memory", "is_pinned", "untyped", "from_file", "__sizeof__",
-        "__getitem__",
+        "__getitem__", "is_cuda", "get_device", "element_size", "type", "to", "cpu", "cuda",
+        "fill_", "copy_", "byteswap",
     ):  # fmt: skip
         member = vars(_Methods)[name]
-        getattr(member, "__func__", member).__qualname__ = f"UntypedStorage.{name}"
+        function = getattr(member, "fget", getattr(member, "__func__", member))
+        function.__qualname__ = f"UntypedStorage.{name}"
         setattr(UntypedStorage, name, member)

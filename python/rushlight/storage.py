@@ -6,6 +6,7 @@ import sys
 
 import rushlight
 from rushlight import UntypedStorage
+from rushlight._storage_methods import _gpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,6 +104,10 @@ class TypedStorage(metaclass=_StorageKind):
     def cpu(self) -> TypedStorage:
         """Return this storage: it is on the CPU, or a copy that is."""
         return self if self.device.type == "cpu" else self.to(device="cpu")
+
+    def cuda(self, device: Device = None, non_blocking: bool = False) -> TypedStorage:
+        """Return a copy on a GPU, by default the current one."""
+        return self.to(device=_gpu(device), non_blocking=non_blocking)
 
     def to(self, *, device: Device, non_blocking: bool = False) -> TypedStorage:
         """Return a copy on a device."""

@@ -791,6 +791,16 @@ FUNCTION(set_cudnn_switches) {
                               n.integer(3) != 0, static_cast<int>(n.integer(4))});
   });
 }
+// (major, minor) of the run-time compiler.
+FUNCTION(compiler_version) {
+  (void)args;
+  return call([]() -> PyObject* {
+    if (!lazy_count()) Py_RETURN_NONE;
+    int major = 0, minor = 0;
+    cuda::compiler_version(&major, &minor);
+    return Py_BuildValue("(ii)", major, minor);
+  });
+}
 FUNCTION(cudnn_version) {
   (void)args;
   return call([] { return PyLong_FromLongLong(lazy_count() ? cuda::cudnn_version() : 0); });
@@ -863,6 +873,7 @@ PyMethodDef methods[] = {METHOD(why_unavailable),
                          METHOD(compile_check),
                          METHOD(set_allow_tf32),
                          METHOD(set_cudnn_switches),
+                         METHOD(compiler_version),
                          METHOD(cudnn_version),
                          METHOD(nccl_is_available),
                          METHOD(nccl_id),

@@ -19,7 +19,9 @@ namespace rl::sparse {
 namespace {
 
 Tensor number(int64_t n) { return wrap_number(Scalar(n)); }
-Tensor counted(int64_t n) { return ops::arange(Scalar(n), DType::Int64); }
+Tensor counted(int64_t n, Device device) {
+  return ops::arange(Scalar(n), DType::Int64, {}, device);
+}
 Tensor long_indices(const Tensor& t) { return ops::to_dtype(t, DType::Int64); }
 Tensor flat(const Tensor& t) { return ops::reshape(t, Dims{-1}); }
 
@@ -79,7 +81,7 @@ Tensor compressed_positions(const SparsePattern& p, const Dims& value_sizes) {
   }
   // Which row of which batch each element is in, counted through.
   Tensor counts = flat(ops::diff(long_indices(p.indices)));
-  Tensor outer = ops::repeat_interleave(counted(counts.numel()), counts);
+  Tensor outer = ops::repeat_interleave(counted(counts.numel(), counts.device()), counts);
   Tensor inner = ops::clone(flat(long_indices(p.plain)));
   check_indices(inner, batch_dims + !compresses_columns(p.layout),
                 compresses_columns(p.layout) ? height / p0 : width / p1);
@@ -96,8 +98,8 @@ Tensor compressed_positions(const SparsePattern& p, const Dims& value_sizes) {
   if (has_blocks(p.layout)) {
     Tensor block_row = ops::reshape(ops::mul(row, number(p0)), Dims{-1, 1, 1});
     Tensor block_column = ops::reshape(ops::mul(column, number(p1)), Dims{-1, 1, 1});
-    row = ops::add(block_row, ops::reshape(counted(p0), Dims{-1, 1}));
-    column = ops::add(block_column, counted(p1));
+    row = ops::add(block_row, ops::reshape(counted(p0, row.device()), Dims{-1, 1}));
+    column = ops::add(block_column, counted(p1, column.device()));
   }
   return flat(ops::add(ops::mul(row, number(width)), column));
 }

@@ -3,6 +3,7 @@
 Each prints "right", or what was wrong.
 """
 
+import io
 import pickle
 import sys
 import warnings
@@ -413,8 +414,93 @@ def accelerator():
         raise AssertionError("accelerator.synchronize took the CPU")
 
 
-PROGRAMS = (accelerator, generators, random_graphs, graphed_callables, foreign_arrays,
-            data_parallel, expandable_segments, memory_history, many_dims, profiles)  # fmt: skip
+def older_names():
+    """Types of tensors, storages that move and what a build says of itself."""
+    assert torch.version.cuda.count(".") == 1 and torch.backends.cuda.is_built()
+    x = cuda.FloatTensor([1, 2])
+    assert x.is_cuda and x.type() == "torch.cuda.FloatTensor" and isinstance(x, cuda.FloatTensor)
+    assert not isinstance(x, cuda.LongTensor) and cuda.LongTensor.dtype is torch.int64
+    assert cuda.LongTensor(3).fill_(1).tolist() == [1, 1, 1]
+    assert torch.ones(2).type("torch.cuda.HalfTensor").type() == "torch.cuda.HalfTensor"
+    assert x.type(torch.FloatTensor).device.type == "cpu" and x.type(cuda.LongTensor).is_cuda
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.set_default_tensor_type("torch.cuda.DoubleTensor")
+        assert torch.ones(1).is_cuda and torch.ones(1).dtype is torch.float64
+        torch.set_default_tensor_type(torch.FloatTensor)
+    assert not torch.ones(1).is_cuda and torch.ones(1).dtype is torch.float32
+    storage = torch.arange(4.0).untyped_storage()
+    there = storage.cuda()
+    assert there.is_cuda and there.get_device() == 0 and there.cuda(0) is there
+    assert there.cpu().tolist() == storage.tolist() and storage.cpu() is storage
+    assert torch.arange(4.0).storage().cuda().tolist() == [0, 1, 2, 3]
+    file = io.BytesIO()
+    torch.save({"x": x, "y": torch.ones(3)}, file)
+    moves = (None, "cpu", "cuda", torch.device("cuda", 0), {"cuda:0": "cpu", "cpu": "cuda:0"},
+             lambda storage, place: storage.cuda(0), lambda storage, place: storage)  # fmt: skip
+    expected = ((True, False), (False, False), (True, True), (True, True), (False, True),
+                (True, True), (False, False))  # fmt: skip
+    for move, on_gpu in zip(moves, expected):
+        file.seek(0)
+        found = torch.load(file, map_location=move)
+        assert (found["x"].is_cuda, found["y"].is_cuda) == on_gpu, move
+        assert found["x"].tolist() == [1, 2] and found["y"].tolist() == [1, 1, 1]
+    assert (cuda.nvtx.range_push("a"), cuda.nvtx.range_push("b")) == (0, 1)
+    assert (cuda.nvtx.range_pop(), cuda.nvtx.range_pop(), cuda.nvtx.range_pop()) == (1, 0, -1)
+    cuda.nvtx.range_end(cuda.nvtx.range_start("c"))
+    with cuda.nvtx.range("step {}", 1), torch.profiler.profile() as prof:
+        cuda.nvtx.mark("here")
+        with cuda.nvtx.range("inner"):
+            x += 1
+    assert "inner" in [event.name for event in prof.events()]
+
+
+def sparse_and_nested():
+    """Sparse and nested tensors give on a GPU what they give on the CPU."""
+    dense = torch.tensor([[0.0, 2.0, 0.0, 1.0], [0.0] * 4, [3.0, 0.0, 4.0, 0.0]])
+    vector, matrix = torch.arange(4.0), torch.arange(8.0).view(4, 2)
+    layouts = (lambda x: x.to_sparse(), lambda x: x.to_sparse_csr(), lambda x: x.to_sparse_csc(),
+               lambda x: x.to_sparse_bsr((1, 2)))  # fmt: skip
+    for layout in layouts:
+        here, there = layout(dense), layout(dense.cuda())
+        assert there.is_cuda and there.values().is_cuda and there.layout is here.layout
+        assert torch.equal(there.to_dense().cpu(), dense) and torch.equal(
+            here.cuda().cpu().to_dense(), dense)  # fmt: skip
+        assert here.to("cuda").is_cuda and here.cuda().cuda().values().is_cuda
+        assert torch.equal((there * 2).to_dense().cpu(), dense * 2)
+    for layout in layouts[:2]:
+        there = layout(dense.cuda())
+        assert torch.allclose((there @ matrix.cuda()).cpu(), dense @ matrix)
+        assert torch.allclose((there @ vector.cuda()).cpu(), dense @ vector)
+    coo = dense.cuda().to_sparse()
+    assert torch.equal((coo + coo).to_dense().cpu(), dense * 2)
+    assert torch.equal(coo.t().to_dense().cpu(), dense.t())
+    assert torch.equal((coo @ coo.t()).to_dense().cpu(), dense @ dense.t())
+    assert torch.equal(torch.sparse.sum(coo, 0).to_dense().cpu(), dense.sum(0))
+    soft = torch.sparse.softmax(coo, 1).to_dense().cpu()
+    assert torch.allclose(soft, torch.sparse.softmax(dense.to_sparse(), 1).to_dense())
+    made = torch.sparse_coo_tensor([[0, 2], [1, 0]], [2.0, 3.0], (3, 4), device="cuda")
+    assert made.is_cuda and made.coalesce().indices().is_cuda
+    weight = torch.ones(4, 2, device="cuda", requires_grad=True)
+    (coo @ weight).sum().backward()
+    assert torch.equal(weight.grad.cpu(), dense.sum(0)[:, None].expand(4, 2))
+    table = torch.nn.Embedding(5, 2, sparse=True).cuda()
+    table(torch.tensor([1, 1, 3], device="cuda")).sum().backward()
+    assert table.weight.grad.is_sparse and table.weight.grad.is_cuda
+    torch.optim.SparseAdam(table.parameters()).step()
+    parts = [torch.arange(6.0, device="cuda").view(3, 2), torch.ones(1, 2, device="cuda")]
+    for layout in (torch.jagged, torch.strided):
+        nested = torch.nested.nested_tensor(parts, layout=layout)
+        assert nested.is_cuda and nested.device == parts[0].device
+        assert nested.to_padded_tensor(0.0).is_cuda and nested.values().is_cuda
+        assert torch.equal((nested * 2).unbind()[0].cpu(), parts[0].cpu() * 2)
+    jagged = torch.nested.nested_tensor(parts, layout=torch.jagged)
+    assert jagged.offsets().is_cuda and jagged.offsets().tolist() == [0, 3, 4]
+
+
+PROGRAMS = (accelerator, older_names, sparse_and_nested, generators, random_graphs,
+            graphed_callables, foreign_arrays, data_parallel, expandable_segments, memory_history,
+            many_dims, profiles)  # fmt: skip
 
 if __name__ == "__main__":
     named = {program.__name__: program for program in PROGRAMS}

@@ -98,8 +98,9 @@ def get_device_capability(device: Device = None, /) -> dict[str, Any]:
     cuda_for("get_device_capability").get_device_properties(
         number_of(device, "get_device_capability")
     )
-    names = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
-    return {"supported_dtypes": {getattr(rushlight, name) for name in names.split()}}
+    names = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
+    names += ["complex64", "complex128"]
+    return {"supported_dtypes": {getattr(rushlight, name) for name in names}}
 
 
 def current_stream(device: Device = None, /) -> Stream:

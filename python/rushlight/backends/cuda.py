@@ -41,8 +41,8 @@ _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
 def is_built() -> bool:
-    """Was the library built for CUDA?"""
-    return False
+    """Can the library use CUDA here? Each build can, where there is a GPU."""
+    return _cuda.device_count() > 0
 
 
 def flash_sdp_enabled() -> Any:

@@ -87,7 +87,12 @@ class DeferredCudaCallError(Exception):
 
 
 class _CudaTensorType(type):
-    """The old names of tensors on a GPU: nothing is one, and none can be made."""
+    """The old names of tensors on a GPU: classes by dtype, whose calls make tensors there."""
+
+    @property
+    def dtype(cls):
+        """The dtype of its tensors."""
+        return _of_the_cpu(cls).dtype
 
     def __instancecheck__(cls, instance):
         import rushlight
@@ -97,9 +102,17 @@ class _CudaTensorType(type):
         return instance.type() == f"torch.cuda.{cls.__name__}"
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(
-            f"type torch.cuda.{cls.__name__} not available: rushlight was built without CUDA"
-        )
+        if not is_available():
+            raise TypeError(
+                f"type torch.cuda.{cls.__name__} not available: {_C._cuda.why_unavailable()}"
+            )
+        return _of_the_cpu(cls)(*args, **kwargs).cuda()
+
+
+def _of_the_cpu(cls):
+    import rushlight
+
+    return getattr(rushlight, cls.__name__)
 
 
 for _name in (

@@ -68,7 +68,8 @@ class NestedTensor(Tensor):
         if self._source:
             return self._source[1]
         sizes = [p.shape[_ragged_dim(self)] for p in self._parts]
-        return rushlight.tensor([0, *itertools.accumulate(sizes)])
+        place = self._parts[0].device if self._parts else None
+        return rushlight.tensor([0, *itertools.accumulate(sizes)], device=place)
 
     def lengths(self) -> Tensor | None:
         """The lengths of tensors that leave gaps between them in values(); None where none do."""
@@ -119,8 +120,9 @@ def make(parts: Sequence[Tensor], jagged: bool, ragged: RaggedSize | None = None
     """A nested tensor of these very tensors."""
     parts = tuple(parts)
     dtype = parts[0].dtype if parts else rushlight.get_default_dtype()
+    place = parts[0].device if parts else None
     with _C.DisableTorchFunctionSubclass():
-        made = Tensor._make_subclass(NestedTensor, rushlight.empty(0, dtype=dtype))
+        made = Tensor._make_subclass(NestedTensor, rushlight.empty(0, dtype=dtype, device=place))
     made._parts, made._jagged = parts, jagged
     made._ragged = (ragged or RaggedSize()) if jagged else None
     return made

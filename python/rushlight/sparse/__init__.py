@@ -118,7 +118,9 @@ def spdiags(
     """A sparse matrix with the rows of `diagonals` on the diagonals that `offsets` name."""
     diagonals, offsets = rushlight.atleast_2d(diagonals), rushlight.atleast_1d(offsets)
     row, column = rushlight.meshgrid(
-        rushlight.arange(len(offsets)), rushlight.arange(diagonals.size(1)), indexing="ij"
+        rushlight.arange(len(offsets), device=diagonals.device),
+        rushlight.arange(diagonals.size(1), device=diagonals.device),
+        indexing="ij",
     )
     row, column = row.reshape(-1), column.reshape(-1)
     place = column - offsets[row]

@@ -84,7 +84,7 @@ def from_keys(
     else:
         sorted_keys, group = order_keys.unique(return_inverse=True)
         cells = rushlight.zeros(len(sorted_keys) * count(block), *values.shape[1:],
-                                dtype=values.dtype)  # fmt: skip
+                                dtype=values.dtype, device=values.device)  # fmt: skip
         cells = cells.index_copy(0, group * count(block) + inside, values)
         values = cells.reshape(len(sorted_keys), *block, *values.shape[1:])
     lines = sorted_keys // max(1, breadth)
@@ -98,7 +98,7 @@ def from_keys(
             f"conversion to {layout}: each batch must have as many elements, but there are"
             f" {per_batch.tolist()}"
         )
-    start = rushlight.zeros(*batch, 1, dtype=rushlight.int64)
+    start = rushlight.zeros(*batch, 1, dtype=rushlight.int64, device=per_line.device)
     compressed = rushlight.cat([start, per_line.cumsum(-1)], -1)
     plain = plain.reshape(*batch, nnz)
     values = values.reshape(*batch, nnz, *values.shape[1:])

@@ -15,6 +15,8 @@ from rushlight.sparse._tensor import (
     CSR,
     SparseTensor,
     coalesced,
+    compress,
+    construct,
     values_of,
     with_values,
 )
@@ -203,13 +205,38 @@ def to(
             dtype = arg.dtype
         elif isinstance(arg, rushlight.dtype):
             dtype = arg
-        elif isinstance(arg, (str, rushlight.device)):
+        elif isinstance(arg, (str, rushlight.device)) or type(arg) is int:
             device = arg
-    if device is not None and rushlight.device(device).type != "cpu":
-        raise NotImplementedError(f"to: sparse tensors are on the CPU, not on {device}")
+    if isinstance(args[0] if args else None, Tensor):
+        device = args[0].device
+    moved = input if device is None else _moved(input, rushlight.device(device), non_blocking)
     if dtype is None or dtype == input.dtype:
-        return clone(input) if copy else input
-    return map_values(input, lambda values: values.to(dtype))
+        return clone(input) if copy and moved is input else moved
+    return map_values(moved, lambda values: values.to(dtype))
+
+
+def _moved(input, device, non_blocking=False):
+    """The tensor on another device, to which gradients find their way."""
+    if device == input.device or (device.index is None and device.type == input.device.type):
+        return input
+    first, second, _ = _C._sparse_parts(input)
+    first = first.to(device, non_blocking=non_blocking)
+    values = values_of(input).to(device, non_blocking=non_blocking)
+    if second is None:
+        return construct(first, values, input.shape, input.is_coalesced())
+    second = second.to(device, non_blocking=non_blocking)
+    return compress(input.layout, first, second, values, input.shape)
+
+
+@function(layouts=ANY)
+def cuda(
+    input: Tensor,
+    device: Device = None,
+    non_blocking: bool = False,
+    memory_format: _memory_format | None = None,
+) -> SparseTensor:
+    place = rushlight.device("cuda" if device is None else device)
+    return to(input, device=place, non_blocking=non_blocking, memory_format=memory_format)
 
 
 def _add_conversion(name, dtype):
@@ -225,7 +252,12 @@ for _name, _dtype in {
     _add_conversion(_name, _dtype)
 
 
-@function("cpu", "contiguous", layouts=ANY)
+@function(layouts=ANY)
+def cpu(input: Tensor, memory_format: _memory_format | None = None) -> SparseTensor:
+    return to(input, device="cpu", memory_format=memory_format)
+
+
+@function("contiguous", layouts=ANY)
 def same(input: Tensor, **options: Any) -> Any:
     return input
 

@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from rushlight.types import Device, _dtype, _layout
 
 
-def _check_place(what, device, pin_memory):
-    if device is not None and rushlight.device(device).type != "cpu":
-        raise NotImplementedError(f"{what}: the device is {device}; cpu is supported")
+def _place(device, pin_memory, *given):
+    """The device of what is made: the one that is asked for, or that of the first tensor given."""
     rushlight.empty(0, pin_memory=pin_memory)  # complains if memory is to be pinned
+    if device is not None:
+        return rushlight.device(device)
+    tensors = [t for t in given if isinstance(t, rushlight.Tensor)]
+    return tensors[0].device if tensors else rushlight.get_default_device()
 
 
 def sparse_coo_tensor(
@@ -63,17 +66,17 @@ def sparse_coo_tensor(
     """
     if layout not in (None, COO):
         raise RuntimeError(f"sparse_coo_tensor: the layout is torch.sparse_coo, not {layout}")
-    _check_place("sparse_coo_tensor", device, pin_memory)
+    place = _place(device, pin_memory, values, indices)
     if values is None:
         size = size if size is not None else indices
         indices = rushlight.zeros(len(size), 0, dtype=rushlight.int64)
         values = rushlight.zeros(0, dtype=dtype)
-    indices = rushlight.as_tensor(indices)
+    indices = rushlight.as_tensor(indices, device=place)
     if indices.is_complex():
         raise RuntimeError(f"sparse_coo_tensor: indices must be integers but are {indices.dtype}")
     # A copy: whoever owns the memory may change it after the check.
     indices = indices.detach().to(rushlight.int64, copy=True)
-    values = rushlight.as_tensor(values, dtype=dtype)
+    values = rushlight.as_tensor(values, dtype=dtype, device=place)
     size = _checked_size(indices, values, size)
     if is_coalesced:
         keys = keys_of(indices, size[: len(indices)])
@@ -132,8 +135,8 @@ def _checked_size(indices, values, size):
 # ---- compressed layouts ----------------------------------------------------------------------
 
 
-def _as_indices(data):
-    indices = rushlight.as_tensor(data)
+def _as_indices(data, device):
+    indices = rushlight.as_tensor(data, device=device)
     is_empty_list = indices.numel() == 0 and not isinstance(data, rushlight.Tensor)
     return indices.long() if is_empty_list else indices
 
@@ -142,9 +145,9 @@ def _make_compressed(
     what, layout, compressed, plain, values, size, *, dtype=None, device=None, pin_memory=False,
     requires_grad=False,
 ):  # fmt: skip
-    _check_place(what, device, pin_memory)
-    compressed, plain = _as_indices(compressed), _as_indices(plain)
-    values = rushlight.as_tensor(values, dtype=dtype)
+    place = _place(device, pin_memory, values, compressed)
+    compressed, plain = _as_indices(compressed, place), _as_indices(plain, place)
+    values = rushlight.as_tensor(values, dtype=dtype, device=place)
     size, lines = _checked_compressed(what, layout, compressed, plain, values, size)
     compressed, plain = compressed.detach()[..., : lines + 1].contiguous(), plain.detach()
     if values.requires_grad and not requires_grad:
@@ -215,7 +218,8 @@ def _checked_compressed(what, layout, compressed, plain, values, size):
     check(not nnz or not plain.numel() or (int(plain.min()) >= 0 and most <= breadth),
           f"{second} must be at least 0 and less than {breadth}")  # fmt: skip
     if plain.numel() > 1:
-        line = rushlight.arange(steps.numel()).repeat_interleave(steps.reshape(-1).long())
+        line = rushlight.arange(steps.numel(), device=steps.device)
+        line = line.repeat_interleave(steps.reshape(-1).long())
         keys = line * breadth + plain.reshape(-1)
         check(bool((keys[1:] > keys[:-1]).all()),
               f"{second} must be sorted and different within each line")  # fmt: skip

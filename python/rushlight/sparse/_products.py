@@ -78,12 +78,13 @@ def _sparse_times_dense(sparse, dense, mode="sum"):
     rows, columns, values = _rows(sparse)
     if dense.dim() == 2 and dense.is_floating_point() and mode == "sum":
         # sums of rows without the products' memory
-        starts = rushlight.searchsorted(rows, rushlight.arange(sparse.shape[0]))
+        lines = rushlight.arange(sparse.shape[0], device=rows.device)
+        starts = rushlight.searchsorted(rows, lines)
         return rushlight.nn.functional.embedding_bag(
             columns, dense, starts, mode="sum", per_sample_weights=values
         )
     products = dense[columns] * (values if dense.dim() == 1 else values.unsqueeze(1))
-    total = rushlight.zeros([sparse.shape[0], *dense.shape[1:]], dtype=products.dtype)
+    total = products.new_zeros([sparse.shape[0], *dense.shape[1:]])
     if mode == "sum":
         return total.index_add(0, rows, products)
     return total.index_reduce(0, rows, products, mode, include_self=False)
@@ -112,8 +113,8 @@ def _sparse_times_sparse(a, b):
     # The elements of each row of b lie together: for each of a, all those of its row.
     starts = rushlight.searchsorted(b_rows, middle)
     counts = rushlight.searchsorted(b_rows, middle, right=True) - starts
-    which = rushlight.arange(len(middle)).repeat_interleave(counts)
-    within = rushlight.arange(len(which)) - (counts.cumsum(0) - counts)[which]
+    which = rushlight.arange(len(middle), device=counts.device).repeat_interleave(counts)
+    within = rushlight.arange(len(which), device=counts.device) - (counts.cumsum(0) - counts)[which]
     partner = starts[which] + within
     values = a_values[which] * b_values[partner]
     indices = rushlight.stack([rows[which], b_columns[partner]])
@@ -172,7 +173,10 @@ def _whole(product, matrix):
     rows = coalesced(matrix.detach())._indices()[0].unique()
     width = product.shape[1]
     indices = rushlight.stack(
-        [rows.repeat_interleave(width), rushlight.arange(width).repeat(len(rows))]
+        [
+            rows.repeat_interleave(width),
+            rushlight.arange(width, device=rows.device).repeat(len(rows)),
+        ]
     )
     return construct(indices, product[rows].reshape(-1), product.shape, True)
 
@@ -255,10 +259,10 @@ def softmax(
     groups, group = keys_of(source._indices()[kept], shape).unique(return_inverse=True)
     size = [len(groups), *values.shape[1:]]
     spread = group.reshape(-1, *[1] * (values.dim() - 1)).expand(values.shape)
-    top = rushlight.full(size, -math.inf, dtype=values.dtype)
+    top = values.new_full(size, -math.inf)
     top = top.scatter_reduce(0, spread, values.detach(), "amax")
     shifted = values - top[group]
-    total = rushlight.zeros(size, dtype=values.dtype).index_add(0, group, shifted.exp())[group]
+    total = values.new_zeros(size).index_add(0, group, shifted.exp())[group]
     result = shifted - total.log() if log else shifted.exp() / total
     return construct(source._indices(), result, input.shape, True)
 

@@ -93,7 +93,7 @@ def unsqueeze(input: Tensor, dim: int) -> SparseTensor:
     if not 0 <= dim <= input.sparse_dim():
         raise NotImplementedError("unsqueeze: among the dense dims of a sparse tensor")
     indices = input._indices()
-    zero = rushlight.zeros(1, indices.size(1), dtype=rushlight.int64)
+    zero = indices.new_zeros(1, indices.size(1))
     indices = rushlight.cat([indices[:dim], zero, indices[dim:]])
     size = [*input.shape[:dim], 1, *input.shape[dim:]]
     return construct(indices, values_of(input), size, input.is_coalesced())
@@ -250,18 +250,17 @@ def zeros_like(
     if memory_format not in (None, rushlight.preserve_format):
         raise RuntimeError(f"zeros_like: sparse tensors have no memory format {memory_format}")
     rushlight.empty(0, pin_memory=pin_memory)  # complains if memory is to be pinned
-    if device is not None and rushlight.device(device).type != "cpu":
-        raise NotImplementedError(f"zeros_like: sparse tensors are on the CPU, not on {device}")
+    place = input.device if device is None else device
     compressed, plain, old = _C._sparse_parts(input)
     batch = 0 if plain is None else plain.dim() - 1
     values = rushlight.zeros(
-        *old.shape[:batch], 0, *old.shape[batch + 1 :], dtype=dtype or input.dtype
+        *old.shape[:batch], 0, *old.shape[batch + 1 :], dtype=dtype or input.dtype, device=place
     )
     if plain is None:
-        indices = rushlight.zeros(input.sparse_dim(), 0, dtype=rushlight.int64)
+        indices = rushlight.zeros(input.sparse_dim(), 0, dtype=rushlight.int64, device=place)
     else:
-        indices = rushlight.zeros_like(compressed)
-        plain = plain[..., :0].clone()
+        indices = rushlight.zeros_like(compressed, device=place)
+        plain = plain[..., :0].to(place, copy=True)
     return rebuild(
         input.layout, indices, plain, values, input.shape, input.layout is COO, requires_grad
     )

@@ -300,7 +300,7 @@ def count(shape: Sequence[int]) -> int:
 
 def keys_of(indices: Tensor, shape: Sequence[int]) -> Tensor:
     """The place of each index in a tensor of the sparse dims, as one number."""
-    keys = rushlight.zeros(indices.size(1), dtype=rushlight.int64)
+    keys = rushlight.zeros(indices.size(1), dtype=rushlight.int64, device=indices.device)
     for row, size in zip(indices, shape, strict=True):
         keys = keys * size + row
     return keys
@@ -312,7 +312,7 @@ def indices_of(keys: Tensor, shape: Sequence[int]) -> Tensor:
     for size in reversed(shape):
         rows.insert(0, keys % max(1, size))
         keys = keys // max(1, size)
-    return rushlight.stack(rows) if rows else rushlight.zeros(0, len(keys), dtype=rushlight.int64)
+    return rushlight.stack(rows) if rows else keys.new_zeros(0, len(keys))
 
 
 def find(keys: Tensor, sorted_keys: Tensor) -> tuple[Tensor, Tensor]:

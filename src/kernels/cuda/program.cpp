@@ -88,6 +88,12 @@ std::string target_of(int arch) {
   return "sm_" + std::to_string(arch) + (arch == 90 && major >= 12 ? "a" : "");
 }
 
+}  // namespace
+
+void compiler_version(int* major, int* minor) { compiler().nvrtcVersion(major, minor); }
+
+namespace {
+
 struct Compiled {
   std::string name, image, log;
 };

@@ -18,6 +18,8 @@ CUfunction load_kernel(int device, const char* header, const std::string& defini
 // RUSHLIGHT_CUDA_WITHOUT=wgmma does without.
 bool has_warpgroup_products(int device);
 
+void compiler_version(int* major, int* minor);
+
 // Compiles for an architecture without a device; the log, "" if the compiler said nothing.
 std::string compile_check(int arch, const char* header, const std::string& definitions,
                           const std::string& expression);

@@ -35,7 +35,8 @@ class _Load:
         lambda self, value: _settings.set_default_mmap_options(value),
     )
     calculate_storage_offsets = property(
-        lambda self: False, lambda self, value: _only("load.calculate_storage_offsets", value, False)
+        lambda self: False,
+        lambda self, value: _only("load.calculate_storage_offsets", value, False),
     )
 
 
@@ -52,7 +53,8 @@ class _Save:
         lambda self, value: _settings.set_crc32_options(value),
     )
     use_pinned_memory_for_d2h = property(
-        lambda self: False, lambda self, value: _only("save.use_pinned_memory_for_d2h", value, False)
+        lambda self: False,
+        lambda self, value: _only("save.use_pinned_memory_for_d2h", value, False),
     )
     storage_alignment = property(
         lambda self: 64, lambda self, value: _only("save.storage_alignment", value, 64)
