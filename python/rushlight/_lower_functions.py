@@ -349,7 +349,8 @@ def _convert_indices_from_csr_to_coo(
     crow_indices, col_indices, *, out_int32=False, transpose=False
 ):
     """Return the (2, number) indices of elements, given where each row begins."""
-    rows = rushlight.arange(crow_indices.numel() - 1).repeat_interleave(crow_indices.diff())
+    lines = rushlight.arange(crow_indices.numel() - 1, device=crow_indices.device)
+    rows = lines.repeat_interleave(crow_indices.diff())
     pair = (col_indices, rows) if transpose else (rows, col_indices)
     kind = rushlight.int32 if out_int32 else rushlight.int64
     return rushlight.stack([part.to(kind) for part in pair])
