@@ -109,3 +109,18 @@ def test_a_traced_program_does_not_read_what_may_change(kind):
 
     with pytest.raises(rushlight.export.UnsupportedOperation, match="branches on the value"):
         rushlight.jit.trace(program, rushlight.ones(3))
+
+
+@pytest.mark.parametrize(
+    "call, same",
+    [
+        ("amax(x, None)", "amax(x)"), ("amin(x, dim=None, keepdim=True)", "amin(x, (), True)"),
+        ("roll(x, 1, None)", "roll(x, 1)"), ("roll(x, shifts=2, dims=None)", "roll(x, 2)"),
+    ],
+)  # fmt: skip
+def test_none_for_an_empty_list(call, same):
+    space = {**vars(rushlight), "x": rushlight.arange(6.0).reshape(2, 3), "roll": rushlight.roll}
+    space.update(amax=rushlight.amax, amin=rushlight.amin)
+    assert eval(call, space).equal(eval(same, space))
+    compiled = rushlight.compile(lambda x: eval(call, {**space, "x": x}))
+    assert compiled(space["x"]).equal(eval(same, space))
