@@ -66,7 +66,7 @@ def _parameter_rows(op, with_out):
             (
                 p.name.rstrip("_"),
                 p.cxx.kind,
-                p.optional or p.default == "None",
+                p.optional or p.default == "None" or p.none_is_default,
                 p.default is not None,
                 p.keyword_only,
                 p.length,
@@ -159,7 +159,8 @@ def _read(p, slots, out_index=None):
         and default == "std::nullopt"
     ):
         return value
-    return f"(a.object({i}) ? {value} : {p.cxx.value}({default}))"
+    has_value = f"a.given({i})" if p.none_is_default else f"a.object({i})"
+    return f"({has_value} ? {value} : {p.cxx.value}({default}))"
 
 
 def write_bindings(table, tables):

@@ -111,6 +111,11 @@ class Parameter:
     def cxx_default(self):
         return default_of(self)
 
+    @property
+    def none_is_default(self):
+        """Python's None stands for an empty list, as in torch where that is the default."""
+        return self.default in ("()", "[]") and not self.optional
+
 
 def default_of(p):
     """The default as C++, or None where the parameter is required."""

@@ -52,7 +52,7 @@ def _type_of(p):
     text = _TYPES.get(p.type, p.type)
     if p.type == "list[int]" and p.length > 0:
         text = "_int | " + text
-    if p.optional or p.default == "None":
+    if p.optional or p.default == "None" or p.none_is_default:
         text += " | None"
     return text
 

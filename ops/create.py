@@ -49,9 +49,9 @@ kernel("clone(input: Tensor, *, memory_format: memory_format = None)", doc="A co
 kernel("to_dtype(input: Tensor, dtype: dtype)", names=(), node="ToCopyBackward0",
        doc="A copy of another dtype.",
        grad={"input": "grad"})
-composite("copy_(input: Tensor, src: Tensor | Number, non_blocking: bool = False)",
+composite("copy_(input: Tensor, other: Tensor | Number, non_blocking: bool = False)",
           names=("Tensor.copy_",),
-          doc="Overwrites input with src, broadcast and converted.", batch="elementwise")
+          doc="Overwrites input with other, broadcast and converted.", batch="elementwise")
 composite("resize_(input: Tensor, size: list[int], *, memory_format: memory_format = None)",
           names=("Tensor.resize_",),
           doc="Changes the shape in place; the storage grows where it must.", batch=FIXED_DIMS)

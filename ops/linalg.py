@@ -305,17 +305,17 @@ kernel("linalg_triangular_kernel(A: Tensor, B: Tensor, upper: bool, left: bool, 
        doc="Triangular solve of batches of one shape.",
        grad={"A": "triangular_backward_matrix(grad, A, out, upper, left, unitriangular)",
              "B": "linalg_triangular_kernel(adjoint(A), grad, not upper, left, unitriangular)"})
-composite("linalg_solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, "
+composite("linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True, "
           "unitriangular: bool = False)", """
-    check_square("linalg.solve_triangular", A)
+    check_square("linalg.solve_triangular", input)
     check_matrix("linalg.solve_triangular", B, "B")
-    check_same_matrix_type("linalg.solve_triangular", A, B)
-    check_equation("linalg.solve_triangular", A, B, left)
-    a, b = with_common_batch("linalg.solve_triangular", A, B)
+    check_same_matrix_type("linalg.solve_triangular", input, B)
+    check_equation("linalg.solve_triangular", input, B, left)
+    a, b = with_common_batch("linalg.solve_triangular", input, B)
     return linalg_triangular_kernel(a, b, upper, left, unitriangular)
           """,
           names=("linalg.solve_triangular",), out=True,
-          doc="Solves A X = B (or X A = B) with A triangular.",
+          doc="Solves A X = B (or X A = B), where input is A and triangular.",
           batch=FIXED_DIMS)
 composite("triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, "
           "unitriangular: bool = False)"
@@ -429,13 +429,13 @@ composite("lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor)",
 
 _LDL = ("L D L^T = A of symmetric matrices, or L D L^H of Hermitian ones, read from their lower "
         "triangles")
-kernel("linalg_ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> "
-       "tuple[LD, pivots, info]", body="""
-    check_square("linalg.ldl_factor", A)
-    ld = matrices_like(A)
-    info = info_for(A)
-    pivots = new(with_last(batch_of(A), size(A, -1)), options_of(A, int32))
-    launch_ldl_factor(A, ld, pivots, hermitian, info)
+kernel("linalg_ldl_factor_ex(input: Tensor, *, hermitian: bool = False, "
+       "check_errors: bool = False) -> tuple[LD, pivots, info]", body="""
+    check_square("linalg.ldl_factor", input)
+    ld = matrices_like(input)
+    info = info_for(input)
+    pivots = new(with_last(batch_of(input), size(input, -1)), options_of(input, int32))
+    launch_ldl_factor(input, ld, pivots, hermitian, info)
     if check_errors:
         check_info("linalg.ldl_factor", info,
                    "D is singular: its diagonal element of this number is zero")
@@ -446,8 +446,8 @@ kernel("linalg_ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors
        samples=("fixed([[2.0, 1], [1, 3]])", "fixed([[2.0, 1], [1, 3]]), hermitian=True"),
        grad="the factors of ldl_factor have no gradient formula here or in torch; use linalg.solve",
        batch="leading")
-composite("linalg_ldl_factor(A: Tensor, *, hermitian: bool = False) -> tuple[LD, pivots]", """
-    ld, pivots, info = linalg_ldl_factor_ex(A, hermitian, True)
+composite("linalg_ldl_factor(input: Tensor, *, hermitian: bool = False) -> tuple[LD, pivots]", """
+    ld, pivots, info = linalg_ldl_factor_ex(input, hermitian, True)
     return ld, pivots
           """,
           names=("linalg.ldl_factor",), out=True,
@@ -673,17 +673,17 @@ kernel("linalg_eigh_kernel(A: Tensor, upper: bool, vectors: bool) -> tuple[eigen
        """, node="LinalgEighBackward0", names=(),
        doc="Eigenvalues of Hermitian matrices, ascending, and on request their vectors.",
        grad={"A": "eigh_backward(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors)"})
-composite("linalg_eigh(A: Tensor, UPLO: str = 'L') -> tuple[eigenvalues, eigenvectors]", """
-    check_square("linalg.eigh", A)
-    return linalg_eigh_kernel(A, reads_upper(UPLO), True)
+composite("linalg_eigh(input: Tensor, UPLO: str = 'L') -> tuple[eigenvalues, eigenvectors]", """
+    check_square("linalg.eigh", input)
+    return linalg_eigh_kernel(input, reads_upper(UPLO), True)
           """,
           names=("linalg.eigh",), out=True,
           doc="Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one "
               "triangle is read.", ref="numpy.linalg.eigh",
           batch="leading", autocast="float32")
-composite("linalg_eigvalsh(A: Tensor, UPLO: str = 'L')", """
-    check_square("linalg.eigvalsh", A)
-    return linalg_eigh_kernel(A, reads_upper(UPLO), records(A))[0]
+composite("linalg_eigvalsh(input: Tensor, UPLO: str = 'L')", """
+    check_square("linalg.eigvalsh", input)
+    return linalg_eigh_kernel(input, reads_upper(UPLO), records(input))[0]
           """, names=("linalg.eigvalsh",), out=True,
           ref="numpy.linalg.eigvalsh",
           doc="Eigenvalues, ascending, of Hermitian matrices, of which one triangle is read.",
@@ -704,12 +704,12 @@ kernel("linalg_eig_kernel(A: Tensor, vectors: bool) -> tuple[eigenvalues, eigenv
        doc="Eigenvalues of square matrices, and on request their vectors.",
        grad={"A": "eig_backward(grad_eigenvalues, grad_eigenvectors, A, eigenvalues, "
                   "eigenvectors)"})
-composite("linalg_eig(A: Tensor) -> tuple[eigenvalues, eigenvectors]", "linalg_eig_kernel(A, True)",
-          names=("linalg.eig",), out="cast",
+composite("linalg_eig(input: Tensor) -> tuple[eigenvalues, eigenvectors]",
+          "linalg_eig_kernel(input, True)", names=("linalg.eig",), out="cast",
           doc="Eigenvalues and eigenvectors of square matrices, complex.", ref="numpy.linalg.eig",
           batch="leading", autocast="float32")
-composite("linalg_eigvals(A: Tensor)",
-          "linalg_eig_kernel(A, records(A))[0]", names=("linalg.eigvals",), out="cast",
+composite("linalg_eigvals(input: Tensor)",
+          "linalg_eig_kernel(input, records(input))[0]", names=("linalg.eigvals",), out="cast",
           ref="numpy.linalg.eigvals",
           doc="Eigenvalues of square matrices, complex.", batch="leading", autocast="float32")
 
@@ -827,9 +827,9 @@ composite("matrix_power(input: Tensor, n: int)", """
           doc="input multiplied with itself n times; a negative n multiplies the inverse.",
           ref="numpy.linalg.matrix_power",
           batch="leading", autocast="lower_precision")
-composite("linalg_matrix_power(A: Tensor, n: int)", "matrix_power(A, n)", out=True,
+composite("linalg_matrix_power(input: Tensor, n: int)", "matrix_power(input, n)", out=True,
           names=("linalg.matrix_power",),
-          doc="A multiplied with itself n times; a negative n multiplies the inverse.",
+          doc="input multiplied with itself n times; a negative n multiplies the inverse.",
           autocast="lower_precision")
 # The [13/13] Pade approximant of exp, and the norm up to which it is exact in double precision:
 # Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
@@ -865,7 +865,7 @@ composite("matrix_exp(input: Tensor)", f"""
           """, doc="Exponential of square matrices, I + A + A A / 2! + ...",
           ref="scipy.linalg.expm",
           batch="leading", node="LinalgMatrixExpBackward0")
-composite("linalg_matrix_exp(A: Tensor)", "matrix_exp(A)", names=("linalg.matrix_exp",),
+composite("linalg_matrix_exp(input: Tensor)", "matrix_exp(input)", names=("linalg.matrix_exp",),
           doc="Exponential of square matrices, I + A + A A / 2! + ...",
           node="LinalgMatrixExpBackward0")
 composite("pinverse(input: Tensor, rcond: float = 1e-15)",

@@ -140,7 +140,7 @@ composite("layer_norm(input: Tensor, normalized_shape: list[int], weight: Tensor
           "eps: float = 1e-05)", """
     check_trailing("layer_norm", input, normalized_shape, weight, bias)
     return layer_norm_kernel(input, normalized_shape, weight, bias, eps)[0]
-          """, names=("nn.functional.layer_norm", "torch.layer_norm"),
+          """, names=("nn.functional.layer_norm",),
           doc="Normalises over the last dims.",
           batch="leading")
 kernel("rms_norm_kernel(input: Tensor, size: list[int], weight: Tensor | None, eps: float) -> "
@@ -171,6 +171,6 @@ composite("group_norm(input: Tensor, num_groups: int, weight: Tensor | None = No
     check_group_norm(input, num_groups, weight, bias)
     return group_norm_kernel(input, num_groups, weight, bias, eps)[0]
           """,
-          names=("nn.functional.group_norm", "torch.group_norm"),
+          names=("nn.functional.group_norm",),
           doc="Normalises each group of channels of each sample.",
           batch="group_norm")

@@ -81,3 +81,46 @@ def test_storages_say_the_size_that_torchs_do():
     import sys
 
     assert sys.getsizeof(rushlight.rand(10).untyped_storage()) == 104
+
+
+def test_a_traced_program_reads_what_no_input_has_a_part_in():
+    def over_all_but_the_first(x):
+        dims = rushlight.arange(1, len(x.shape)).tolist()
+        if (rushlight.tensor([2, 3]) > 2).any():
+            x = x + int(rushlight.tensor([1, 2])[1])
+        return x.mean(dims)
+
+    traced = rushlight.jit.trace(over_all_but_the_first, rushlight.ones(2, 3, 4))
+    x = rushlight.arange(24.0).reshape(2, 3, 4)
+    assert traced(x).equal(over_all_but_the_first(x))
+
+
+@pytest.mark.parametrize("kind", ["written", "drawn", "size"])
+def test_a_traced_program_does_not_read_what_may_change(kind):
+    def program(x):
+        if kind == "written":
+            seen = rushlight.zeros(2)
+            seen.view(2).copy_(x[:2])
+        elif kind == "drawn":
+            seen = rushlight.rand(2)
+        else:
+            seen = rushlight.arange(x.shape[0])
+        return x + 1 if seen.sum() > 0 else x
+
+    with pytest.raises(rushlight.export.UnsupportedOperation, match="branches on the value"):
+        rushlight.jit.trace(program, rushlight.ones(3))
+
+
+@pytest.mark.parametrize(
+    "call, same",
+    [
+        ("amax(x, None)", "amax(x)"), ("amin(x, dim=None, keepdim=True)", "amin(x, (), True)"),
+        ("roll(x, 1, None)", "roll(x, 1)"), ("roll(x, shifts=2, dims=None)", "roll(x, 2)"),
+    ],
+)  # fmt: skip
+def test_none_for_an_empty_list(call, same):
+    space = {**vars(rushlight), "x": rushlight.arange(6.0).reshape(2, 3), "roll": rushlight.roll}
+    space.update(amax=rushlight.amax, amin=rushlight.amin)
+    assert eval(call, space).equal(eval(same, space))
+    compiled = rushlight.compile(lambda x: eval(call, {**space, "x": x}))
+    assert compiled(space["x"]).equal(eval(same, space))

@@ -7,6 +7,7 @@ import functools
 import rushlight
 from rushlight import _C
 from rushlight._ignored import warn_of
+from rushlight._numpy_names import numpy_names_of, rename
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,10 +40,16 @@ def _of_a_tensor(function):
     @functools.wraps(function)
     def asked(input):
         if _C._has_torch_function_unary(input):
-            return _C._handle_torch_function(asked, (input,), (input,), {})
+            return _C._handle_torch_function(public, (input,), (input,), {})
         return function(input)
 
-    return asked
+    names = numpy_names_of(function)
+
+    @functools.wraps(function)
+    def public(*args, **kwargs):
+        return asked(*args, **(rename(function, names, kwargs) if kwargs else kwargs))
+
+    return public
 
 
 @_of_a_tensor
@@ -77,10 +84,10 @@ def typename(obj: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _assert_async(condition, message="Expected Tensor with single nonzero value, but got zero"):
+def _assert_async(input, assert_msg="Expected Tensor with single nonzero value, but got zero"):
     """Raise if a tensor of one element is zero: at once, as results are known at once."""
-    if not condition.item():
-        raise RuntimeError(message)
+    if not input.item():
+        raise RuntimeError(assert_msg)
 
 
 def _assert(condition, message):

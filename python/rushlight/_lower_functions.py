@@ -5,6 +5,7 @@ as in torch, 1 for the mean, 2 for the sum.
 
 import rushlight
 from rushlight._integers import integers
+from rushlight._numpy_names import take_numpy_names
 from rushlight.nn import functional as F
 from rushlight.nn._reduction import reduce_loss
 
@@ -27,9 +28,19 @@ def affine_grid_generator(theta, size, align_corners):
     return F.affine_grid(theta, size, align_corners=align_corners)
 
 
+def alpha_dropout(input, p, train):
+    """Drop out, keeping mean and variance; see `nn.functional.alpha_dropout`."""
+    return F.alpha_dropout(input, p, train)
+
+
 def alpha_dropout_(input, p, train):
     """Apply `nn.functional.alpha_dropout` in place."""
     return F.alpha_dropout(input, p, train, inplace=True)
+
+
+def feature_alpha_dropout(input, p, train):
+    """Drop out whole channels; see `nn.functional.feature_alpha_dropout`."""
+    return F.feature_alpha_dropout(input, p, train)
 
 
 def feature_alpha_dropout_(input, p, train):
@@ -78,6 +89,31 @@ def instance_norm(
     return F.instance_norm(
         input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
     )
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
+    """Normalise over the last dims; see `nn.functional.layer_norm`. `cudnn_enable` says which
+    library may do it, where there are two.
+    """
+    del cudnn_enable
+    return F.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
+    """Normalise each group of channels; see `nn.functional.group_norm`. `cudnn_enabled` says which
+    library may do it, where there are two.
+    """
+    del cudnn_enabled
+    return F.group_norm(input, num_groups, weight, bias, eps)
+
+
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
+    """Return input where it is positive, elsewhere a share of it that is drawn; see
+    `nn.functional.rrelu`.
+    """
+    from rushlight.nn import _random
+
+    return _random._rrelu(input, lower, upper, training, False, generator)
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
@@ -199,12 +235,33 @@ def _weight_norm(v, g, dim=0):
     return v * (g / norm_except_dim(v, 2, dim))
 
 
-def _recurrent(mode, states, arguments):
+_OPTIONS = ("has_biases", "num_layers", "dropout", "train", "bidirectional")
+_PADDED = ("input", "hx", "params", *_OPTIONS, "batch_first")
+_PACKED = ("data", "batch_sizes", "hx", "params", *_OPTIONS)
+
+
+def _in_order(mode, arguments, named):
+    """All arguments of `lstm` and its kin by position."""
+    order = _PACKED if "data" in named or "batch_sizes" in named else _PADDED
+    if arguments and "params" in named and "hx" not in named and len(arguments) == 3:
+        order = _PACKED
+    rest = order[len(arguments) :]
+    if sorted(named) != sorted(rest):
+        raise TypeError(
+            f"{mode.lower()}() got {len(arguments)} positional arguments and {sorted(named)}; "
+            f"expected ({', '.join(_PADDED)}) or ({', '.join(_PACKED)})"
+        )
+    return (*arguments, *(named[name] for name in rest))
+
+
+def _recurrent(mode, states, arguments, named):
     """What `lstm` and its kin share: arguments are (input, hx, params, ..., batch_first), or
     (data, batch_sizes, hx, params, ...).
     """
     from rushlight.nn import _recurrent
 
+    if named:
+        arguments = _in_order(mode, arguments, named)
     packed = isinstance(arguments[3], (list, tuple)) and isinstance(arguments[1], rushlight.Tensor)
     batch_sizes, batch_first = None, False
     if packed and len(arguments) == 9 and not isinstance(arguments[2], bool):
@@ -231,29 +288,29 @@ def _recurrent(mode, states, arguments):
     return (output.transpose(0, 1) if batch_first else output), *last
 
 
-def lstm(*arguments):
+def lstm(*arguments, **named):
     """Run a long short-term memory: (output, last h, last c).
 
     Args: input, (h, c), params, has_biases, num_layers, dropout, train, bidirectional,
         batch_first; or for packed sequences data, batch_sizes, (h, c), params, has_biases,
         num_layers, dropout, train, bidirectional. See `nn.LSTM`.
     """
-    return _recurrent("LSTM", 2, arguments)
+    return _recurrent("LSTM", 2, arguments, named)
 
 
-def gru(*arguments):
+def gru(*arguments, **named):
     """Run gated recurrent units: (output, last h). Args as of `lstm`, with h alone."""
-    return _recurrent("GRU", 1, arguments)
+    return _recurrent("GRU", 1, arguments, named)
 
 
-def rnn_tanh(*arguments):
+def rnn_tanh(*arguments, **named):
     """Run a recurrent network with tanh: (output, last h). Args as of `lstm`, with h alone."""
-    return _recurrent("RNN_TANH", 1, arguments)
+    return _recurrent("RNN_TANH", 1, arguments, named)
 
 
-def rnn_relu(*arguments):
+def rnn_relu(*arguments, **named):
     """Run a recurrent network with relu: (output, last h). Args as of `lstm`, with h alone."""
-    return _recurrent("RNN_RELU", 1, arguments)
+    return _recurrent("RNN_RELU", 1, arguments, named)
 
 
 def _cell(mode, input, states, weights):
@@ -318,9 +375,9 @@ def dsmm(input, mat2):
     return rushlight.mm(input, mat2)
 
 
-def hsmm(input, mat2):
+def hsmm(mat1, mat2):
     """Return the product of a sparse matrix and a dense one with sparse rows; see `hspmm`."""
-    return rushlight.hspmm(input, mat2)
+    return rushlight.hspmm(mat1, mat2)
 
 
 def saddmm(input, mat1, mat2, *, beta=1, alpha=1):
@@ -398,8 +455,17 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     return values
 
 
+# What calls one other function alone leaves it to that to be taken over.
+take_numpy_names(
+    globals(),
+    """_convert_indices_from_coo_to_csr _log_softmax_backward_data _shape_as_tensor
+    _softmax_backward_data _weight_norm adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm
+    binary_cross_entropy_with_logits dsmm feature_alpha_dropout feature_alpha_dropout_
+    feature_dropout_ frobenius_norm group_norm hinge_embedding_loss instance_norm kl_div layer_norm
+    nonzero_static nuclear_norm poisson_nll_loss resize_as_sparse_ saddmm""",
+)
 rushlight.overrides._make_overridable(
     globals(), "rushlight",
     only="""embedding_bag feature_dropout gru gru_cell lstm lstm_cell norm_except_dim rnn_relu
-    rnn_relu_cell rnn_tanh rnn_tanh_cell slice_inverse unsafe_split_with_sizes""".split(),
+    rnn_relu_cell rnn_tanh rnn_tanh_cell rrelu slice_inverse unsafe_split_with_sizes""".split(),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 
 import rushlight
+from rushlight._numpy_names import take_numpy_names
 from rushlight._out import into, into_each
 from rushlight._shown_name import shown_as
 from rushlight.nn import functional as F
@@ -221,6 +222,7 @@ def _convolution(
     )
 
 
+take_numpy_names(globals(), "_chunk_cat _convolution _native_batch_norm_legit_no_training")
 rushlight.overrides._make_overridable(
     globals(), "rushlight",
     only="""native_batch_norm native_group_norm native_layer_norm split_copy

@@ -5,6 +5,7 @@ and devices that are not here: these refuse, and say what to use.
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._integers import integers
+from rushlight._numpy_names import takes_numpy_names
 
 
 class _Methods:
@@ -69,10 +70,12 @@ class _Methods:
         """Return the places of the first elements that are not zero; see `nonzero_static`."""
         return rushlight.nonzero_static(self, size=size, fill_value=fill_value)
 
+    @takes_numpy_names
     def unsafe_split_with_sizes(self, split_sizes, dim=0):
         """Return the parts as `split_with_sizes`."""
         return self.split_with_sizes(split_sizes, dim)
 
+    @takes_numpy_names
     def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
         """Return the tensor of which this is a slice; see `slice_inverse`."""
         return rushlight.slice_inverse(self, src, dim, start, end, step)
@@ -118,6 +121,7 @@ class _Methods:
             f"to_padded_tensor: the tensor is not nested (padding={padding}, size={output_size})"
         )
 
+    @takes_numpy_names
     def hash_tensor(self, dim=(), *, keepdim=False, mode=0):
         """Return a number of uint64 for the elements, or for those along dims, that says if they
         are the same: the exclusive or of their bits, as float64 or int64.
@@ -190,6 +194,7 @@ def _exclusive_or(bits, dim):
     return bits
 
 
+@takes_numpy_names
 def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
     """`Tensor.hash_tensor` as a function."""
     if _C._has_torch_function_unary(input):

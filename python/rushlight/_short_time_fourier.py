@@ -231,4 +231,4 @@ def _overlap_add(stretches, length, hop):
     return F.fold(columns, (1, length), (1, stretches.shape[-1]), stride=(1, hop)).flatten(1)
 
 
-rushlight.overrides._make_overridable(globals(), "rushlight")
+rushlight.overrides._make_overridable(globals(), "rushlight", core=("istft",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._numpy_names import takes_numpy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -244,6 +245,7 @@ class _Methods:
         """Return whether the only element is nonzero."""
         return bool(self)
 
+    @takes_numpy_names
     def is_same_size(self, other: Tensor) -> bool:
         """Return whether both have the same shape."""
         return self.shape == other.shape
@@ -391,13 +393,14 @@ class _Methods:
 
         return sparse_mask(self, mask)
 
+    @takes_numpy_names
     def narrow_copy(self, dim: int, start: int, length: int) -> Any:
         """Return a copy of `length` places along `dim`, the first of them `start`."""
         return self.narrow(dim, start, length).clone()
 
-    def smm(self, mat: Tensor) -> Any:
+    def smm(self, mat2: Tensor) -> Any:
         """Return the product of this COO matrix and a dense one, as a COO matrix."""
-        return rushlight.smm(self, mat)
+        return rushlight.smm(self, mat2)
 
     def sspaddmm(self, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
         """Return beta * self + alpha * (mat1 @ mat2); see `rushlight.sspaddmm`."""

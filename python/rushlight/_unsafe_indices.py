@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight._numpy_names import take_numpy_names
 from rushlight._shown_name import shown_as
 
 TYPE_CHECKING = False
@@ -53,3 +54,6 @@ def _unsafe_masked_index_put_accumulate(
     if not input.numel():
         return input.clone()
     return input.index_put(places, values.masked_fill(mask.logical_not(), 0), accumulate=True)
+
+
+take_numpy_names(globals(), "_unsafe_masked_index _unsafe_masked_index_put_accumulate")

@@ -514,7 +514,9 @@ def detach_(input: Tensor) -> Any:
     return input.detach_()
 
 
-rushlight.overrides._make_overridable(globals(), __name__, but=("einsum",))
+rushlight.overrides._make_overridable(
+    globals(), __name__, but=("einsum",), core=("detach_", "nonzero")
+)
 
 set_module("rushlight", detach_, nonzero)
 

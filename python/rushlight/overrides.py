@@ -13,7 +13,7 @@ import types
 import warnings
 
 import rushlight
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _numpy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,8 +69,14 @@ def wrap_torch_function(
     return wrap
 
 
-def _overridable(function, home):
-    """The function as users call it from the module `home`: any argument may take it over."""
+def _overridable(function, home, numpy_names=None):
+    """The function as users call it from the module `home`: any argument may take it over.
+
+    Args:
+        numpy_names: its parameters by NumPy's names for them, where torch has it in its core: it
+            takes those names too, and who takes the function over sees the arguments as they were
+            given. None where torch writes it in Python.
+    """
 
     @functools.wraps(function)
     def checked(*args, **kwargs):
@@ -80,21 +86,27 @@ def _overridable(function, home):
                 relevant = (*relevant, *value)
         if has_torch_function(relevant):
             return _C._handle_torch_function(checked, relevant, args, kwargs)
+        if kwargs and numpy_names:
+            kwargs = _numpy_names.rename(function, numpy_names, kwargs)
         return function(*args, **kwargs)
 
     checked.__module__ = home  # where pickle finds it
     return checked
 
 
-def _make_overridable(names, home, but=(), only=None):
+def _make_overridable(names, home, but=(), only=None, core=None):
     """Let the public functions written in Python in a module's table of names be taken over; `only`
-    those, where there are others beside them.
+    those, where there are others beside them. Those that torch has in its `core` take NumPy's names
+    of arguments too; None is all.
     """
     chosen = names if only is None else only
     for name, value in [(name, names[name]) for name in chosen]:
         is_public = not name.startswith("_") and name not in but
         if is_public and isinstance(value, types.FunctionType):
-            names[name] = _overridable(value, home)
+            in_core = core is None or name in core
+            names[name] = _overridable(
+                value, home, _numpy_names.numpy_names_of(value) if in_core else None
+            )
 
 
 def is_tensor_like(inp: Any) -> bool:

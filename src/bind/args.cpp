@@ -55,6 +55,9 @@ bool is_alias(const char* parameter, const char* given) {
   if (same(parameter, "input"))
     return same(given, "x") || same(given, "a") || same(given, "x1") || same(given, "self");
   if (same(parameter, "other")) return same(given, "x2");
+  if (same(parameter, "from")) return same(given, "from_");
+  if (same(parameter, "dim0")) return same(given, "axis0");
+  if (same(parameter, "dim1")) return same(given, "axis1");
   return false;
 }
 

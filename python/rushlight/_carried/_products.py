@@ -6,6 +6,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight._carried._codecs import is_unsigned, numbers_of
 from rushlight._carried._tensor import CarriedTensor, plain
+from rushlight._numpy_names import takes_numpy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ def _is_float8(tensor):
     return known and not is_unsigned(tensor.dtype)
 
 
+@takes_numpy_names
 def _scaled_mm(
     input: Tensor,
     mat2: Tensor,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
+from rushlight._numpy_names import take_numpy_names
 from rushlight._quantized._tensor import choose_qparams
 from rushlight.autograd import Function
 
@@ -283,3 +284,11 @@ def fused_moving_avg_obs_fake_quant(
         zeros = zero_point.to(rushlight.int32)
         return fake_quantize_per_channel_affine(input, scale, zeros, ch_axis, quant_min, quant_max)
     return fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max)
+
+
+take_numpy_names(
+    globals(),
+    """_fake_quantize_learnable_per_channel_affine _fake_quantize_learnable_per_tensor_affine
+    fake_quantize_per_channel_affine fake_quantize_per_tensor_affine
+    fused_moving_avg_obs_fake_quant""",
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight._numpy_names import take_numpy_names
 from rushlight._quantized._tensor import QuantizedTensor, dequantize, quantize_per_tensor
 from rushlight.nn import functional
 
@@ -85,3 +86,6 @@ def quantized_batch_norm(
     _check("batch_norm", input)
     numbers = functional.batch_norm(dequantize(input), mean, var, weight, bias, eps=eps)
     return quantize_per_tensor(numbers, output_scale, output_zero_point, input.dtype)
+
+
+take_numpy_names(globals(), "quantized_batch_norm quantized_max_pool1d quantized_max_pool2d")

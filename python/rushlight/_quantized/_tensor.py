@@ -9,6 +9,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._absent_dtypes import qint8, qint32, quint8
+from rushlight._numpy_names import take_numpy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -431,3 +432,12 @@ def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -
     lowest, highest = (info.min // 2, info.max // 2) if reduce_range else (info.min, info.max)
     scale, zero_point = choose_qparams(*input.aminmax(), lowest, highest)
     return quantize_per_tensor(input, scale.item(), zero_point.item(), dtype)
+
+
+take_numpy_names(
+    globals(),
+    """_choose_qparams_per_tensor _make_per_channel_quantized_tensor
+    _make_per_tensor_quantized_tensor dequantize int_repr q_per_channel_axis q_per_channel_scales
+    q_per_channel_zero_points q_scale q_zero_point quantize_per_channel quantize_per_tensor
+    quantize_per_tensor_dynamic""",
+)

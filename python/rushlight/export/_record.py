@@ -62,6 +62,7 @@ _ATTRIBUTES = set(
 _VIEWS = {"T": "t", "mT": "mT", "H": "adjoint", "mH": "adjoint", "real": "real", "imag": "imag",
           "data": "detach"}  # fmt: skip
 _OF_VALUES = set("tolist numpy __array__ __contains__ __complex__ backward is_nonzero".split())
+_OF_ELEMENTS = _OF_VALUES - {"backward"} | set("item __int__ __float__ __index__ __bool__".split())
 _SLOTS = {"__pos__": "positive", "__abs__": "abs", "__neg__": "neg", "__invert__": "bitwise_not"}
 _CONSTANTS = {"tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack"}
 # Of tensors that no graph holds, they return what they are given.
@@ -344,7 +345,7 @@ class Recorder(TorchFunctionMode):
             return self._shape(args[0])
         if name in ("numel", "nelement", "__len__"):
             return self._count(name, args[0])
-        if name in _QUESTIONS:
+        if name in _QUESTIONS or (name in _OF_ELEMENTS and self._is_known(args[0])):
             return func(*args, **kwargs)
         if name == "__getitem__":
             return _indexing.get_item(self, *args)
@@ -409,6 +410,13 @@ class Recorder(TorchFunctionMode):
             f"export: {getattr(func, '__module__', None) or 'Tensor'}.{name} has no operation in "
             f"the table ({_where()})"
         )
+
+    def _is_known(self, x):
+        """Has the tensor the same elements in each run, so that a program may look at them?"""
+        from rushlight.export.passes import _needs_no_input
+
+        found = self._nodes.get(id(x))
+        return found is not None and _needs_no_input(found[0])
 
     def _reflected(self, function, x, other):
         """other <op> x for a number: the operation's own first argument may be one."""

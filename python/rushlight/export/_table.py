@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._numpy_names import NUMPY_NAMES
 from rushlight._op_schemas import SCHEMAS, TARGETS
 from rushlight.library import _operator
 
@@ -219,10 +220,6 @@ def target_name(function):
 
 # ---- which operation a call is
 
-_ALIASES = {
-    "dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1", "self"), "other": ("x2",),
-}  # fmt: skip
-
 
 def _is_int(v):
     if isinstance(v, bool):
@@ -319,7 +316,7 @@ def _bind(row, args, kwargs, ask, also=None):
         place = row.index(name)
         if place < 0:
             place = next(
-                (i for i, p in enumerate(row.parameters) if name in _ALIASES.get(p.name, ())), -1
+                (i for i, p in enumerate(row.parameters) if name in NUMPY_NAMES.get(p.name, ())), -1
             )
         if place < 0 or values[place] is not MISSING:
             return None

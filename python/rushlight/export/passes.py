@@ -130,6 +130,21 @@ def _is_fixed(node):
     return node.target in _record.pure_functions()
 
 
+def _needs_no_input(node: Node) -> bool:
+    """Is what the node computes the same in each run, as neither inputs nor random numbers have a
+    part in it, and nothing changes it in place?"""
+    found, left = {node}, [node]
+    while left:
+        one = left.pop()
+        if not _is_fixed(one) or _is_written(one):
+            return False
+        for source in one.all_input_nodes:
+            if source not in found:
+                found.add(source)
+                left.append(source)
+    return True
+
+
 def _is_written(node):
     """Does something write to the node's elements, by it or by a view of it?"""
     for user in node.users:

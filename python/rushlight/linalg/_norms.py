@@ -23,7 +23,7 @@ _ORDERS = (2, -2, 1, -1, math.inf, -math.inf)
 
 
 def matrix_norm(
-    A: Tensor,
+    input: Tensor,
     ord: float | str | None = "fro",
     dim: Sequence[int] = (-2, -1),
     keepdim: bool = False,
@@ -40,11 +40,11 @@ def matrix_norm(
         dim: the dims of the rows and of the columns.
         keepdim: keep both dims with size 1.
     """
-    check_matrix("linalg.matrix_norm", A)
+    check_matrix("linalg.matrix_norm", input)
     dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
     if len(dims) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dims}")
-    rows, columns = (_wrap(d, A.dim()) for d in dims)
+    rows, columns = (_wrap(d, input.dim()) for d in dims)
     if rows == columns:
         raise RuntimeError(
             f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})"
@@ -53,13 +53,13 @@ def matrix_norm(
         if ord not in ("fro", "nuc"):
             raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
         if ord == "fro":
-            return into(out, _native.vector_norm(A, 2, (rows, columns), keepdim, dtype=dtype))
+            return into(out, _native.vector_norm(input, 2, (rows, columns), keepdim, dtype=dtype))
     elif ord not in _ORDERS:
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if dtype is not None:
-        A = A.to(dtype)
+        input = input.to(dtype)
     if ord == "nuc" or abs(ord) == 2:
-        values = _native.svdvals(A.movedim((rows, columns), (-2, -1)))
+        values = _native.svdvals(input.movedim((rows, columns), (-2, -1)))
         result = (
             values.sum(-1) if ord == "nuc" else _largest(values, -1) if ord > 0 else values.amin(-1)
         )
@@ -68,7 +68,7 @@ def matrix_norm(
                 result = result.unsqueeze(d)
         return into(out, result)
     summed, ranged = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = _native.vector_norm(A, 1, summed, True)
+    sums = _native.vector_norm(input, 1, summed, True)
     result = _largest(sums, ranged, True) if ord > 0 else sums.amin(ranged, True)
     return into(out, result if keepdim else result.squeeze((rows, columns)))
 
@@ -90,7 +90,7 @@ def _wrap(d, ndim):
 
 
 def norm(
-    A: Tensor,
+    input: Tensor,
     ord: float | str | None = None,
     dim: int | None = None,
     keepdim: bool = False,
@@ -105,49 +105,53 @@ def norm(
             raise RuntimeError(
                 f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dim}"
             )
-        if dim is None and A.dim() not in (1, 2):
+        if dim is None and input.dim() not in (1, 2):
             raise RuntimeError(
                 "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-                f"{A.dim()}D"
+                f"{input.dim()}D"
             )
     if isinstance(dim, (tuple, list)) and len(dim) == 1:
         dim = dim[0]
     matrix = ord is not None and (
-        (dim is None and A.dim() == 2) or (dim is not None and not is_integer(dim))
+        (dim is None and input.dim() == 2) or (dim is not None and not is_integer(dim))
     )
     if matrix:
-        return matrix_norm(A, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype, out=out)
+        return matrix_norm(
+            input, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype, out=out
+        )
     if isinstance(ord, str):
         raise RuntimeError(
             f"linalg.norm: the order {ord} is of matrices, and the input is a vector"
         )
-    return into(out, _native.vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype))
+    return into(
+        out, _native.vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+    )
 
 
 @autocasts("float32")
-def cond(A: Tensor, p: float | None = None, *, out: Tensor | None = None) -> Any:
+def cond(input: Tensor, p: float | None = None, *, out: Tensor | None = None) -> Any:
     """Condition number of matrices in a norm; of the 2-norm by default."""
-    check_matrix("linalg.cond", A)
+    check_matrix("linalg.cond", input)
     if p is None or p in (2, -2):
-        values = _native.svdvals(A)
-        if 0 in A.shape[-2:]:
-            return into(out, A.new_zeros(A.shape[:-2]).abs())
+        values = _native.svdvals(input)
+        if 0 in input.shape[-2:]:
+            return into(out, input.new_zeros(input.shape[:-2]).abs())
         largest, smallest = values.narrow(-1, 0, 1), values.narrow(-1, -1, 1)
         ratio = smallest / largest if p == -2 else largest / smallest
         return into(out, ratio.squeeze(-1))
-    check_square("linalg.cond", A)
-    if A.numel() == 0:
-        return into(out, A.new_zeros(A.shape[:-2]).abs())
+    check_square("linalg.cond", input)
+    if input.numel() == 0:
+        return into(out, input.new_zeros(input.shape[:-2]).abs())
     if p != "nuc" and p != "fro" and p not in _ORDERS:
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
-    inverse, info = _native.inv_ex(A)
-    result = matrix_norm(A, p) * matrix_norm(inverse, p)
+    inverse, info = _native.inv_ex(input)
+    result = matrix_norm(input, p) * matrix_norm(inverse, p)
     return into(out, rushlight.where(info == 0, result, math.inf))
 
 
 @autocasts("float32")
 def matrix_rank(
-    A: Tensor,
+    input: Tensor,
     *args: Any,
     tol: Any = None,
     atol: float | None = None,
@@ -165,7 +169,7 @@ def matrix_rank(
     """
     if args:
         tol, hermitian = args[0], args[1] if len(args) > 1 else hermitian
-    check_matrix("linalg.matrix_rank", A)
+    check_matrix("linalg.matrix_rank", input)
     if tol is not None:
         atol, rtol = tol, 0.0
     for name, value in (("atol", atol), ("rtol", rtol)):
@@ -174,12 +178,16 @@ def matrix_rank(
                 f"linalg.matrix_rank: {name} tensor of complex type is not supported."
             )
     if hermitian:
-        check_square("linalg.matrix_rank", A)
-    if A.numel() == 0:
-        return into(out, rushlight.zeros(A.shape[:-2], dtype=rushlight.int64, device=A.device))
-    values = _native.eigvalsh(A.detach()).abs() if hermitian else _native.svdvals(A.detach())
+        check_square("linalg.matrix_rank", input)
+    if input.numel() == 0:
+        return into(
+            out, rushlight.zeros(input.shape[:-2], dtype=rushlight.int64, device=input.device)
+        )
+    values = (
+        _native.eigvalsh(input.detach()).abs() if hermitian else _native.svdvals(input.detach())
+    )
     if rtol is None:
-        rtol = eps(A) * max(A.shape[-2:])
+        rtol = eps(input) * max(input.shape[-2:])
         if atol is not None:
             none_given = rushlight.as_tensor(atol, dtype=values.dtype) > 0
             rtol = rushlight.where(none_given, 0.0, rushlight.as_tensor(rtol, dtype=values.dtype))

@@ -53,33 +53,37 @@ def vander(x: Tensor, N: Any = None) -> Any:
 
 
 @autocasts("float32")
-def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Any:
+def tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Any:
     """Inverse of a tensor for tensordot over its first `ind` dims."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
-    rows, columns = math.prod(A.shape[:ind]), math.prod(A.shape[ind:])
+    rows, columns = math.prod(input.shape[:ind]), math.prod(input.shape[ind:])
     if rows != columns:
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
             "prod(self.shape[:ind]), "
             f"but got {columns} != {rows}"
         )
-    result = _native.inv(A.reshape(rows, columns)).reshape(*A.shape[ind:], *A.shape[:ind])
+    result = _native.inv(input.reshape(rows, columns)).reshape(
+        *input.shape[ind:], *input.shape[:ind]
+    )
     return into(out, result)
 
 
 @autocasts("float32")
 def tensorsolve(
-    A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out: Tensor | None = None
+    input: Tensor, other: Tensor, dims: Sequence[int] | None = None, *, out: Tensor | None = None
 ) -> Any:
-    """X of tensordot(A, X) = B; `dims` of A are moved to its end first."""
+    """X of tensordot(input, X) = other; `dims` of input are moved to its end first."""
     if dims is not None:
-        A = A.movedim(tuple(dims), tuple(range(A.dim() - len(dims), A.dim())))
-    shape = A.shape[B.dim() :]
-    if math.prod(shape) != math.prod(A.shape[: B.dim()]):
+        input = input.movedim(tuple(dims), tuple(range(input.dim() - len(dims), input.dim())))
+    shape = input.shape[other.dim() :]
+    if math.prod(shape) != math.prod(input.shape[: other.dim()]):
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
             "prod(self.shape[:other.ndim]), "
-            f"but got {math.prod(shape)} != {math.prod(A.shape[: B.dim()])}"
+            f"but got {math.prod(shape)} != {math.prod(input.shape[: other.dim()])}"
         )
-    return into(out, _native.solve(A.reshape(-1, math.prod(shape)), B.flatten()).reshape(shape))
+    return into(
+        out, _native.solve(input.reshape(-1, math.prod(shape)), other.flatten()).reshape(shape)
+    )

@@ -20,7 +20,7 @@ _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 def pinv(
-    A: Tensor,
+    input: Tensor,
     rcond: Any = None,
     hermitian: bool = False,
     *,
@@ -36,10 +36,10 @@ def pinv(
         rcond: the older name of rtol.
         hermitian: the matrices are Hermitian.
     """
-    check_matrix("linalg.pinv", A)
+    check_matrix("linalg.pinv", input)
     if rcond is not None:
         rtol = rcond
-    real = A.real.dtype if A.is_complex() else A.dtype
+    real = input.real.dtype if input.is_complex() else input.dtype
 
     def as_tensor(name, value):
         if value is None:
@@ -48,15 +48,22 @@ def pinv(
             raise RuntimeError(f"linalg.pinv: {name} tensor of complex type is not supported.")
         return rushlight.as_tensor(value, dtype=real)
 
-    return into(out, _native._pinv(A, as_tensor("atol", atol), as_tensor("rtol", rtol), hermitian))
+    return into(
+        out, _native._pinv(input, as_tensor("atol", atol), as_tensor("rtol", rtol), hermitian)
+    )
 
 
 @autocasts("float32")
-@shown_as("LinalgLstsqBackward0", "A", "B")
+@shown_as("LinalgLstsqBackward0", "input", "b")
 def lstsq(
-    A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None, out: Tensor | None = None
+    input: Tensor,
+    b: Tensor,
+    rcond: Any = None,
+    *,
+    driver: str | None = None,
+    out: Tensor | None = None,
 ) -> Any:
-    """X that makes the sum of squares of A X - B least.
+    """X that makes the sum of squares of input @ X - b least.
 
     Args:
         rcond: singular values below rcond * the largest count as zero; max(rows, columns) * eps by
@@ -67,13 +74,13 @@ def lstsq(
         solution, residuals (of full rank and more rows than columns, else empty), rank,
         singular_values.
     """
-    check_matrix("torch.linalg.lstsq", A)
-    if B.dim() < 1:
+    check_matrix("torch.linalg.lstsq", input)
+    if b.dim() < 1:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
-    if A.dtype != B.dtype:
+    if input.dtype != b.dtype:
         raise RuntimeError(
-            f"torch.linalg.lstsq: Expected input and other to have the same dtype, got {A.dtype} "
-            f"and {B.dtype}"
+            "torch.linalg.lstsq: Expected input and other to have the same dtype, got "
+            f"{input.dtype} and {b.dtype}"
         )
     if driver is None:
         driver = "gelsy"
@@ -81,23 +88,23 @@ def lstsq(
         raise RuntimeError(
             f"torch.linalg.lstsq: parameter `driver` should be one of {_DRIVERS}, not {driver!r}"
         )
-    vector = A.dim() - 1 == B.dim() and A.shape[:-1] == B.shape
-    right = B.unsqueeze(-1) if vector else B
-    if right.dim() < 2 or right.shape[-2] != A.shape[-2]:
+    vector = input.dim() - 1 == b.dim() and input.shape[:-1] == b.shape
+    right = b.unsqueeze(-1) if vector else b
+    if right.dim() < 2 or right.shape[-2] != input.shape[-2]:
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
-    batch = rushlight.broadcast_shapes(A.shape[:-2], right.shape[:-2])
+    batch = rushlight.broadcast_shapes(input.shape[:-2], right.shape[:-2])
     # What belongs to the matrices alone is of their own batch.
-    own = (0,) * (len(batch) + 2 - A.dim()) + tuple(
-        slice(0, 1) if n == 1 else slice(None) for n in A.shape[:-2]
+    own = (0,) * (len(batch) + 2 - input.dim()) + tuple(
+        slice(0, 1) if n == 1 else slice(None) for n in input.shape[:-2]
     )
-    A, right = A.expand(*batch, *A.shape[-2:]), right.expand(*batch, *right.shape[-2:])
-    rcond = eps(A) * max(A.shape[-2:]) if rcond is None else rcond
-    solution, rank, values = _native._lstsq(A, right, rcond, driver)
+    input, right = input.expand(*batch, *input.shape[-2:]), right.expand(*batch, *right.shape[-2:])
+    rcond = eps(input) * max(input.shape[-2:]) if rcond is None else rcond
+    solution, rank, values = _native._lstsq(input, right, rcond, driver)
     values = values.detach()  # which have no gradient in torch
     residuals = solution.real.new_empty(0) if solution.is_complex() else solution.new_empty(0)
-    full_rank = driver == "gels" or bool((rank == A.shape[-1]).all())
-    if A.shape[-2] > A.shape[-1] and full_rank and driver != "gelsy":
-        residuals = (right - A @ solution).abs().square().sum(-2)
+    full_rank = driver == "gels" or bool((rank == input.shape[-1]).all())
+    if input.shape[-2] > input.shape[-1] and full_rank and driver != "gelsy":
+        residuals = (right - input @ solution).abs().square().sum(-2)
         if vector:
             residuals = residuals.squeeze(-1) if residuals.dim() > 1 else residuals
     rank = rank if driver == "gels" else rank[own]

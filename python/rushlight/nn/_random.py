@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 import rushlight
 from rushlight import Tensor
@@ -119,7 +118,6 @@ def feature_alpha_dropout(
     return _alpha_dropout(input, _feature_noise(input, p), p, inplace)
 
 
-@shown_as("RreluWithNoiseBackward0", "input")
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,
@@ -128,6 +126,11 @@ def rrelu(
     inplace: bool = False,
 ) -> Tensor:
     """x where x > 0, else a x with a uniform in [lower, upper]; their mean in evaluation."""
+    return _rrelu(input, lower, upper, training, inplace, None)
+
+
+@shown_as("RreluWithNoiseBackward0", "input")
+def _rrelu(input, lower, upper, training, inplace, generator):
     if lower > upper:
         raise RuntimeError(f"rrelu: lower={lower} must not exceed upper={upper}")
     if not inplace:
@@ -142,16 +145,22 @@ def rrelu(
     low, high = rushlight.tensor([lower, upper], dtype=wide).tolist()
     if not input.is_meta:
         count = int(negative.sum())
-        drawn = rushlight.rand(count, dtype=rushlight.float64, device=input.device)
+        drawn = rushlight.rand(
+            count, dtype=rushlight.float64, device=input.device, generator=generator
+        )
         slopes[negative] = (drawn * (high - low) + low).to(wide)
     return input.mul_(slopes) if inplace else (input * slopes).to(input.dtype)
 
 
 def rrelu_(
-    input: Tensor, lower: Any = 1.0 / 8, upper: Any = 1.0 / 3, training: bool = False
-) -> Any:
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    generator: rushlight.Generator | None = None,
+) -> Tensor:
     """rrelu in place."""
-    return rrelu(input, lower, upper, training, inplace=True)
+    return _rrelu(input, lower, upper, training, True, generator)
 
 
 def gumbel_softmax(

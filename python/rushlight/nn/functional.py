@@ -428,7 +428,12 @@ for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
 del _name
 
 # What calls one operation alone leaves it to that operation to be taken over.
-rushlight.overrides._make_overridable(globals(), __name__, but=("log_softmax", "softmax", "tanh"))
+rushlight.overrides._make_overridable(
+    globals(), __name__, but=("log_softmax", "softmax", "tanh"),
+    core="""adaptive_avg_pool1d channel_shuffle conv_tbc cosine_similarity elu_ hardtanh_
+    leaky_relu_ native_channel_shuffle pairwise_distance pixel_shuffle pixel_unshuffle
+    rrelu_""".split(),
+)  # fmt: skip
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
@@ -475,5 +480,5 @@ globals().update(
 # As in torch, whose own are of its core.
 set_module(
     "rushlight", adaptive_avg_pool1d, channel_shuffle, conv_tbc, cosine_similarity,
-    pairwise_distance, pixel_shuffle, pixel_unshuffle, rrelu, rrelu_,
+    pairwise_distance, pixel_shuffle, pixel_unshuffle, rrelu_,
 )  # fmt: skip

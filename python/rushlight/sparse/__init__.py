@@ -5,6 +5,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import _absent
 from rushlight._ignored import warn_program
+from rushlight._numpy_names import takes_numpy_names as _takes_numpy_names
 from rushlight._shown_name import shown_as as _shown_as
 from rushlight.sparse import _arithmetic, _products, _shapes  # noqa: F401  they fill the table
 from rushlight.sparse._gradcheck import as_sparse_gradcheck
@@ -100,12 +101,14 @@ _sum_of_all = _shown_as("SumBackward0", "input")(_arithmetic.sum)
 _sum_along = _shown_as("SparseSumBackward0", "input")(_arithmetic.sum)
 
 
+@_takes_numpy_names
 @_shown_as("SparseSoftmaxBackward0", "input")
 def softmax(input: Tensor, dim: int, *, dtype: _dtype | None = None) -> SparseTensor:
     """Softmax over the elements of a COO tensor, as if all others were minus infinity."""
     return _products.softmax(_sparse("softmax", input), dim, dtype=dtype)
 
 
+@_takes_numpy_names
 @_shown_as("SparseLogSoftmaxBackward0", "input")
 def log_softmax(input: Tensor, dim: int, *, dtype: _dtype | None = None) -> SparseTensor:
     """The logarithm of `softmax`."""

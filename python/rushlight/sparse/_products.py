@@ -6,6 +6,7 @@ import math
 
 import rushlight
 from rushlight import Tensor
+from rushlight._numpy_names import numpy_names_of
 from rushlight.sparse._convert import parts_of, to_layout
 from rushlight.sparse._functions import ANY, COO_AND_CSR, function, refuse, wrap_dim
 from rushlight.sparse._tensor import (
@@ -162,10 +163,10 @@ def _need_coo(name, *matrices):
 
 
 @function("smm")
-def smm(input: Tensor, mat: Tensor) -> SparseTensor:
+def smm(input: Tensor, mat2: Tensor) -> SparseTensor:
     """The product of a COO and a dense matrix, as a COO matrix."""
     _need_coo("smm", input)
-    return _whole(matmul(input, mat), input)
+    return _whole(matmul(input, mat2), input)
 
 
 def _whole(product, matrix):
@@ -276,5 +277,6 @@ def spmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 spmm, smm, hspmm, sspaddmm = (
-    rushlight.overrides._overridable(f, "rushlight") for f in (spmm, smm, hspmm, sspaddmm)
+    rushlight.overrides._overridable(f, "rushlight", numpy_names_of(f))
+    for f in (spmm, smm, hspmm, sspaddmm)
 )
