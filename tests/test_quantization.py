@@ -118,12 +118,35 @@ def test_a_quantized_model_is_saved_and_loaded(per_channel):
     assert torch.equal(other(x), small(x))
 
 
-def test_recurrent_layers_are_refused_or_left_with_a_warning():
-    recurrent = nn.Sequential(nn.LSTM(4, 4))
-    with pytest.raises(NotImplementedError, match="LSTM"):
-        quantize_dynamic(recurrent, {nn.LSTM})
-    with pytest.warns(UserWarning, match="LSTM"):
-        assert type(quantize_dynamic(recurrent)[0]) is nn.LSTM
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.float16])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_recurrent_layers_are_quantized_dynamically(kind, dtype):
+    for options in ({}, {"num_layers": 2, "bidirectional": True}, {"bias": False}):
+        plain = nn.ModuleList([kind(6, 5, batch_first=True, **options)])
+        small = quantize_dynamic(plain, {kind}, dtype=dtype)
+        x = torch.randn(3, 4, 6)
+        for expected, found in (
+            (plain[0](x)[0], small[0](x)[0]),
+            (plain[0](x[0])[0], small[0](x[0])[0]),
+        ):
+            assert (expected - found).abs().max() < 0.05
+        again = quantize_dynamic(
+            nn.ModuleList([kind(6, 5, batch_first=True, **options)]), dtype=dtype
+        )
+        again.load_state_dict(small.state_dict())
+        torch.testing.assert_close(again[0](x)[0], small[0](x)[0], rtol=0, atol=0)
+        assert set(small[0].get_weight()) == {
+            n for n in dict(plain[0].named_parameters()) if "weight" in n
+        }
+        small[0].set_weight_bias({**again[0].get_weight(), **again[0].get_bias()})
+        packed = nn.utils.rnn.pack_padded_sequence(x, [4, 2, 3], True, enforce_sorted=False)
+        found, expected = small[0](packed)[0], plain[0](packed)[0]
+        assert found.batch_sizes.tolist() == expected.batch_sizes.tolist()
+        assert (expected.data - found.data).abs().max() < 0.05
+    with pytest.raises(RuntimeError, match="6 features"):
+        small[0](torch.randn(3, 4, 7))
+    with pytest.raises(NotImplementedError, match="projections"):
+        quantize_dynamic(nn.ModuleList([nn.LSTM(4, 4, proj_size=2)]))
 
 
 @pytest.mark.parametrize(("bits", "bound"), [(8, 0.01), (4, 0.12)])
@@ -190,13 +213,22 @@ def test_weight_only_is_saved_and_loaded():
 
 
 @pytest.mark.filterwarnings("ignore:reduce_range")
-def test_a_layer_without_a_quantized_form_is_named():
-    net = nn.Sequential(quantization.QuantStub(), nn.LayerNorm(4), quantization.DeQuantStub())
+def test_norms_and_activations_have_quantized_forms():
+    layers = [nn.LayerNorm(4), nn.Hardswish(), nn.ELU(), nn.LeakyReLU(), nn.ReLU6(), nn.Dropout()]
+    net = nn.Sequential(quantization.QuantStub(), *layers, quantization.DeQuantStub())
     net.qconfig = quantization.get_default_qconfig("x86")
     prepared = quantization.prepare(net.eval())
-    prepared(torch.randn(2, 4))
-    with pytest.raises(NotImplementedError, match="LayerNorm"):
-        quantization.convert(prepared)
+    x = torch.randn(16, 4)
+    expected = prepared(x)
+    converted = quantization.convert(prepared)
+    assert (converted(x) - expected).abs().max() < 0.1
+    kinds = [type(layer) for layer in converted[1:-1]]
+    assert [kind.__name__ for kind in kinds] == [type(layer).__name__ for layer in layers]
+    assert all("quantized" in kind.__module__ for kind in kinds)
+    again = quantization.prepare(net)
+    again(torch.ones(2, 4))
+    again = quantization.convert(again)
+    again.load_state_dict(converted.state_dict())
 
 
 def test_an_observer_sees_other_channels_after_its_state_was_taken():

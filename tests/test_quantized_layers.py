@@ -114,5 +114,5 @@ def test_quantizable_lstms_are_lstms(options):
     rl.testing.assert_close(again(x[0]), cell(x[0]))
     with pytest.raises(NotImplementedError, match="projections"):
         nn.quantizable.LSTM.from_float(nn.LSTM(3, 4, proj_size=2))
-    with pytest.raises(NotImplementedError, match="split_gates"):
-        nn.quantizable.LSTM(3, 4, split_gates=True)
+    split = nn.quantizable.LSTM.from_float(plain, split_gates=True)
+    rl.testing.assert_close(split(x)[0], plain(x)[0])

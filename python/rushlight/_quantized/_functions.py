@@ -41,7 +41,8 @@ _SAME_PLACES = ("clone", "contiguous", "detach", "cpu")
 _IN_FLOAT = (
     "avg_pool2d", "adaptive_avg_pool2d", "avg_pool1d", "adaptive_avg_pool1d", "mean", "relu6",
     "hardtanh", "leaky_relu", "interpolate", "sigmoid", "tanh", "max_pool2d", "max_pool1d",
-    "topk", "sort", "max", "min", "elu", "hardsigmoid",
+    "topk", "sort", "max", "min", "elu", "hardsigmoid", "avg_pool3d", "adaptive_avg_pool3d",
+    "clamp", "threshold",
 )  # fmt: skip
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
@@ -217,6 +218,7 @@ for _name in (
     _FUNCTIONS[_name] = _own(getattr(_tensor, _name))
 _FUNCTIONS["qscheme"] = _own(_tensor.qscheme_of)
 _FUNCTIONS |= {
-    "relu": _relu, "relu_": _relu, "cat": _cat, "concat": _cat, "equal": _equal, "copy_": _copy_,
+    "relu": _relu, "relu_": _relu, "cat": _cat, "concat": _cat, "stack": _cat, "equal": _equal,
+    "copy_": _copy_,
     "to": _to, "item": _item, "requires_grad_": _requires_grad_,
 }  # fmt: skip

@@ -1,5 +1,5 @@
 """Layers of quantized models: quantized, trained with fake quantization, and fused."""
 
-from rushlight.ao.nn import intrinsic, qat, quantizable, quantized
+from rushlight.ao.nn import intrinsic, qat, quantizable, quantized, sparse
 
-__all__ = ["intrinsic", "qat", "quantizable", "quantized"]
+__all__ = ["intrinsic", "qat", "quantizable", "quantized", "sparse"]

@@ -1,216 +1,63 @@
 """Quantization in eager mode: observers, fake quantization, prepare and convert.
 
-docs/quantization.md has a guide, and what is missing.
+`quantize_fx` does the same to traced models. docs/quantization.md has a guide, and what is missing.
 """
 
 from __future__ import annotations
 
-from rushlight.ao.quantization.fake_quantize import (
-    FakeQuantize,
-    FakeQuantizeBase,
-    FixedQParamsFakeQuantize,
-    FusedMovingAvgObsFakeQuantize,
-    default_affine_fixed_qparams_fake_quant,
-    default_dynamic_fake_quant,
-    default_embedding_fake_quant,
-    default_fake_quant,
-    default_fixed_qparams_range_0to1_fake_quant,
-    default_fixed_qparams_range_neg1to1_fake_quant,
-    default_fused_act_fake_quant,
-    default_fused_per_channel_wt_fake_quant,
-    default_fused_wt_fake_quant,
-    default_histogram_fake_quant,
-    default_per_channel_weight_fake_quant,
-    default_symmetric_fixed_qparams_fake_quant,
-    default_weight_fake_quant,
-    disable_fake_quant,
-    disable_observer,
-    enable_fake_quant,
-    enable_observer,
-    fused_per_channel_wt_fake_quant_range_neg_127_to_127,
-    fused_wt_fake_quant_range_neg_127_to_127,
+from typing import Any
+
+from rushlight.ao.quantization import (
+    fake_quantize as _fake_quantize,
+    fuse_modules as _fuse_modules,
+    fuser_method_mappings as _fuser_method_mappings,
+    observer as _observer,
+    qconfig as _qconfig,
+    qconfig_mapping as _qconfig_mapping,
+    quant_type as _quant_type,
+    quantization_mappings as _quantization_mappings,
+    quantize as _quantize,
+    quantize_jit as _quantize_jit,
+    stubs as _stubs,
+    weight_only as _weight_only,
 )
-from rushlight.ao.quantization.fuse_modules import (
-    fuse_conv_bn,
-    fuse_conv_bn_relu,
-    fuse_known_modules,
-    fuse_linear_bn,
-    fuse_modules,
-    fuse_modules_qat,
-)
-from rushlight.ao.quantization.observer import (
-    FixedQParamsObserver,
-    HistogramObserver,
-    MinMaxObserver,
-    MovingAverageMinMaxObserver,
-    MovingAveragePerChannelMinMaxObserver,
-    NoopObserver,
-    ObserverBase,
-    PerChannelMinMaxObserver,
-    PlaceholderObserver,
-    RecordingObserver,
-    ReuseInputObserver,
-    UniformQuantizationObserverBase,
-    default_affine_fixed_qparams_observer,
-    default_debug_observer,
-    default_dynamic_quant_observer,
-    default_fixed_qparams_range_0to1_observer,
-    default_fixed_qparams_range_neg1to1_observer,
-    default_float_qparams_observer,
-    default_float_qparams_observer_4bit,
-    default_histogram_observer,
-    default_observer,
-    default_per_channel_weight_observer,
-    default_placeholder_observer,
-    default_reuse_input_observer,
-    default_symmetric_fixed_qparams_observer,
-    default_weight_observer,
-    per_channel_weight_observer_range_neg_127_to_127,
-    weight_observer_range_neg_127_to_127,
-)
-from rushlight.ao.quantization.qconfig import (
-    QConfig,
-    QConfigAny,
-    default_activation_only_qconfig,
-    default_debug_qconfig,
-    default_dynamic_qat_qconfig,
-    default_dynamic_qconfig,
-    default_embedding_qat_qconfig,
-    default_per_channel_qconfig,
-    default_per_channel_symmetric_qnnpack_qconfig,
-    default_qat_qconfig,
-    default_qat_qconfig_v2,
-    default_qconfig,
-    default_quint8_weight_qconfig,
-    default_reuse_input_qconfig,
-    default_symmetric_qnnpack_qconfig,
-    default_weight_only_qconfig,
-    float16_dynamic_qconfig,
-    float_qparams_weight_only_qconfig,
-    get_default_qat_qconfig,
-    get_default_qconfig,
-    per_channel_dynamic_qconfig,
-)
-from rushlight.ao.quantization.quantize import (
-    add_quant_dequant,
-    convert,
-    get_default_dynamic_quant_module_mappings,
-    get_default_qat_module_mappings,
-    get_default_qconfig_propagation_list,
-    get_default_static_quant_module_mappings,
-    prepare,
-    prepare_qat,
-    propagate_qconfig_,
-    quantize,
-    quantize_dynamic,
-    quantize_qat,
-    swap_module,
-)
-from rushlight.ao.quantization.stubs import (
-    DeQuantStub,
-    QuantStub,
-    QuantWrapper,
-)
-from rushlight.ao.quantization.weight_only import (
-    WeightOnlyLinear,
-    quantize_weight_only,
-)
+from rushlight.ao.quantization.fake_quantize import *  # noqa: F403
+from rushlight.ao.quantization.fuse_modules import *  # noqa: F403
+from rushlight.ao.quantization.fuser_method_mappings import *  # noqa: F403
+from rushlight.ao.quantization.observer import *  # noqa: F403
+from rushlight.ao.quantization.qconfig import *  # noqa: F403
+from rushlight.ao.quantization.qconfig_mapping import *  # noqa: F403
+from rushlight.ao.quantization.quant_type import *  # noqa: F403
+from rushlight.ao.quantization.quantization_mappings import *  # noqa: F403
+from rushlight.ao.quantization.quantize import *  # noqa: F403
+from rushlight.ao.quantization.quantize import default_eval_fn
+from rushlight.ao.quantization.quantize_jit import *  # noqa: F403
+from rushlight.ao.quantization.stubs import *  # noqa: F403
+from rushlight.ao.quantization.utils import MatchAllNode, Pattern, get_combined_dict
+from rushlight.ao.quantization.weight_only import *  # noqa: F403
+
+ObserverOrFakeQuantize = _observer.ObserverBase | _fake_quantize.FakeQuantizeBase
 
 __all__ = [
-    "DeQuantStub",
-    "FakeQuantize",
-    "FakeQuantizeBase",
-    "FixedQParamsFakeQuantize",
-    "FixedQParamsObserver",
-    "FusedMovingAvgObsFakeQuantize",
-    "HistogramObserver",
-    "MinMaxObserver",
-    "MovingAverageMinMaxObserver",
-    "MovingAveragePerChannelMinMaxObserver",
-    "NoopObserver",
-    "ObserverBase",
-    "PerChannelMinMaxObserver",
-    "PlaceholderObserver",
-    "QConfig",
-    "QConfigAny",
-    "QuantStub",
-    "QuantWrapper",
-    "RecordingObserver",
-    "ReuseInputObserver",
-    "UniformQuantizationObserverBase",
-    "WeightOnlyLinear",
-    "add_quant_dequant",
-    "convert",
-    "default_activation_only_qconfig",
-    "default_affine_fixed_qparams_fake_quant",
-    "default_affine_fixed_qparams_observer",
-    "default_debug_observer",
-    "default_debug_qconfig",
-    "default_dynamic_fake_quant",
-    "default_dynamic_qat_qconfig",
-    "default_dynamic_qconfig",
-    "default_dynamic_quant_observer",
-    "default_embedding_fake_quant",
-    "default_embedding_qat_qconfig",
-    "default_fake_quant",
-    "default_fixed_qparams_range_0to1_fake_quant",
-    "default_fixed_qparams_range_0to1_observer",
-    "default_fixed_qparams_range_neg1to1_fake_quant",
-    "default_fixed_qparams_range_neg1to1_observer",
-    "default_float_qparams_observer",
-    "default_float_qparams_observer_4bit",
-    "default_fused_act_fake_quant",
-    "default_fused_per_channel_wt_fake_quant",
-    "default_fused_wt_fake_quant",
-    "default_histogram_fake_quant",
-    "default_histogram_observer",
-    "default_observer",
-    "default_per_channel_qconfig",
-    "default_per_channel_symmetric_qnnpack_qconfig",
-    "default_per_channel_weight_fake_quant",
-    "default_per_channel_weight_observer",
-    "default_placeholder_observer",
-    "default_qat_qconfig",
-    "default_qat_qconfig_v2",
-    "default_qconfig",
-    "default_quint8_weight_qconfig",
-    "default_reuse_input_observer",
-    "default_reuse_input_qconfig",
-    "default_symmetric_fixed_qparams_fake_quant",
-    "default_symmetric_fixed_qparams_observer",
-    "default_symmetric_qnnpack_qconfig",
-    "default_weight_fake_quant",
-    "default_weight_observer",
-    "default_weight_only_qconfig",
-    "disable_fake_quant",
-    "disable_observer",
-    "enable_fake_quant",
-    "enable_observer",
-    "float16_dynamic_qconfig",
-    "float_qparams_weight_only_qconfig",
-    "fuse_conv_bn",
-    "fuse_conv_bn_relu",
-    "fuse_known_modules",
-    "fuse_linear_bn",
-    "fuse_modules",
-    "fuse_modules_qat",
-    "fused_per_channel_wt_fake_quant_range_neg_127_to_127",
-    "fused_wt_fake_quant_range_neg_127_to_127",
-    "get_default_dynamic_quant_module_mappings",
-    "get_default_qat_module_mappings",
-    "get_default_qat_qconfig",
-    "get_default_qconfig",
-    "get_default_qconfig_propagation_list",
-    "get_default_static_quant_module_mappings",
-    "per_channel_dynamic_qconfig",
-    "per_channel_weight_observer_range_neg_127_to_127",
-    "prepare",
-    "prepare_qat",
-    "propagate_qconfig_",
-    "quantize",
-    "quantize_dynamic",
-    "quantize_qat",
-    "quantize_weight_only",
-    "swap_module",
-    "weight_observer_range_neg_127_to_127",
-]
+    "MatchAllNode", "ObserverOrFakeQuantize", "Pattern", "default_eval_fn", "get_combined_dict"
+]  # fmt: skip
+__all__ += _fake_quantize.__all__
+__all__ += _fuse_modules.__all__
+__all__ += _fuser_method_mappings.__all__
+__all__ += _observer.__all__
+__all__ += _qconfig.__all__
+__all__ += _qconfig_mapping.__all__
+__all__ += _quant_type.__all__
+__all__ += _quantization_mappings.__all__
+__all__ += _quantize.__all__
+__all__ += _quantize_jit.__all__
+__all__ += _stubs.__all__
+__all__ += _weight_only.__all__
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("backend_config", "fx", "quantize_fx"):
+        import importlib
+
+        return importlib.import_module(f"rushlight.ao.quantization.{name}")
+    raise AttributeError(f"module 'rushlight.ao.quantization' has no attribute {name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
-from rushlight._absent_dtypes import qint8, quint8
+from rushlight._absent_dtypes import qint8, quint4x2, quint8
 from rushlight._quantized._tensor import (
     per_channel_affine_float_qparams,
     per_channel_symmetric,
@@ -249,6 +249,10 @@ default_embedding_fake_quant: Any = FakeQuantize.with_args(
     observer=MovingAveragePerChannelMinMaxObserver, qscheme=per_channel_affine_float_qparams,
     dtype=quint8, quant_min=0, quant_max=255, ch_axis=0, averaging_constant=1,
 )  # fmt: skip
+default_embedding_fake_quant_4bit: Any = FakeQuantize.with_args(
+    observer=MovingAveragePerChannelMinMaxObserver, qscheme=per_channel_affine_float_qparams,
+    ch_axis=0, dtype=quint4x2, averaging_constant=1,
+)  # fmt: skip
 default_histogram_fake_quant: Any = FakeQuantize.with_args(
     observer=HistogramObserver, quant_min=0, quant_max=255, dtype=quint8,
     qscheme=per_tensor_affine, reduce_range=True,
@@ -294,15 +298,14 @@ def enable_observer(mod: Module) -> None:
 
 
 __all__ = [
-    "FakeQuantize", "FakeQuantizeBase", "FixedQParamsFakeQuantize",
-    "FusedMovingAvgObsFakeQuantize", "default_affine_fixed_qparams_fake_quant",
-    "default_dynamic_fake_quant", "default_embedding_fake_quant", "default_fake_quant",
-    "default_fixed_qparams_range_0to1_fake_quant",
-    "default_fixed_qparams_range_neg1to1_fake_quant", "default_fused_act_fake_quant",
-    "default_fused_per_channel_wt_fake_quant", "default_fused_wt_fake_quant",
-    "default_histogram_fake_quant", "default_per_channel_weight_fake_quant",
-    "default_symmetric_fixed_qparams_fake_quant", "default_weight_fake_quant",
-    "disable_fake_quant", "disable_observer", "enable_fake_quant", "enable_observer",
-    "fused_per_channel_wt_fake_quant_range_neg_127_to_127",
+    "FakeQuantize", "FakeQuantizeBase", "FixedQParamsFakeQuantize", "FusedMovingAvgObsFakeQuantize",
+    "default_affine_fixed_qparams_fake_quant", "default_dynamic_fake_quant",
+    "default_embedding_fake_quant", "default_embedding_fake_quant_4bit", "default_fake_quant",
+    "default_fixed_qparams_range_0to1_fake_quant", "default_fixed_qparams_range_neg1to1_fake_quant",
+    "default_fused_act_fake_quant", "default_fused_per_channel_wt_fake_quant",
+    "default_fused_wt_fake_quant", "default_histogram_fake_quant",
+    "default_per_channel_weight_fake_quant", "default_symmetric_fixed_qparams_fake_quant",
+    "default_weight_fake_quant", "disable_fake_quant", "disable_observer", "enable_fake_quant",
+    "enable_observer", "fused_per_channel_wt_fake_quant_range_neg_127_to_127",
     "fused_wt_fake_quant_range_neg_127_to_127",
 ]  # fmt: skip

@@ -16,6 +16,20 @@ from rushlight._quantized._tensor import (
     per_tensor_symmetric,
     qscheme as _qscheme,
 )
+from rushlight.ao.quantization._granularity import (
+    AffineQuantizedObserverBase,
+    Granularity,
+    MappingType,
+    PerAxis,
+    PerBlock,
+    PerGroup,
+    PerRow,
+    PerTensor,
+    PerToken,
+    TorchAODType,
+    ZeroPointDomain,
+    get_block_size,
+)
 from rushlight.nn import factory_kwargs as _factory_kwargs
 from rushlight.nn.modules.module import Module
 
@@ -705,16 +719,61 @@ default_symmetric_fixed_qparams_observer = default_fixed_qparams_range_neg1to1_o
 default_affine_fixed_qparams_observer = default_fixed_qparams_range_0to1_observer
 default_reuse_input_observer = ReuseInputObserver
 
+
+def _with_args(cls, **kwargs):
+    return _PartialWrapper(functools.partial(cls, **kwargs))
+
+
+AffineQuantizedObserverBase.with_args = classmethod(_with_args)
+
+
+def _is_activation_post_process(module: Any) -> bool:
+    from rushlight.ao.quantization.fake_quantize import FakeQuantizeBase
+
+    return isinstance(module, (ObserverBase, FakeQuantizeBase, AffineQuantizedObserverBase))
+
+
+def get_observer_state_dict(mod: Module) -> dict[str, Any]:
+    """Return the part of a prepared model's state that is of its observers."""
+    state = mod.state_dict()
+    found = type(state)(
+        (name, value) for name, value in state.items() if "activation_post_process" in name
+    )
+    found._metadata = state._metadata
+    return found
+
+
+def load_observer_state_dict(mod: Module, obs_dict: dict[str, Any]) -> None:
+    """Give the observers of a prepared model the state that `get_observer_state_dict` returned.
+
+    Raises:
+        RuntimeError: the state lacks an observer, or has another's.
+    """
+    missing: list[str] = []
+    unexpected: list[str] = []
+    for name, module in mod.named_modules():
+        if _is_activation_post_process(module):
+            rest = (missing, unexpected, [])
+            module._load_from_state_dict(obs_dict, f"{name}.", {}, False, *rest)
+    for what, names in (("no", missing), ("an unexpected", unexpected)):
+        names = [name for name in names if "activation_post_process" in name]
+        if names:
+            raise RuntimeError(f"load_observer_state_dict: {what} observer {names[0]}")
+
+
 __all__ = [
-    "FixedQParamsObserver", "HistogramObserver", "MinMaxObserver", "MovingAverageMinMaxObserver",
-    "MovingAveragePerChannelMinMaxObserver", "NoopObserver", "ObserverBase",
-    "PerChannelMinMaxObserver", "PlaceholderObserver", "RecordingObserver", "ReuseInputObserver",
-    "UniformQuantizationObserverBase", "default_affine_fixed_qparams_observer",
+    "AffineQuantizedObserverBase", "FixedQParamsObserver", "Granularity", "HistogramObserver",
+    "MappingType", "MinMaxObserver", "MovingAverageMinMaxObserver",
+    "MovingAveragePerChannelMinMaxObserver", "NoopObserver", "ObserverBase", "PerAxis", "PerBlock",
+    "PerChannelMinMaxObserver", "PerGroup", "PerRow", "PerTensor", "PerToken",
+    "PlaceholderObserver", "RecordingObserver", "ReuseInputObserver", "TorchAODType",
+    "UniformQuantizationObserverBase", "ZeroPointDomain", "default_affine_fixed_qparams_observer",
     "default_debug_observer", "default_dynamic_quant_observer",
     "default_fixed_qparams_range_0to1_observer", "default_fixed_qparams_range_neg1to1_observer",
     "default_float_qparams_observer", "default_float_qparams_observer_4bit",
     "default_histogram_observer", "default_observer", "default_per_channel_weight_observer",
     "default_placeholder_observer", "default_reuse_input_observer",
-    "default_symmetric_fixed_qparams_observer", "default_weight_observer",
+    "default_symmetric_fixed_qparams_observer", "default_weight_observer", "get_block_size",
+    "get_observer_state_dict", "load_observer_state_dict",
     "per_channel_weight_observer_range_neg_127_to_127", "weight_observer_range_neg_127_to_127",
 ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections import namedtuple
 
 import rushlight
@@ -57,11 +59,18 @@ float16_dynamic_qconfig: Any = QConfig(
     PlaceholderObserver.with_args(dtype=rushlight.float16, is_dynamic=True),
     PlaceholderObserver.with_args(dtype=rushlight.float16),
 )
+float16_static_qconfig: Any = QConfig(
+    PlaceholderObserver.with_args(dtype=rushlight.float16),
+    PlaceholderObserver.with_args(dtype=rushlight.float16),
+)
 per_channel_dynamic_qconfig: Any = QConfig(
     _observers.default_dynamic_quant_observer, _per_channel_weight
 )
 float_qparams_weight_only_qconfig: Any = QConfig(
     _observers.default_placeholder_observer, _observers.default_float_qparams_observer
+)
+float_qparams_weight_only_qconfig_4bit: Any = QConfig(
+    _observers.default_placeholder_observer, _observers.default_float_qparams_observer_4bit
 )
 default_qat_qconfig: Any = QConfig(_fake.default_fake_quant, _fake.default_weight_fake_quant)
 default_dynamic_qat_qconfig: Any = QConfig(
@@ -81,10 +90,38 @@ default_per_channel_symmetric_qnnpack_qconfig: Any = QConfig(
     HistogramObserver.with_args(dtype=qint8, reduce_range=False, eps=2**-12),
     _observers.per_channel_weight_observer_range_neg_127_to_127,
 )
+_qnnpack_activation = FusedMovingAvgObsFakeQuantize.with_args(
+    observer=MovingAverageMinMaxObserver, quant_min=-128, quant_max=127, dtype=qint8,
+    reduce_range=False, eps=2**-12,
+)  # fmt: skip
+default_symmetric_qnnpack_qat_qconfig: Any = QConfig(
+    _qnnpack_activation, _fake.fused_wt_fake_quant_range_neg_127_to_127
+)
+default_per_channel_symmetric_qnnpack_qat_qconfig: Any = QConfig(
+    _qnnpack_activation, _fake.fused_per_channel_wt_fake_quant_range_neg_127_to_127
+)
+default_embedding_qat_qconfig_4bit: Any = QConfig(
+    NoopObserver.with_args(dtype=rushlight.float32), _fake.default_embedding_fake_quant_4bit
+)
 default_embedding_qat_qconfig: Any = QConfig(
     NoopObserver.with_args(dtype=rushlight.float32), _fake.default_embedding_fake_quant
 )
 default_quint8_weight_qconfig: Any = QConfig(HistogramObserver, MinMaxObserver)
+
+
+class QConfigDynamic(namedtuple("QConfigDynamic", ["activation", "weight"])):
+    """The older form of a `QConfig` for inputs that are quantized as they come."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls, activation: Callable[..., Any] = Identity, weight: Callable[..., Any] = Identity
+    ) -> QConfigDynamic:
+        warnings.warn("QConfigDynamic is deprecated; use QConfig instead", stacklevel=2)
+        if isinstance(weight, Module):
+            raise ValueError("QConfigDynamic: expected a constructor of observers, got an observer")
+        return super().__new__(cls, activation, weight)
+
 
 # Backend -> whether results use 7 bits, and whether weights have a scale per channel.
 _BACKENDS = {
@@ -133,13 +170,72 @@ def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> QConfig:
     return QConfig(activation, weights[version, per_channel])
 
 
+def get_default_qconfig_dict(backend: str = "x86", version: int = 0) -> dict[str, Any]:
+    """The older form of `get_default_qconfig_mapping`."""
+    from rushlight.ao.quantization.qconfig_mapping import get_default_qconfig_mapping
+
+    warnings.warn(
+        "get_default_qconfig_dict is deprecated; use get_default_qconfig_mapping instead",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return get_default_qconfig_mapping(backend, version).to_dict()
+
+
+def get_default_qat_qconfig_dict(backend: str = "x86", version: int = 1) -> dict[str, Any]:
+    """The older form of `get_default_qat_qconfig_mapping`."""
+    from rushlight.ao.quantization.qconfig_mapping import get_default_qat_qconfig_mapping
+
+    warnings.warn(
+        "get_default_qat_qconfig_dict is deprecated; use get_default_qat_qconfig_mapping instead",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return get_default_qat_qconfig_mapping(backend, version).to_dict()
+
+
+def _parts(constructor):
+    """What a constructor makes, its arguments, and those that are computed when it is called."""
+    keywords: dict[str, Any] = {}
+    computed: dict[str, Any] = {}
+    while True:
+        if isinstance(constructor, _observers._PartialWrapper):
+            computed = {**constructor.callable_args, **computed}
+            constructor = constructor.p
+        elif isinstance(constructor, functools.partial):
+            keywords = {**constructor.keywords, **keywords}
+            constructor = constructor.func
+        else:
+            break
+    keywords = {
+        name: _parts(value) if isinstance(value, _observers._PartialWrapper) else value
+        for name, value in keywords.items()
+    }
+    return constructor, keywords, computed
+
+
+def _partial_wrapper_equals(obs_or_fq1: Any, obs_or_fq2: Any) -> bool:
+    return _parts(obs_or_fq1) == _parts(obs_or_fq2)
+
+
+def qconfig_equals(q1: Any, q2: Any) -> bool:
+    """Tell whether two qconfigs make the same observers, with the same arguments."""
+    if q1 is None or q2 is None:
+        return q1 is q2
+    return all(map(_partial_wrapper_equals, q1, q2))
+
+
 __all__ = [
-    "QConfig", "QConfigAny", "default_activation_only_qconfig", "default_debug_qconfig",
-    "default_dynamic_qat_qconfig", "default_dynamic_qconfig", "default_embedding_qat_qconfig",
-    "default_per_channel_qconfig", "default_per_channel_symmetric_qnnpack_qconfig",
-    "default_qat_qconfig", "default_qat_qconfig_v2", "default_qconfig",
-    "default_quint8_weight_qconfig", "default_reuse_input_qconfig",
-    "default_symmetric_qnnpack_qconfig", "default_weight_only_qconfig",
-    "float16_dynamic_qconfig", "float_qparams_weight_only_qconfig", "get_default_qat_qconfig",
-    "get_default_qconfig", "per_channel_dynamic_qconfig",
+    "QConfig", "QConfigAny", "QConfigDynamic", "default_activation_only_qconfig",
+    "default_debug_qconfig", "default_dynamic_qat_qconfig", "default_dynamic_qconfig",
+    "default_embedding_qat_qconfig", "default_embedding_qat_qconfig_4bit",
+    "default_per_channel_qconfig", "default_per_channel_symmetric_qnnpack_qat_qconfig",
+    "default_per_channel_symmetric_qnnpack_qconfig", "default_qat_qconfig",
+    "default_qat_qconfig_v2", "default_qconfig", "default_quint8_weight_qconfig",
+    "default_reuse_input_qconfig", "default_symmetric_qnnpack_qat_qconfig",
+    "default_symmetric_qnnpack_qconfig", "default_weight_only_qconfig", "float16_dynamic_qconfig",
+    "float16_static_qconfig", "float_qparams_weight_only_qconfig",
+    "float_qparams_weight_only_qconfig_4bit", "get_default_qat_qconfig",
+    "get_default_qat_qconfig_dict", "get_default_qconfig", "get_default_qconfig_dict",
+    "per_channel_dynamic_qconfig", "qconfig_equals",
 ]  # fmt: skip

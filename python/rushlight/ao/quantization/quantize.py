@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import warnings
 
+import rushlight
 from rushlight import nn
-from rushlight._absent_dtypes import qint8, quint8
-from rushlight.ao.nn import intrinsic as _intrinsic, qat as _qat, quantized as _quantized
-from rushlight.ao.nn.intrinsic import qat as _fused_qat, quantized as _fused
-from rushlight.ao.nn.quantized import dynamic as _dynamic
-from rushlight.ao.quantization.fake_quantize import (
-    FakeQuantizeBase,
-    default_fixed_qparams_range_0to1_fake_quant,
-    default_fixed_qparams_range_neg1to1_fake_quant,
+from rushlight._absent_dtypes import qint8, quint4x2, quint8
+from rushlight.ao.nn import (
+    intrinsic as _intrinsic,
+    quantizable as _quantizable,
+    quantized as _quantized,
 )
+from rushlight.ao.nn.quantized import _recurrent as _quantized_recurrent
+from rushlight.ao.quantization.fake_quantize import FakeQuantizeBase
 from rushlight.ao.quantization.observer import ObserverBase
 from rushlight.ao.quantization.qconfig import (
     default_dynamic_qconfig,
+    float16_dynamic_qconfig,
     float_qparams_weight_only_qconfig,
+    float_qparams_weight_only_qconfig_4bit,
 )
-from rushlight.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper
-from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
+from rushlight.ao.quantization.quantization_mappings import (
+    _get_special_act_post_process,
+    _has_special_act_post_process,
+    get_default_dynamic_quant_module_mappings,
+    get_default_qat_module_mappings,
+    get_default_qconfig_propagation_list,
+    get_default_static_quant_module_mappings,
+    get_default_static_quant_reference_module_mappings,
+    no_observer_set,
+)
+from rushlight.ao.quantization.stubs import DeQuantStub, QuantWrapper
+from rushlight.ao.quantization.utils import get_qparam_dict
 from rushlight.nn.modules.module import Module
 
 TYPE_CHECKING = False
@@ -29,77 +42,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-_STATIC = {
-    QuantStub: _quantized.Quantize,
-    DeQuantStub: _quantized.DeQuantize,
-    _quantized.FloatFunctional: _quantized.QFunctional,
-    nn.Embedding: _quantized.Embedding,
-    nn.Linear: _quantized.Linear,
-    NonDynamicallyQuantizableLinear: _quantized.Linear,
-    _qat.Linear: _quantized.Linear,
-    _intrinsic.LinearReLU: _fused.LinearReLU,
-    _fused_qat.LinearReLU: _fused.LinearReLU,
-}
-_QAT = {
-    nn.Linear: _qat.Linear,
-    NonDynamicallyQuantizableLinear: _qat.Linear,
-    _intrinsic.LinearReLU: _fused_qat.LinearReLU,
-}
-for _n in ("1d", "2d", "3d"):
-    _conv, _relu = getattr(_quantized, f"Conv{_n}"), getattr(_fused, f"ConvReLU{_n}")
-    _STATIC |= {
-        getattr(nn, f"Conv{_n}"): _conv,
-        getattr(_qat, f"Conv{_n}"): _conv,
-        getattr(_fused_qat, f"ConvBn{_n}"): _conv,
-        getattr(_intrinsic, f"ConvReLU{_n}"): _relu,
-        getattr(_fused_qat, f"ConvReLU{_n}"): _relu,
-        getattr(_fused_qat, f"ConvBnReLU{_n}"): _relu,
-    }
-    _QAT |= {
-        getattr(nn, f"Conv{_n}"): getattr(_qat, f"Conv{_n}"),
-        **{
-            getattr(_intrinsic, f"{_kind}{_n}"): getattr(_fused_qat, f"{_kind}{_n}")
-            for _kind in ("ConvBn", "ConvBnReLU", "ConvReLU")
+
+def get_default_custom_config_dict() -> dict[str, Any]:
+    """Return which classes take part as a whole: recurrent layers and attention."""
+    return {
+        "float_to_observed_custom_module_class": {
+            nn.LSTM: _quantizable.LSTM,
+            nn.MultiheadAttention: _quantizable.MultiheadAttention,
+        },
+        "observed_to_quantized_custom_module_class": {
+            _quantizable.LSTM: _quantized_recurrent.LSTM,
+            _quantizable.MultiheadAttention: _quantized.MultiheadAttention,
         },
     }
-_DYNAMIC = {
-    nn.Linear: _dynamic.Linear,
-    NonDynamicallyQuantizableLinear: _dynamic.Linear,
-    nn.Embedding: _quantized.Embedding,
-}
-_RECURRENT = (nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell, nn.RNNCell)
-# Layers that quantized tensors pass, and those that they do not.
-_NO_QUANTIZED_FORM = (
-    nn.BatchNorm2d, nn.BatchNorm3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
-    nn.EmbeddingBag, nn.GroupNorm, nn.Hardswish, nn.InstanceNorm1d, nn.InstanceNorm2d,
-    nn.InstanceNorm3d, nn.LayerNorm, nn.PReLU, nn.LSTM, nn.MultiheadAttention,
-)  # fmt: skip
-_KNOWN_RANGE = {
-    nn.Sigmoid: default_fixed_qparams_range_0to1_fake_quant,
-    nn.Softmax: default_fixed_qparams_range_0to1_fake_quant,
-    nn.Hardsigmoid: default_fixed_qparams_range_0to1_fake_quant,
-    nn.Tanh: default_fixed_qparams_range_neg1to1_fake_quant,
-}
-
-
-def get_default_static_quant_module_mappings() -> dict[Any, Any]:
-    """Return the quantized class of each class of layers."""
-    return dict(_STATIC)
-
-
-def get_default_qat_module_mappings() -> dict[Any, Any]:
-    """Return the fake-quantized class of each class of layers."""
-    return dict(_QAT)
-
-
-def get_default_dynamic_quant_module_mappings() -> dict[Any, Any]:
-    """Return the dynamically quantized class of each class of layers."""
-    return dict(_DYNAMIC)
-
-
-def get_default_qconfig_propagation_list() -> set[Any]:
-    """Return the classes of layers whose results `prepare` observes."""
-    return {*_STATIC, *_QAT, *_DYNAMIC, *_NO_QUANTIZED_FORM, nn.Sequential}
 
 
 def propagate_qconfig_(
@@ -110,17 +65,23 @@ def propagate_qconfig_(
 
     Args:
         qconfig_dict: qconfigs by a layer's class or name; a layer's own goes first.
+        prepare_custom_config_dict: under "non_traceable_module_name" and
+            "non_traceable_module_class", what keeps its own.
     """
-    if prepare_custom_config_dict:
-        raise NotImplementedError("propagate_qconfig_: prepare_custom_config_dict")
-    _propagate(module, qconfig_dict or {}, None, "")
+    custom = prepare_custom_config_dict or {}
+    skipped = (
+        *custom.get("non_traceable_module_name", ()),
+        *custom.get("non_traceable_module_class", ()),
+    )
+    _propagate(module, qconfig_dict or {}, None, "", skipped)
 
 
-def _propagate(module, configs, inherited, prefix):
+def _propagate(module, configs, inherited, prefix, skipped):
     chosen = configs.get(prefix, configs.get(type(module), inherited))
     module.qconfig = chosen = getattr(module, "qconfig", chosen)
     for name, child in module.named_children():
-        _propagate(child, configs, chosen, f"{prefix}.{name}" if prefix else name)
+        if name not in skipped and type(child) not in skipped:
+            _propagate(child, configs, chosen, f"{prefix}.{name}" if prefix else name, skipped)
 
 
 def _observe(self, input, output):
@@ -147,20 +108,25 @@ def _add_observer(layer, constructor=None):
         layer.register_forward_hook(_observe, prepend=True)
 
 
-def _add_observers(module, observed, whole):
-    for child in module.children():
+def _add_observers(module, observed, whole, custom):
+    for name, child in module.named_children():
         kind = type(child)
         if kind is nn.Dropout:
             continue
-        if kind is _quantized.FloatFunctional:
+        if issubclass(kind, (_quantized.FloatFunctional, _quantized.QFunctional)):
             if getattr(child, "qconfig", None) is not None:
                 child.activation_post_process = child.qconfig.activation()
         elif isinstance(child, _intrinsic._FusedModule) or kind in whole:
             _add_observer(child)
-        elif child.training and kind in _KNOWN_RANGE:
-            _add_observer(child, _KNOWN_RANGE[kind])
+        elif _has_special_act_post_process(child):
+            _add_observer(child, _get_special_act_post_process(child))
+        elif kind in custom and getattr(child, "qconfig", None) is not None:
+            replaced = custom[kind].from_float(child)
+            setattr(module, name, replaced)
+            if not issubclass(custom[kind], tuple(no_observer_set())):
+                _add_observer(replaced)
         else:
-            _add_observers(child, observed, whole)
+            _add_observers(child, observed, whole, custom)
     if (
         type(module) in observed
         and not isinstance(module, nn.Sequential)
@@ -184,15 +150,18 @@ def prepare(
         inplace: change the model itself.
         allow_list: classes of layers to observe.
         observer_non_leaf_module_list: classes of modules to observe as a whole.
+        prepare_custom_config_dict: under "float_to_observed_custom_module_class", the classes that
+            stand for others while they are observed; as of `get_default_custom_config_dict`.
     """
-    if prepare_custom_config_dict:
-        raise NotImplementedError("prepare: prepare_custom_config_dict")
+    if prepare_custom_config_dict is None:
+        prepare_custom_config_dict = get_default_custom_config_dict()
+    custom = prepare_custom_config_dict.get("float_to_observed_custom_module_class", {})
     model = model if inplace else copy.deepcopy(model)
-    propagate_qconfig_(model)
+    propagate_qconfig_(model, None, prepare_custom_config_dict)
     if not any(getattr(layer, "qconfig", None) for layer in model.modules()):
         warnings.warn("prepare: no module has a qconfig: none is observed", stacklevel=2)
-    observed = set(allow_list or get_default_qconfig_propagation_list())
-    _add_observers(model, observed, set(observer_non_leaf_module_list or ()))
+    observed = get_default_qconfig_propagation_list() if allow_list is None else set(allow_list)
+    _add_observers(model, observed, set(observer_non_leaf_module_list or ()), custom)
     return model
 
 
@@ -200,12 +169,18 @@ def swap_module(
     mod: Module, mapping: dict[Any, Any], custom_module_class_mapping: Any = None,
     use_precomputed_fake_quant: bool = False,
 ) -> Module:  # fmt: skip
-    """Return what a mapping makes of one layer, or the layer."""
-    if custom_module_class_mapping:
-        raise NotImplementedError("swap_module: custom_module_class_mapping")
-    if getattr(mod, "qconfig", None) is None or type(mod) not in mapping:
+    """Return what a mapping makes of one layer, or the layer.
+
+    Args:
+        custom_module_class_mapping: classes whose `from_observed` takes the layer.
+    """
+    kind, custom = type(mod), custom_module_class_mapping or {}
+    if getattr(mod, "qconfig", None) is None or not (kind in custom or kind in mapping):
         return mod
-    new = mapping[type(mod)].from_float(mod, use_precomputed_fake_quant=use_precomputed_fake_quant)
+    if kind in custom:
+        new = custom[kind].from_observed(mod)
+    else:
+        new = _from_float(mapping[kind], mod, use_precomputed_fake_quant)
     for hook in mod._forward_pre_hooks.values():
         if hook is not _observe_input:
             new.register_forward_pre_hook(hook)
@@ -215,28 +190,28 @@ def swap_module(
     return new.train(mod.training)
 
 
-def _convert(module, mapping, precomputed):
+def _from_float(kind, mod, precomputed):
+    if getattr(kind, "_IS_REFERENCE", False):
+        observer = mod.qconfig.weight()
+        observer(mod.weight)
+        return kind.from_float(mod, get_qparam_dict(observer))
+    if "use_precomputed_fake_quant" in inspect.signature(kind.from_float).parameters:
+        return kind.from_float(mod, use_precomputed_fake_quant=precomputed)
+    return kind.from_float(mod)
+
+
+def _convert(module, mapping, custom, precomputed):
     for name, child in list(module.named_children()):
-        if not isinstance(child, _intrinsic._FusedModule) and not isinstance(
-            child, (ObserverBase, FakeQuantizeBase)
+        # What is fused, observed as a whole or trained with a norm is replaced as a whole.
+        if not (
+            isinstance(child, (_intrinsic._FusedModule, ObserverBase, FakeQuantizeBase))
+            or type(child) in custom
+            or hasattr(child, "weight_fake_quant")
         ):
-            _convert(child, mapping, precomputed)
-        swapped = swap_module(child, mapping, None, precomputed)
+            _convert(child, mapping, custom, precomputed)
+        swapped = swap_module(child, mapping, custom, precomputed)
         if swapped is not child:
             module._modules[name] = swapped
-
-
-def _refuse_unknown(module, prefix):
-    """Name a layer that would get quantized tensors and does not take them."""
-    kind = type(module)
-    if kind in _NO_QUANTIZED_FORM and getattr(module, "qconfig", None) is not None:
-        raise NotImplementedError(
-            f"convert: {prefix or 'the model'} is a {kind.__name__}, of which there is no quantized"
-            " form; set its qconfig to None before prepare"
-        )
-    if kind not in _STATIC:
-        for name, child in module.named_children():
-            _refuse_unknown(child, f"{prefix}.{name}" if prefix else name)
 
 
 def _remove_qconfig(module):
@@ -267,22 +242,29 @@ def convert(
         mapping: the quantized class of each class of layers.
         inplace: change the model itself.
         remove_qconfig: remove qconfigs and observers.
+        is_reference: replace by the classes of `ao.nn.quantized.reference`, in float32.
+        convert_custom_config_dict: under "observed_to_quantized_custom_module_class", the classes
+            whose `from_observed` is used; as of `get_default_custom_config_dict`.
         use_precomputed_fake_quant: keep the weights' scales as training left them.
-
-    Raises:
-        NotImplementedError: a layer with a qconfig has no quantized class here though torch has
-            one; set its `qconfig` to None before `prepare`, and put stubs around it.
     """
-    if is_reference or convert_custom_config_dict:
-        raise NotImplementedError("convert: is_reference and convert_custom_config_dict")
+    if convert_custom_config_dict is None:
+        convert_custom_config_dict = get_default_custom_config_dict()
+    custom = convert_custom_config_dict.get("observed_to_quantized_custom_module_class", {})
     module = module if inplace else copy.deepcopy(module)
     if mapping is None:
-        mapping = _STATIC
-        _refuse_unknown(module, "")
-    _convert(module, mapping, use_precomputed_fake_quant)
+        mapping = get_default_static_quant_module_mappings()
+        if is_reference:
+            mapping = get_default_static_quant_reference_module_mappings()
+    _convert(module, mapping, custom, use_precomputed_fake_quant)
     if remove_qconfig:
         _remove_qconfig(module)
     return module
+
+
+def default_eval_fn(model: Module, calib_data: Iterable[Any]) -> None:
+    """Run a model on the inputs of pairs of an input and a target."""
+    for data, _ in calib_data:
+        model(data)
 
 
 def quantize(
@@ -290,6 +272,7 @@ def quantize(
     mapping: dict[Any, Any] | None = None, inplace: bool = False,
 ) -> Module:  # fmt: skip
     """Return the quantized model: `prepare`, `run_fn(model, *run_args)`, `convert`."""
+    mapping = get_default_static_quant_module_mappings() if mapping is None else mapping
     model = (model if inplace else copy.deepcopy(model)).eval()
     prepare(model, inplace=True)
     run_fn(model, *run_args)
@@ -308,7 +291,7 @@ def prepare_qat(
     if not model.training:
         raise AssertionError("prepare_qat: the model must be in training mode")
     model = model if inplace else copy.deepcopy(model)
-    mapping = _QAT if mapping is None else mapping
+    mapping = get_default_qat_module_mappings() if mapping is None else mapping
     propagate_qconfig_(model)
     convert(model, mapping, inplace=True, remove_qconfig=False)
     return prepare(model, True, observer_non_leaf_module_list=set(mapping.values()))
@@ -324,15 +307,25 @@ def quantize_qat(
     return convert(model, inplace=True)
 
 
+_DYNAMIC_CONFIGS = {
+    qint8: default_dynamic_qconfig, rushlight.float16: float16_dynamic_qconfig,
+    quint8: float_qparams_weight_only_qconfig, quint4x2: float_qparams_weight_only_qconfig_4bit,
+}  # fmt: skip
+_MULTIPLYING = (nn.Linear, nn.LSTM, nn.GRU, nn.LSTMCell, nn.RNNCell, nn.GRUCell)
+
+
 def _dynamic_configs(spec, dtype):
     if isinstance(spec, dict):
         return spec
-    configs = {qint8: default_dynamic_qconfig, quint8: float_qparams_weight_only_qconfig}
-    if dtype not in configs:
-        raise NotImplementedError(f"quantize_dynamic: dtype must be qint8 or quint8, got {dtype}")
+    if dtype not in _DYNAMIC_CONFIGS:
+        raise ValueError(
+            f"quantize_dynamic: dtype must be one of {[*_DYNAMIC_CONFIGS]}, got {dtype}"
+        )
     if spec is None:
-        spec = (nn.Linear, *_RECURRENT) if dtype is qint8 else (nn.Embedding, nn.EmbeddingBag)
-    return dict.fromkeys(spec, configs[dtype])
+        multiplied = dtype in (qint8, rushlight.float16)
+        spec = _MULTIPLYING if multiplied else (nn.EmbeddingBag, nn.Embedding)
+        spec = (nn.EmbeddingBag,) if dtype is quint4x2 else spec
+    return dict.fromkeys(spec, _DYNAMIC_CONFIGS[dtype])
 
 
 def quantize_dynamic(
@@ -346,13 +339,10 @@ def quantize_dynamic(
 
     Args:
         qconfig_spec: a set of classes or names of layers, or their qconfigs by class or name; by
-            default {nn.Linear}, or {nn.Embedding} for quint8.
-        dtype: `qint8`, or `quint8` for embeddings.
+            default `nn.Linear`, recurrent layers and cells, or embeddings for quint8.
+        dtype: `qint8`, `float16`, or `quint8` for embeddings.
         mapping: the quantized class of each class of layers.
         inplace: change the model itself.
-
-    Recurrent layers are not quantized: the default leaves them with a warning, and asking for them
-    raises NotImplementedError.
 
     Example:
         >>> from rushlight.ao.quantization import quantize_dynamic
@@ -361,17 +351,7 @@ def quantize_dynamic(
         torch.qint8
     """
     configs = _dynamic_configs(qconfig_spec, dtype)
-    mapping = _DYNAMIC if mapping is None else mapping
-    for name, layer in model.named_modules():
-        kind = type(layer)
-        named = configs.get(name, configs.get(kind))
-        if named is not None and (kind in (*_RECURRENT, nn.EmbeddingBag)) and kind not in mapping:
-            text = (
-                f"quantize_dynamic: {name or 'the model'} is a {kind.__name__}, of which there is"
-            )
-            if qconfig_spec is not None:
-                raise NotImplementedError(f"{text} no quantized form")
-            warnings.warn(f"{text} no quantized form: it stays as it is", stacklevel=2)
+    mapping = get_default_dynamic_quant_module_mappings() if mapping is None else mapping
     model = (model if inplace else copy.deepcopy(model)).eval()
     propagate_qconfig_(model, configs)
     return convert(model, mapping, inplace=True)
@@ -387,8 +367,9 @@ def add_quant_dequant(module: Module) -> Module:
 
 
 __all__ = [
-    "add_quant_dequant", "convert", "get_default_dynamic_quant_module_mappings",
-    "get_default_qat_module_mappings", "get_default_qconfig_propagation_list",
-    "get_default_static_quant_module_mappings", "prepare", "prepare_qat", "propagate_qconfig_",
-    "quantize", "quantize_dynamic", "quantize_qat", "swap_module",
+    "add_quant_dequant", "convert", "get_default_custom_config_dict",
+    "get_default_dynamic_quant_module_mappings", "get_default_qat_module_mappings",
+    "get_default_qconfig_propagation_list", "get_default_static_quant_module_mappings", "prepare",
+    "prepare_qat", "propagate_qconfig_", "quantize", "quantize_dynamic", "quantize_qat",
+    "swap_module",
 ]  # fmt: skip

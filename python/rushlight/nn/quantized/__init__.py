@@ -46,7 +46,35 @@ class FloatFunctional(Module):
         return self.activation_post_process(rushlight.matmul(x, y))
 
 
-__all__ = ["FloatFunctional"]
+class FXFloatFunctional(Module):
+    """Arithmetic as a module whose calls stand in graphs as plain arithmetic."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        raise RuntimeError("FXFloatFunctional has no forward: call add, mul or another method")
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        return rushlight.add(x, y)
+
+    def add_scalar(self, x: Tensor, y: float) -> Tensor:
+        return rushlight.add(x, y)
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        return rushlight.mul(x, y)
+
+    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
+        return rushlight.mul(x, y)
+
+    def cat(self, x: list[Tensor], dim: int = 0) -> Tensor:
+        return rushlight.cat(x, dim=dim)
+
+    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
+        return rushlight.add(x, y).relu()
+
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        return rushlight.matmul(x, y)
+
+
+__all__ = ["FXFloatFunctional", "FloatFunctional"]
 
 
 def __getattr__(name: str) -> Any:

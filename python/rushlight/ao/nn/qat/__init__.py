@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import rushlight
 from rushlight import Tensor
+from rushlight._module_paths import add_modules as _add_modules
 from rushlight.nn import functional as F
-from rushlight.nn.modules import conv as _conv, linear as _linear
+from rushlight.nn.modules import conv as _conv, linear as _linear, sparse as _sparse
 from rushlight.nn.modules.module import Module
 
 TYPE_CHECKING = False
@@ -125,4 +127,150 @@ class Conv3d(_QatConv, _conv.Conv3d):
     _FLOAT_MODULE = _conv.Conv3d
 
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "Linear"]
+def _check_embedding_weight(kind, qconfig):
+    check_qconfig(kind, qconfig)
+    observer = qconfig.weight()
+    floats = "per_channel_affine_float_qparams"
+    if floats not in str(observer.qscheme):
+        raise AssertionError(
+            f"{kind.__name__}: the weight's observer must have qscheme {floats}, got "
+            f"{observer.qscheme}"
+        )
+    return observer
+
+
+class Embedding(_sparse.Embedding):
+    """`nn.Embedding` whose weight passes `qconfig.weight()`."""
+
+    _FLOAT_MODULE = _sparse.Embedding
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        device: Any = None,
+        dtype: Any = None,
+        qconfig: Any = None,
+    ) -> None:
+        super().__init__(
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
+            sparse, _weight, device=device, dtype=dtype,
+        )  # fmt: skip
+        self.qconfig = qconfig
+        self.weight_fake_quant: Any = _check_embedding_weight(type(self), qconfig)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.embedding(
+            input, self.weight_fake_quant(self.weight), self.padding_idx, self.max_norm,
+            self.norm_type, self.scale_grad_by_freq, self.sparse,
+        )  # fmt: skip
+
+    @classmethod
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
+        """Return such a layer that shares the weight of an `nn.Embedding` with a qconfig."""
+        qconfig = check_source(cls, mod)
+        layer = cls(
+            mod.num_embeddings, mod.embedding_dim, mod.padding_idx, mod.max_norm, mod.norm_type,
+            mod.scale_grad_by_freq, mod.sparse, mod.weight, qconfig=qconfig,
+        )  # fmt: skip
+        layer.weight = mod.weight
+        return layer
+
+    def to_float(self) -> Module:
+        """Return an `nn.Embedding` with the same weight."""
+        layer = _sparse.Embedding(
+            self.num_embeddings, self.embedding_dim, self.padding_idx, self.max_norm,
+            self.norm_type, self.scale_grad_by_freq, self.sparse,
+        )  # fmt: skip
+        layer.weight = rushlight.nn.Parameter(self.weight.detach())
+        return layer.train(self.training)
+
+
+class EmbeddingBag(_sparse.EmbeddingBag):
+    """`nn.EmbeddingBag` whose weight passes `qconfig.weight()`."""
+
+    _FLOAT_MODULE = _sparse.EmbeddingBag
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        qconfig: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            num_embeddings, embedding_dim, max_norm, norm_type, scale_grad_by_freq, mode, sparse,
+            _weight, include_last_offset, padding_idx, device=device, dtype=dtype,
+        )  # fmt: skip
+        self.qconfig = qconfig
+        self.weight_fake_quant: Any = _check_embedding_weight(type(self), qconfig)
+
+    def forward(
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Tensor:
+        return F.embedding_bag(
+            input, self.weight_fake_quant(self.weight), offsets, self.max_norm, self.norm_type,
+            self.scale_grad_by_freq, self.mode, self.sparse, per_sample_weights,
+            self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
+
+    @classmethod
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
+        """Return such a layer that shares the weight of an `nn.EmbeddingBag` with a qconfig."""
+        qconfig = check_source(cls, mod)
+        layer = cls(
+            mod.num_embeddings, mod.embedding_dim, mod.max_norm, mod.norm_type,
+            mod.scale_grad_by_freq, mod.mode, mod.sparse, mod.weight, mod.include_last_offset,
+            mod.padding_idx, qconfig=qconfig,
+        )  # fmt: skip
+        layer.weight = mod.weight
+        return layer
+
+    def to_float(self) -> Module:
+        """Return an `nn.EmbeddingBag` with the same weight."""
+        layer = _sparse.EmbeddingBag(
+            self.num_embeddings, self.embedding_dim, self.max_norm, self.norm_type,
+            self.scale_grad_by_freq, self.mode, self.sparse, None, self.include_last_offset,
+            self.padding_idx,
+        )  # fmt: skip
+        layer.weight = rushlight.nn.Parameter(self.weight.detach())
+        return layer.train(self.training)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "dynamic":
+        import importlib
+
+        return importlib.import_module("rushlight.ao.nn.qat.dynamic")
+    raise AttributeError(f"module 'rushlight.ao.nn.qat' has no attribute {name!r}")
+
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "Embedding", "EmbeddingBag", "Linear"]
+
+_add_modules(
+    __name__,
+    {
+        "modules": "*",
+        "modules.conv": "Conv1d Conv2d Conv3d",
+        "modules.embedding_ops": "Embedding EmbeddingBag",
+        "modules.linear": "Linear",
+    },
+)

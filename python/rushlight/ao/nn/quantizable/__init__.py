@@ -1,12 +1,15 @@
-"""Recurrent layers of parts that `ao.quantization` observes and replaces one by one."""
+"""Recurrent layers and attention of parts that `ao.quantization` observes one by one."""
 
 from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
+from rushlight._absent_dtypes import quint8
+from rushlight._module_paths import add_modules as _add_modules
+from rushlight.ao.nn.quantizable._attention import MultiheadAttention
+from rushlight.nn import functional as F
 from rushlight.nn.modules.activation import Sigmoid, Tanh
-from rushlight.nn.modules.container import ModuleList
-from rushlight.nn.modules.dropout import Dropout
+from rushlight.nn.modules.container import ModuleDict, ModuleList
 from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.quantized import FloatFunctional
@@ -17,7 +20,14 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["LSTM", "LSTMCell"]
+__all__ = ["LSTM", "LSTMCell", "MultiheadAttention"]
+
+_GATES = ("input", "forget", "cell", "output")
+
+
+def _zeros(batch, hidden_size, is_quantized):
+    zeros = rushlight.zeros(batch, hidden_size)
+    return rushlight.quantize_per_tensor(zeros, 1.0, 0, quint8) if is_quantized else zeros
 
 
 class LSTMCell(Module):
@@ -37,9 +47,9 @@ class LSTMCell(Module):
     input_size: int
     hidden_size: int
     bias: bool
-    igates: Module
-    hgates: Module
-    gates: FloatFunctional
+    igates: Any
+    hgates: Any
+    gates: Any
     input_gate: Module
     forget_gate: Module
     cell_gate: Module
@@ -60,12 +70,18 @@ class LSTMCell(Module):
         split_gates: bool = False,
     ) -> None:
         super().__init__()
-        if split_gates:
-            raise NotImplementedError("quantizable.LSTMCell: split_gates=True is not supported")
         self.input_size, self.hidden_size, self.bias = input_dim, hidden_dim, bias
-        self.igates = Linear(input_dim, 4 * hidden_dim, bias=bias, device=device, dtype=dtype)
-        self.hgates = Linear(hidden_dim, 4 * hidden_dim, bias=bias, device=device, dtype=dtype)
-        self.gates = FloatFunctional()
+        self.split_gates: bool = split_gates
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        if split_gates:
+            for own, size in (("igates", input_dim), ("hgates", hidden_dim)):
+                parts = {gate: Linear(size, hidden_dim, **options) for gate in _GATES}
+                setattr(self, own, ModuleDict(parts))
+            self.gates = ModuleDict({gate: FloatFunctional() for gate in _GATES})
+        else:
+            self.igates = Linear(input_dim, 4 * hidden_dim, **options)
+            self.hgates = Linear(hidden_dim, 4 * hidden_dim, **options)
+            self.gates = FloatFunctional()
         self.input_gate, self.forget_gate = Sigmoid(), Sigmoid()
         self.cell_gate, self.output_gate = Tanh(), Sigmoid()
         self.fgate_cx, self.igate_cgate = FloatFunctional(), FloatFunctional()
@@ -77,8 +93,14 @@ class LSTMCell(Module):
         if hidden is None:
             hidden = self.initialize_hidden(x.shape[0], x.is_quantized)
         hx, cx = hidden
-        gates = self.gates.add(self.igates(x), self.hgates(hx))
-        first, second, third, fourth = gates.chunk(4, 1)
+        if self.split_gates:
+            first, second, third, fourth = (
+                self.gates[gate].add(self.igates[gate](x), self.hgates[gate](hx)) for gate in _GATES
+            )
+        else:
+            first, second, third, fourth = self.gates.add(self.igates(x), self.hgates(hx)).chunk(
+                4, 1
+            )
         kept = self.fgate_cx.mul(self.forget_gate(second), cx)
         new = self.igate_cgate.mul(self.input_gate(first), self.cell_gate(third))
         cy = self.fgate_cx_igate_cgate.add(kept, new)
@@ -88,53 +110,80 @@ class LSTMCell(Module):
         self, batch_size: int, is_quantized: bool = False
     ) -> tuple[Tensor, Tensor]:
         """Return a state of zeros."""
-        if is_quantized:
-            raise NotImplementedError("quantizable.LSTMCell: give the state of a quantized input")
-        like = self.hgates.weight
-        return like.new_zeros(batch_size, self.hidden_size), like.new_zeros(
-            batch_size, self.hidden_size
-        )
+        zeros = _zeros(batch_size, self.hidden_size, is_quantized)
+        return zeros, zeros
+
+    def _get_name(self):
+        return "QuantizableLSTMCell"
 
     @classmethod
     def from_params(
-        cls, wi: Tensor, wh: Tensor, bi: Tensor | None = None, bh: Tensor | None = None
+        cls,
+        wi: Tensor,
+        wh: Tensor,
+        bi: Tensor | None = None,
+        bh: Tensor | None = None,
+        split_gates: bool = False,
     ) -> Self:
         """Return a cell with these weights (4 * hidden, input), (4 * hidden, hidden) and biases."""
         if (bi is None) != (bh is None):
             raise AssertionError("LSTMCell.from_params: give both biases, or none")
-        cell = cls(wi.shape[1], wh.shape[1], bias=bi is not None, device="meta")
+        cell = cls(wi.shape[1], wh.shape[1], bi is not None, "meta", split_gates=split_gates)
         parameter = rushlight.nn.Parameter
-        cell.igates.weight, cell.hgates.weight = parameter(wi), parameter(wh)
-        if bi is not None:
-            cell.igates.bias, cell.hgates.bias = parameter(bi), parameter(bh)
+        for gates, weight, bias in ((cell.igates, wi, bi), (cell.hgates, wh, bh)):
+            layers = list(gates.values()) if split_gates else [gates]
+            for place, layer in enumerate(layers):
+                layer.weight = parameter(weight.chunk(len(layers))[place])
+                if bias is not None:
+                    layer.bias = parameter(bias.chunk(len(layers))[place])
         return cell
 
     @classmethod
-    def from_float(cls, other: Module, use_precomputed_fake_quant: bool = False) -> Self:
+    def from_float(
+        cls, other: Module, use_precomputed_fake_quant: bool = False, split_gates: bool = False
+    ) -> Self:
         """Return what replaces an `nn.LSTMCell`."""
         del use_precomputed_fake_quant  # weights are not quantized yet
-        biases = (other.bias_ih, other.bias_hh) if other.bias else ()
-        return cls.from_params(other.weight_ih, other.weight_hh, *biases)
+        biases = (other.bias_ih, other.bias_hh) if other.bias else (None, None)
+        cell = cls.from_params(other.weight_ih, other.weight_hh, *biases, split_gates)
+        if getattr(other, "qconfig", None) is not None:
+            cell.qconfig = other.qconfig
+            for gates in (cell.igates, cell.hgates):
+                for layer in gates.values() if split_gates else [gates]:
+                    layer.qconfig = other.qconfig
+        return cell
 
 
-class _Layer(Module):
+class _LSTMSingleLayer(Module):
+    """The steps in time, in one direction."""
+
+    def __init__(self, cell):
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, x, state, backward):
+        outputs = []
+        for step in x.unbind(0)[::-1] if backward else x.unbind(0):
+            state = self.cell(step, state)
+            outputs.append(state[0])
+        return rushlight.stack(outputs[::-1] if backward else outputs, 0), state
+
+
+class _LSTMLayer(Module):
     """The steps in time, forward and perhaps backward."""
 
-    def __init__(self, input_dim, hidden_dim, bias, bidirectional, device, dtype):
+    def __init__(self, *cells):
         super().__init__()
-        self.layer_fw = LSTMCell(input_dim, hidden_dim, bias, device, dtype)
-        if bidirectional:
-            self.layer_bw = LSTMCell(input_dim, hidden_dim, bias, device, dtype)
+        self.layer_fw = _LSTMSingleLayer(cells[0])
+        if len(cells) > 1:
+            self.layer_bw = _LSTMSingleLayer(cells[1])
 
     def forward(self, x, states):
-        outputs, ends = [], []
-        for cell, state, backward in zip(self.children(), states, (False, True)):
-            steps = []
-            for step in reversed(x.unbind(0)) if backward else x.unbind(0):
-                state = cell(step, state)
-                steps.append(state[0])
-            outputs.append(rushlight.stack(steps[::-1] if backward else steps, 0))
-            ends.append(state)
+        results = [
+            layer(x, state, backward)
+            for layer, state, backward in zip(self.children(), states, (False, True))
+        ]
+        outputs, ends = [result[0] for result in results], [result[1] for result in results]
         return outputs[0] if len(outputs) == 1 else rushlight.cat(outputs, -1), ends
 
 
@@ -168,20 +217,20 @@ class LSTM(Module):
         split_gates: bool = False,
     ) -> None:
         super().__init__()
-        if split_gates:
-            raise NotImplementedError("quantizable.LSTM: split_gates=True is not supported")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
         self.bidirectional = bidirectional
         self.directions = 2 if bidirectional else 1
         self.layers = ModuleList(
-            _Layer(
-                hidden_size * self.directions if place else input_size, hidden_size, bias,
-                bidirectional, device, dtype,
-            )
+            _LSTMLayer(*(
+                LSTMCell(
+                    hidden_size * self.directions if place else input_size, hidden_size, bias,
+                    device, dtype, split_gates=split_gates,
+                )
+                for _ in range(self.directions)
+            ))
             for place in range(num_layers)
         )  # fmt: skip
-        self._between = Dropout(self.dropout)
 
     def forward(
         self, x: Tensor, hidden: tuple[Tensor, Tensor] | None = None
@@ -192,8 +241,8 @@ class LSTM(Module):
         states = [None] * count if hidden is None else list(zip(hidden[0], hidden[1]))
         ends = []
         for place, layer in enumerate(self.layers):
-            if place and self.dropout:
-                x = self._between(x)
+            if place and self.dropout and self.training:
+                x = F.dropout(x, self.dropout)
             x, own = layer(x, states[place * self.directions : (place + 1) * self.directions])
             ends += own
         # As views, as torch has them.
@@ -205,19 +254,34 @@ class LSTM(Module):
 
     @classmethod
     def from_float(cls, other: Module, qconfig: Any = None, split_gates: bool = False) -> Self:
-        """Return what replaces an `nn.LSTM`."""
+        """Return what replaces an `nn.LSTM`, observed where that has a qconfig."""
         if other.proj_size:
             raise NotImplementedError("quantizable.LSTM: projections are not supported")
         layer = cls(
             other.input_size, other.hidden_size, other.num_layers, other.bias, other.batch_first,
-            other.dropout, other.bidirectional, split_gates=split_gates,
+            other.dropout, other.bidirectional, "meta", split_gates=split_gates,
         )  # fmt: skip
+        names = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if other.bias else [])]
         for place, one in enumerate(layer.layers):
-            for cell, suffix in zip(list(one._modules), ("", "_reverse")):
-                names = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if other.bias else [])]
+            for direction, suffix in zip(one.children(), ("", "_reverse")):
                 values = [getattr(other, f"{name}_l{place}{suffix}") for name in names]
-                setattr(one, cell, LSTMCell.from_params(*values))
-        qconfig = getattr(other, "qconfig", None) if qconfig is None else qconfig
-        if qconfig is not None:
-            layer.qconfig = qconfig
-        return layer
+                direction.cell = LSTMCell.from_params(*values, split_gates=split_gates)
+        layer.train(other.training)
+        qconfig = getattr(other, "qconfig", qconfig)
+        if qconfig is None:
+            return layer
+        from rushlight.ao.quantization.quantize import prepare, prepare_qat
+
+        layer.qconfig = qconfig
+        return (prepare_qat if other.training else prepare)(layer, inplace=True)
+
+    @classmethod
+    def from_observed(cls, other: Module) -> Self:
+        """Refused: `quantized.LSTM.from_observed` makes a quantized layer."""
+        raise NotImplementedError("quantizable.LSTM: quantized.LSTM.from_observed takes this layer")
+
+
+_add_modules(
+    __name__,
+    {"modules": "*", "modules.activation": "MultiheadAttention", "modules.rnn": "LSTM LSTMCell"},
+)

@@ -9,9 +9,31 @@ from __future__ import annotations
 import rushlight
 from rushlight import Tensor
 from rushlight._absent_dtypes import qint8, quint8
+from rushlight._module_paths import add_modules as _add_modules
+from rushlight._quantized._scalars import add_scalar, mul_scalar
 from rushlight._quantized._tensor import QuantizedTensor, dequantize, plain
 from rushlight.ao.nn.qat import _CONV_OPTIONS
+from rushlight.ao.nn.quantized._activation import (
+    ELU,
+    Hardswish,
+    LeakyReLU,
+    MultiheadAttention,
+    PReLU,
+    ReLU6,
+    Sigmoid,
+    Softmax,
+)
+from rushlight.ao.nn.quantized._normalization import (
+    BatchNorm2d,
+    BatchNorm3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+)
 from rushlight.ao.nn.quantized._packed import (
+    Float16Weight,
     PackedWeight,
     WeightedQuantizedModule,
     observed_weight,
@@ -19,10 +41,9 @@ from rushlight.ao.nn.quantized._packed import (
 )
 from rushlight.nn import functional as F
 from rushlight.nn.modules import conv as _conv, linear as _linear
-from rushlight.nn.modules.activation import ReLU6
-from rushlight.nn.modules.dropout import Dropout
+from rushlight.nn.modules.dropout import Dropout as _Dropout
 from rushlight.nn.modules.module import Module
-from rushlight.nn.quantized import FloatFunctional
+from rushlight.nn.quantized import FloatFunctional, FXFloatFunctional
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +105,27 @@ class DeQuantize(Module):
         return DeQuantize()
 
 
+class Dropout(_Dropout):
+    """The identity: a quantized model is not trained."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input
+
+    def _get_name(self):
+        return "QuantizedDropout"
+
+    @classmethod
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
+        """Return what replaces an `nn.Dropout`."""
+        return cls(mod.p, mod.inplace)
+
+    @classmethod
+    def from_reference(cls, mod: Module, scale: float, zero_point: int) -> Self:
+        """Return what replaces an `nn.Dropout`; scale and zero point are its input's."""
+        del scale, zero_point
+        return cls(mod.p, mod.inplace)
+
+
 class LinearPackedParams(Module):
     """The quantized weight and the bias of a `Linear`."""
 
@@ -91,15 +133,20 @@ class LinearPackedParams(Module):
 
     def __init__(self, dtype: Any = qint8) -> None:
         super().__init__()
-        if dtype is not qint8:
-            raise NotImplementedError(f"quantized Linear: dtype must be qint8, got {dtype}")
+        if dtype not in (qint8, rushlight.float16):
+            raise NotImplementedError(
+                f"quantized Linear: dtype must be qint8 or float16, got {dtype}"
+            )
         self.dtype: Any = dtype
-        empty = rushlight._empty_affine_quantized([1, 1], scale=1, zero_point=0, dtype=qint8)
-        self.set_weight_bias(empty, None)
+        zeros = rushlight.zeros(1, 1)
+        if dtype is qint8:
+            zeros = rushlight.quantize_per_tensor(zeros, 1.0, 0, qint8)
+        self.set_weight_bias(zeros, None)
 
-    def set_weight_bias(self, weight: QuantizedTensor, bias: Tensor | None) -> None:
-        """Take a qint8 weight (out, in) and a float32 bias (out,)."""
-        self._packed_params = PackedWeight(weight, bias)
+    def set_weight_bias(self, weight: Tensor, bias: Tensor | None) -> None:
+        """Take a weight (out, in), of qint8 or to become float16, and a float32 bias (out,)."""
+        packed = PackedWeight if self.dtype is qint8 else Float16Weight
+        self._packed_params = packed(weight, bias)
 
     def _weight_bias(self):
         return self._packed_params.weight, self._packed_params.bias
@@ -141,11 +188,10 @@ class Linear(WeightedQuantizedModule):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self._packed_params = LinearPackedParams(dtype)
-        zeros = rushlight.zeros(out_features, in_features, dtype=rushlight.int8)
-        self.set_weight_bias(
-            rushlight._make_per_tensor_quantized_tensor(zeros, 1.0, 0),
-            rushlight.zeros(out_features) if bias_ else None,
-        )
+        zeros = rushlight.zeros(out_features, in_features)
+        if dtype is qint8:
+            zeros = rushlight.quantize_per_tensor(zeros, 1.0, 0, qint8)
+        self.set_weight_bias(zeros, rushlight.zeros(out_features) if bias_ else None)
         self._set_result(1.0, 0)
 
     def _get_name(self):
@@ -193,9 +239,23 @@ class Linear(WeightedQuantizedModule):
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
         """Return what replaces a layer that was observed or trained with fake quantization."""
         weight, bias, source = observed_weight(mod, use_precomputed_fake_quant)
-        layer = cls(source.in_features, source.out_features)
+        layer = cls(source.in_features, source.out_features, **cls._more_options(mod))
         layer.set_weight_bias(weight, bias)
         layer._set_result(*mod.activation_post_process.calculate_qparams())
+        return layer
+
+    @classmethod
+    def _more_options(cls, mod):
+        return {}
+
+    @classmethod
+    def from_reference(
+        cls, ref_qlinear: Module, output_scale: float, output_zero_point: int
+    ) -> Self:
+        """Return the layer with the quantized weight of a reference layer."""
+        layer = cls(ref_qlinear.in_features, ref_qlinear.out_features)
+        layer.set_weight_bias(ref_qlinear.get_quantized_weight(), ref_qlinear.bias)
+        layer._set_result(output_scale, output_zero_point)
         return layer
 
 
@@ -253,15 +313,20 @@ class _ConvNd(WeightedQuantizedModule):
 
     def forward(self, input: Tensor) -> Tensor:
         _need_quantized(self, input)
+        return self._finish(self._sum(input), input)
+
+    def _sum(self, input):
+        """The convolution in float32."""
         x = dequantize(input)
         padding = self.padding
         if self.padding_mode != "zeros":
             both = [n for size in reversed(self.padding) for n in (size, size)]
             x, padding = F.pad(x, both, self.padding_mode), 0
-        x = self._convolve(x, padding)
-        if self._relu:
-            x = F.relu(x)
-        return rushlight.quantize_per_tensor(x, self.scale, self.zero_point, input.dtype)
+        return self._convolve(x, padding)
+
+    def _finish(self, numbers, input):
+        numbers = F.relu(numbers) if self._relu else numbers
+        return rushlight.quantize_per_tensor(numbers, self.scale, self.zero_point, input.dtype)
 
     def _convolve(self, x, padding):
         convolve = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(self.kernel_size)]
@@ -288,6 +353,15 @@ class _ConvNd(WeightedQuantizedModule):
         layer = cls(**options, padding_mode=source.padding_mode)
         layer.set_weight_bias(weight, bias)
         layer._set_result(*mod.activation_post_process.calculate_qparams())
+        return layer
+
+    @classmethod
+    def from_reference(cls, ref_qconv: Module, output_scale: float, output_zero_point: int) -> Self:
+        """Return the layer with the quantized weight of a reference layer."""
+        options = {name: getattr(ref_qconv, name) for name in cls._options}
+        layer = cls(**options, padding_mode=ref_qconv.padding_mode)
+        layer.set_weight_bias(ref_qconv.get_quantized_weight(), ref_qconv.bias)
+        layer._set_result(output_scale, output_zero_point)
         return layer
 
 
@@ -545,12 +619,12 @@ class QFunctional(Module):
         return self._again(rushlight.cat([dequantize(part) for part in x], dim), x[0])
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
-        """Refused: convert a model without it."""
-        raise NotImplementedError("QFunctional.add_scalar: use add of two tensors")
+        """Return x + y, with the zero point moved."""
+        return add_scalar(x, y)
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
-        """Refused: convert a model without it."""
-        raise NotImplementedError("QFunctional.mul_scalar: use mul of two tensors")
+        """Return x * y, with the scale multiplied."""
+        return mul_scalar(x, y)
 
     def forward(self, x: Tensor) -> Tensor:
         raise RuntimeError("QFunctional has no forward: call add, mul or another of its methods")
@@ -581,18 +655,45 @@ class QFunctional(Module):
 
 
 __all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "DeQuantize", "Dropout", "Embedding", "EmbeddingBag", "FloatFunctional", "Linear",
-    "QFunctional", "Quantize", "ReLU6",
+    "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
+    "ConvTranspose2d", "ConvTranspose3d", "DeQuantize", "Dropout", "ELU", "Embedding",
+    "EmbeddingBag", "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LSTM", "LayerNorm", "LeakyReLU",
+    "Linear", "MultiheadAttention", "PReLU", "QFunctional", "Quantize", "ReLU6", "Sigmoid",
+    "Softmax",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("dynamic", "functional"):
-        import importlib
+    import importlib
 
+    if name in ("dynamic", "functional", "reference"):
         return importlib.import_module(f"rushlight.ao.nn.quantized.{name}")
+    if name == "LSTM":
+        return importlib.import_module("rushlight.ao.nn.quantized._recurrent").LSTM
     raise AttributeError(
         f"module 'rushlight.ao.nn.quantized' has no attribute {name!r}; docs/quantization.md lists "
         "the layers that there are"
     )
+
+
+_add_modules(
+    __name__,
+    {
+        "modules": "*",
+        "modules.activation": (
+            "ReLU6 Hardswish ELU LeakyReLU Sigmoid Softmax MultiheadAttention PReLU"
+        ),
+        "modules.batchnorm": "BatchNorm2d BatchNorm3d",
+        "modules.conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
+        "modules.dropout": "Dropout",
+        "modules.embedding_ops": "EmbeddingPackedParams Embedding EmbeddingBag",
+        "modules.functional_modules": "FloatFunctional FXFloatFunctional QFunctional",
+        "modules.linear": "LinearPackedParams Linear",
+        "modules.normalization": (
+            "LayerNorm GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d"
+        ),
+        "modules.rnn": "ao.nn.quantized._recurrent",
+        "modules.utils": "WeightedQuantizedModule",
+    },
+)

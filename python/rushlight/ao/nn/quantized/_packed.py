@@ -12,6 +12,7 @@ from rushlight._quantized._tensor import (
     per_channel_affine_float_qparams,
     plain,
 )
+from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 
 TYPE_CHECKING = False
@@ -75,6 +76,22 @@ class PackedWeight:
         integer = int(zero_point)
         steps = (x * (1.0 / scale.float()) + integer).round_()
         return self.product(steps.clamp_(0, 255).to(rushlight.uint8), scale.item(), integer)
+
+
+_HALF_MAX = 65504.0  # of float16
+
+
+class Float16Weight:
+    """A float16 weight (out, in) and a bias: products are computed in float32."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.weight = weight.detach().float().clamp(-_HALF_MAX, _HALF_MAX).to(rushlight.float16)
+        self.bias = None if bias is None else bias.detach().float()
+
+    def dynamic(self, x: Tensor, reduce_range: bool) -> Tensor:
+        """Return the product with float32 x (n, in)."""
+        del reduce_range  # the input is not rounded
+        return F.linear(x, self.weight.float(), self.bias)
 
 
 class WeightedQuantizedModule(Module):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import Tensor
+from rushlight._module_paths import add_modules as _add_modules
 from rushlight.ao.nn import intrinsic as _intrinsic, qat as _qat
 from rushlight.nn import functional as F
-from rushlight.nn.modules import batchnorm as _norm, conv as _conv
+from rushlight.nn.modules import batchnorm as _norm, conv as _conv, linear as _linear
 from rushlight.nn.modules.module import Module
 
 TYPE_CHECKING = False
@@ -107,20 +108,20 @@ class _ConvBn:
         by_row = [-1] + [1] * (self.weight.dim() - 1)
         by_channel = [1, -1] + [1] * (self.weight.dim() - 2)
         weight = self.weight_fake_quant(self.weight * factor.reshape(by_row))
-        zeros = rushlight.zeros(self.out_channels, dtype=input.dtype)
+        zeros = rushlight.zeros(self.out_channels, dtype=input.dtype, device=input.device)
         result = self._conv_forward(input, weight, zeros) / factor.reshape(by_channel)
         if self.bias is not None:
             result = result + self.bias.reshape(by_channel)
         return self.bn(result)
+
+    _options_of = staticmethod(_qat.conv_options)
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
         """Return such a layer that shares the parameters of a fused pair with a qconfig."""
         qconfig = _qat.check_source(cls, mod)
         conv, norm = mod[0], mod[1]
-        layer = cls(
-            **_qat.conv_options(conv), eps=norm.eps, momentum=norm.momentum, qconfig=qconfig
-        )
+        layer = cls(**cls._options_of(conv), eps=norm.eps, momentum=norm.momentum, qconfig=qconfig)
         layer.weight, layer.bias = conv.weight, conv.bias
         layer.bn.weight, layer.bn.bias = norm.weight, norm.bias
         for name in ("running_mean", "running_var", "num_batches_tracked"):
@@ -186,6 +187,43 @@ class ConvBnReLU3d(ConvBn3d):
         return F.relu(super().forward(input))
 
 
+class LinearBn1d(_ConvBn, _linear.Linear):
+    """A fake-quantized `Linear` and a batch norm."""
+
+    _FLOAT_MODULE = _intrinsic.LinearBn1d
+    _norm_class = _norm.BatchNorm1d
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        freeze_bn: bool = False,
+        qconfig: Any = None,
+    ) -> None:
+        super().__init__(
+            in_features, out_features, bias=bias, eps=eps, momentum=momentum, freeze_bn=freeze_bn,
+            qconfig=qconfig,
+        )  # fmt: skip
+
+    @property
+    def out_channels(self) -> int:
+        """The features that the norm has."""
+        return self.out_features
+
+    def _conv_forward(self, input, weight, bias):
+        return F.linear(input, weight, bias)
+
+    @staticmethod
+    def _options_of(layer):
+        return {
+            "in_features": layer.in_features, "out_features": layer.out_features,
+            "bias": layer.bias is not None,
+        }  # fmt: skip
+
+
 def freeze_bn_stats(mod: Module) -> None:
     """Keep the running statistics of a module: `model.apply(freeze_bn_stats)`."""
     if isinstance(mod, _ConvBn):
@@ -200,5 +238,19 @@ def update_bn_stats(mod: Module) -> None:
 
 __all__ = [
     "ConvBn1d", "ConvBn2d", "ConvBn3d", "ConvBnReLU1d", "ConvBnReLU2d", "ConvBnReLU3d",
-    "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearReLU", "freeze_bn_stats", "update_bn_stats",
+    "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearBn1d", "LinearReLU", "freeze_bn_stats",
+    "update_bn_stats",
 ]  # fmt: skip
+
+_add_modules(
+    __name__,
+    {
+        "modules": "*",
+        "modules.conv_fused": (
+            "ConvBn1d ConvBnReLU1d ConvReLU1d ConvBn2d ConvBnReLU2d ConvReLU2d ConvBn3d "
+            "ConvBnReLU3d ConvReLU3d update_bn_stats freeze_bn_stats"
+        ),
+        "modules.linear_fused": "LinearBn1d",
+        "modules.linear_relu": "LinearReLU",
+    },
+)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import rushlight
 from rushlight import Tensor
 from rushlight._absent_dtypes import qint8
+from rushlight._module_paths import add_modules as _add_modules
 from rushlight._quantized._tensor import choose_qparams
 from rushlight.ao.nn import quantized as _quantized
 from rushlight.ao.nn.intrinsic import LinearReLU as _LinearReLU
 from rushlight.ao.nn.quantized._packed import quantize_weight
+from rushlight.ao.nn.quantized.dynamic._recurrent import (
+    GRU,
+    LSTM,
+    GRUCell,
+    LSTMCell,
+    RNNCell,
+)
+from rushlight.nn import functional as F
 from rushlight.nn.modules import conv as _conv, linear as _linear
 from rushlight.nn.modules.module import Module
 
@@ -26,10 +36,11 @@ class Linear(_quantized.Linear):
     Args:
         in_features, out_features: the sizes of the last dim.
         bias_: whether there is a bias.
-        dtype: `qint8`.
+        dtype: `qint8`, or `float16`, whose inputs are not rounded.
     """
 
     _version = 4
+    _relu = False
 
     def __init__(
         self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = qint8
@@ -41,6 +52,7 @@ class Linear(_quantized.Linear):
         packed = self._packed_params._packed_params
         rows = x.detach().float().reshape(-1, self.in_features)
         result = packed.dynamic(rows, reduce_range=True)
+        result = F.relu(result) if self._relu else result
         return result.reshape(*x.shape[:-1], self.out_features).to(x.dtype)
 
     def _get_name(self):
@@ -49,25 +61,41 @@ class Linear(_quantized.Linear):
     def extra_repr(self) -> str:
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, "
-            f"dtype={self._packed_params.dtype}, qscheme={self.weight().qscheme()}"
-        )
+            f"dtype={self._packed_params.dtype}"
+        ) + (f", qscheme={self.weight().qscheme()}" if self.weight().is_quantized else "")
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
         """Return what replaces an `nn.Linear` with a qconfig."""
         qconfig = mod.qconfig
+        if not qconfig:
+            raise AssertionError("dynamic Linear.from_float: the layer has no qconfig")
         if type(mod) is _LinearReLU:
             mod = mod[0]
         if not isinstance(mod, _linear.Linear):
             raise AssertionError(f"dynamic Linear.from_float: expected Linear, got {type(mod)}")
         observer = qconfig.weight()
-        if observer.dtype is not qint8:
-            raise NotImplementedError(
-                f"dynamic Linear: the weight's dtype must be qint8, got {observer.dtype}"
+        if observer.dtype not in (qint8, rushlight.float16):
+            raise RuntimeError(
+                f"dynamic Linear: the weight's dtype must be qint8 or float16, got {observer.dtype}"
             )
-        observer(mod.weight)
-        layer = cls(mod.in_features, mod.out_features)
-        layer.set_weight_bias(quantize_weight(mod.weight, observer), mod.bias)
+        layer = cls(mod.in_features, mod.out_features, dtype=observer.dtype)
+        if observer.dtype is qint8:
+            observer = getattr(mod, "weight_fake_quant", None) or observer
+            if not use_precomputed_fake_quant:
+                observer(mod.weight)
+            layer.set_weight_bias(quantize_weight(mod.weight, observer), mod.bias)
+        else:
+            layer.set_weight_bias(mod.weight.detach().float(), mod.bias)
+        return layer
+
+    @classmethod
+    def from_reference(cls, ref_qlinear: Module) -> Self:
+        """Return the layer with the quantized weight of a reference layer."""
+        layer = cls(
+            ref_qlinear.in_features, ref_qlinear.out_features, dtype=ref_qlinear.weight_dtype
+        )
+        layer.set_weight_bias(ref_qlinear.get_quantized_weight(), ref_qlinear.bias)
         return layer
 
 
@@ -140,5 +168,16 @@ class ConvTranspose3d(_DynamicConv, _quantized._ConvTransposeNd):
 
 
 __all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Linear",
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "GRU",
+    "GRUCell", "LSTM", "LSTMCell", "Linear", "RNNCell",
 ]  # fmt: skip
+
+_add_modules(
+    __name__,
+    {
+        "modules": "*",
+        "modules.conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
+        "modules.linear": "Linear",
+        "modules.rnn": "ao.nn.quantized.dynamic._recurrent",
+    },
+)
