@@ -110,5 +110,6 @@ def reinplace(gm: GraphModule, *sample_args: Any) -> GraphModule:
         if _may_be_overwritten(node, run.values, memory, place):
             node.target = target
             memory.join(node, first)
+            node.replace_all_uses_with(first)
     gm.recompile()
     return gm
