@@ -443,3 +443,14 @@ set_module(
     set_autocast_cpu_dtype, set_autocast_cpu_enabled, set_autocast_dtype, set_autocast_enabled,
     set_autocast_gpu_dtype,
 )  # fmt: skip
+
+
+def _enter_autocast(*values: Any) -> autocast:
+    """Enter `autocast(*values)` in a graph, which has no `with`; `_exit_autocast` leaves it."""
+    mode = autocast(*values)
+    mode.__enter__()
+    return mode
+
+
+def _exit_autocast(mode: autocast) -> None:
+    mode.__exit__(None, None, None)

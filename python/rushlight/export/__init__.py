@@ -12,23 +12,38 @@ from __future__ import annotations
 
 from rushlight.export._record import UnsupportedOperation
 from rushlight.export._trace import trace as _trace
-from rushlight.export.dynamic_shapes import Dim, ShapesCollection, dims
+from rushlight.export.decomp_utils import CustomDecompTable
+from rushlight.export.dynamic_shapes import (
+    AdditionalInputs,
+    Constraint,
+    Dim,
+    ShapesCollection,
+    dims,
+)
 from rushlight.export.exported_program import (
     ExportedProgram,
     GuardError,
+    ModuleCallEntry,
+    ModuleCallSignature,
+    default_decompositions,
     guards_of,
     signature_of,
 )
 from rushlight.export.graph_signature import (
     ConstantArgument,
+    CustomObjArgument,
+    ExportBackwardSignature,
     ExportGraphSignature,
     InputKind,
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymBoolArgument,
+    SymFloatArgument,
     SymIntArgument,
     TensorArgument,
 )
+from rushlight.export.unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 from rushlight.fx import GraphModule as _GraphModule
 from rushlight.nn import Module as _Module
 
@@ -62,6 +77,7 @@ def export(
         dynamic_shapes: which sizes may change: for each argument a dict {dim: Dim}, or a list with
             an entry for each dim; see `Dim`.
         strict: not supported: programs are run, not read.
+        preserve_module_call_signature: paths of modules that `unflatten` lets take what they took.
 
     Returns:
         ExportedProgram.
@@ -87,16 +103,23 @@ def export(
         raise ValueError(f"export: kwargs must be a dict, got {type(kwargs).__name__}")
     if strict:
         raise NotImplementedError("export: strict=True: programs are run, not read; leave it out")
-    if preserve_module_call_signature:
-        raise NotImplementedError("export: preserve_module_call_signature")
     if prefer_deferred_runtime_asserts_over_guards:
         raise NotImplementedError("export: prefer_deferred_runtime_asserts_over_guards")
-    return _program(mod, args, kwargs, dynamic_shapes)
+    preserved = tuple(preserve_module_call_signature)
+    missing = set(preserved) - {path for path, _ in mod.named_modules()}
+    if missing:
+        raise ValueError(
+            f"export: preserve_module_call_signature: there is no module {sorted(missing)[0]!r}"
+        )
+    program = _program(mod, args, kwargs, dynamic_shapes, preserved=preserved)
+    if isinstance(dynamic_shapes, AdditionalInputs):
+        dynamic_shapes.verify(program)
+    return program
 
 
-def _program(mod, args, kwargs, dynamic_shapes=None, check=True):
+def _program(mod, args, kwargs, dynamic_shapes=None, check=True, preserved=()):
     """The ExportedProgram of a module or function."""
-    recording, sizes, _ = _trace(mod, args, kwargs, dynamic_shapes, check)
+    recording, sizes, _ = _trace(mod, args, kwargs, dynamic_shapes, check, preserved)
     return _assembled(recording, mod, args, kwargs, dict(sizes.ranges))
 
 
@@ -121,6 +144,8 @@ def _assembled(recording, mod, args, kwargs, ranges):
         (tuple(args), dict(kwargs or {})),
     )  # fmt: skip
     program.training = mod.training if isinstance(mod, _Module) else None
+    if recording.module_calls is not None:  # of a graph for kernels, nobody asks
+        program._module_calls = recording.module_calls.resolved()
     return program
 
 
@@ -174,11 +199,24 @@ def load(
     return _archive.load(f, extra_files)
 
 
-def default_decompositions() -> dict[Any, Callable[..., Any]]:
-    """{operation: function}: what `run_decompositions` does without a table."""
-    from rushlight.export import decompositions
+def draft_export(
+    mod: _Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    preserve_module_call_signature: tuple[str, ...] = (),
+    strict: bool = False,
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:
+    """Refused: a program with operations that were left out would not be what the module does.
 
-    return dict(decompositions.default_table())
+    Raises: NotImplementedError. The errors of `export` say what a graph cannot hold, and where.
+    """
+    raise NotImplementedError(
+        "draft_export: no program is made of what a graph cannot hold: the error of export names "
+        "it, and the line"
+    )
 
 
 def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = None) -> None:
@@ -191,8 +229,11 @@ def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = Non
 export_for_training = export
 
 __all__ = [
-    "ConstantArgument", "Dim", "ExportGraphSignature", "ExportedProgram", "GuardError", "InputKind",
-    "InputSpec", "OutputKind", "OutputSpec", "ShapesCollection", "SymIntArgument",
-    "TensorArgument", "UnsupportedOperation", "default_decompositions", "dims", "export",
-    "export_for_training", "load", "register_dataclass", "save",
+    "AdditionalInputs", "ConstantArgument", "Constraint", "CustomDecompTable", "CustomObjArgument",
+    "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram", "FlatArgsAdapter",
+    "GuardError", "InputKind", "InputSpec", "ModuleCallEntry", "ModuleCallSignature", "OutputKind",
+    "OutputSpec", "ShapesCollection", "SymBoolArgument", "SymFloatArgument", "SymIntArgument",
+    "TensorArgument", "UnflattenedModule", "UnsupportedOperation", "default_decompositions",
+    "dims", "draft_export", "export", "export_for_training", "load", "register_dataclass", "save",
+    "unflatten",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ import re
 import rushlight
 from rushlight import Tensor
 from rushlight.export import _record
+from rushlight.export._module_calls import ModuleCalls
 from rushlight.export._record import Recorder, UnsupportedOperation
 from rushlight.export._symbols import is_symbol, symbol_of
 from rushlight.export.dynamic_shapes import Dim, _Hint, specs_of
@@ -23,6 +24,7 @@ class Recording:
     """One run of a program: its recorder, and the structure of what went in and came out."""
 
     def __init__(self, recorder, inputs, in_spec, out_spec):
+        self.module_calls = None
         self.recorder, self.inputs = recorder, inputs
         self.in_spec, self.out_spec = in_spec, out_spec
 
@@ -138,8 +140,10 @@ def names_of_inputs(function, args, kwargs):
     return found
 
 
-def record(module, function, leaves, in_spec, names, sizes, dynamic, recorder=None):
-    """Run `function` on the leaves and record it."""
+def record(module, function, leaves, in_spec, names, sizes, dynamic, recorder=None, preserved=()):
+    """Run `function` on the leaves and record it; `preserved` are paths of modules whose arguments
+    are noted.
+    """
     recorder = recorder or Recorder(dynamic=dynamic)
     graph = recorder.graph
     for prefix, kind, members in (
@@ -173,8 +177,9 @@ def record(module, function, leaves, in_spec, names, sizes, dynamic, recorder=No
     state = rushlight.get_rng_state()
     buffers = [(b, b.detach().clone()) for b in module.buffers()]
     versions = [(n, p, p._version) for n, p in module.named_parameters()]
+    calls = ModuleCalls(recorder, module, preserved)
     try:
-        with recorder:
+        with calls.noted(), recorder:
             result = function(*args, **kwargs)
     finally:
         rushlight.set_rng_state(state)
@@ -192,7 +197,9 @@ def record(module, function, leaves, in_spec, names, sizes, dynamic, recorder=No
                 "numbers, strings and containers of these"
             )
     graph.output(tuple(recorder.lower(one) for one in results))
-    return Recording(recorder, inputs, in_spec, out_spec)
+    recording = Recording(recorder, inputs, in_spec, out_spec)
+    recording.module_calls = calls
+    return recording
 
 
 def _resized(x, size, values):
@@ -303,7 +310,7 @@ def fold_sizes(recording, others):
             graph.erase_node(node)
 
 
-def trace(mod, args, kwargs, dynamic_shapes, check=True):
+def trace(mod, args, kwargs, dynamic_shapes, check=True, preserved=()):
     """(recording, sizes, names) of a module or function."""
     if isinstance(mod, Module):
         module, function = mod, mod
@@ -328,7 +335,7 @@ def trace(mod, args, kwargs, dynamic_shapes, check=True):
     def run(values):
         resized = [_resized(x, s, values) for x, s in zip(leaves, sizes.of_leaves)]
         return record(module, function, resized, in_spec, names, sizes.of_leaves,
-                      bool(sizes.hints))  # fmt: skip
+                      bool(sizes.hints), preserved=preserved)  # fmt: skip
 
     while True:
         first = run(sizes.hints)

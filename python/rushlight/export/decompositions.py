@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 
@@ -145,7 +146,19 @@ def run(
         dict(program.range_constraints), program.example_inputs,
     )  # fmt: skip
     made.takes_lists, made.training = program.takes_lists, program.training
+    made._module_calls = _renamed(program._module_calls, values)
     return made
+
+
+def _renamed(entries, values):
+    """The calls of modules, with the names that nodes have now."""
+    names = {old.name: new.name for old, new in values.items()}
+    entries = copy.deepcopy(entries)
+    for entry in entries or ():
+        signature = entry.signature
+        for argument in (*signature.inputs, *signature.outputs) if signature else ():
+            argument.name = names.get(argument.name, argument.name)
+    return entries
 
 
 def _expand(recorder, function, node, values, numbers):
@@ -166,10 +179,16 @@ def _expand(recorder, function, node, values, numbers):
         signature.bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError(f"run_decompositions: {node.target}: {error}") from None
+    last = recorder.graph._root._prev
     with recorder:
         result = function(*args, **kwargs)
     if result is NotImplemented:
         return False
+    made = recorder.graph._root._prev
+    while made is not last:  # they are of the module that the operation was of
+        if made.op != "placeholder" and "nn_module_stack" in node.meta:
+            made.meta["nn_module_stack"] = node.meta["nn_module_stack"]
+        made = made._prev
     if not isinstance(result, rushlight.Tensor):
         raise UnsupportedOperation(
             f"run_decompositions: the function for {node.target} returns a "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 from rushlight import Tensor
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
@@ -126,6 +127,144 @@ class ShapesCollection:
         return {**dict(zip(_names(m), args)), **kwargs}
 
 
+Constraint = Dim  # a range of a size, for annotations
+
+
+class AdditionalInputs:
+    """Dynamic shapes by examples: sizes that differ between them may change.
+
+    Example:
+        >>> shapes = torch.export.AdditionalInputs()
+        >>> shapes.add((torch.ones(5, 3),))
+        >>> shapes.dynamic_shapes(lambda x: x, (torch.ones(2, 3),))
+        {'x': [Dim.DYNAMIC, None]}
+    """
+
+    def __init__(self) -> None:
+        self._examples: list[tuple[Any, Any]] = []
+
+    def add(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
+        """Add an example of the arguments."""
+        if type(args) is not tuple:
+            raise AssertionError(f"AdditionalInputs: args must be a tuple, got {args!r}")
+        if kwargs is not None and type(kwargs) is not dict:
+            raise AssertionError(f"AdditionalInputs: kwargs must be a dict, got {kwargs!r}")
+        self._examples.append((args, kwargs))
+
+    def dynamic_shapes(
+        self, m: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The dynamic shapes of the arguments.
+
+        Raises: ValueError if examples differ in something else than sizes and ints.
+        """
+        leaves, spec = tree_flatten((tuple(args), dict(kwargs or {})))
+        others = [tree_flatten((a, dict(k or {}))) for a, k in self._examples]
+        if any(other_spec != spec for _, other_spec in others):
+            raise ValueError("AdditionalInputs: the examples are of different structure")
+        found = [
+            _Leaf(_differing(leaf, [o[place] for o, _ in others]))
+            for place, leaf in enumerate(leaves)
+        ]
+        args, kwargs = tree_unflatten(found, spec)
+        return _without_leaves({**dict(zip(_names(m), args)), **kwargs})
+
+    def verify(self, ep: Any) -> None:
+        """Raise GuardError if a program cannot take one of the examples."""
+        for args, kwargs in self._examples:
+            ep.flat_inputs(args, dict(kwargs or {}))
+
+
+def _differing(value, others):
+    """Which sizes of a tensor, or whether an int, differs between examples."""
+    if any(type(other) is not type(value) for other in others):
+        raise ValueError(f"AdditionalInputs: an input is of different types: {(value, *others)}")
+    if isinstance(value, Tensor):
+        if any(other.dim() != value.dim() for other in others):
+            raise ValueError("AdditionalInputs: an input has different numbers of dims")
+        return [
+            Dim.DYNAMIC if any(other.size(d) != n for other in others) else None
+            for d, n in enumerate(value.shape)
+        ]
+    same = all(other == value for other in others)
+    if not same and type(value) is int:
+        return Dim.DYNAMIC
+    if not same:
+        raise ValueError(f"AdditionalInputs: an input has different values: {(value, *others)}")
+    return None
+
+
+def _without_leaves(tree):
+    if isinstance(tree, _Leaf):
+        return tree.spec
+    if isinstance(tree, dict):
+        return {k: _without_leaves(v) for k, v in tree.items()}
+    return type(tree)(map(_without_leaves, tree)) if isinstance(tree, (list, tuple)) else tree
+
+
+_RANGE = re.compile(r"(\w+) = Dim\('\w+'(?:, min=(\d+))?(?:, max=(\d+))?\)")
+_RELATION = re.compile(r"(\w+) = (?:(\d+)\*)?(\w+)(?: ([+-]) (\d+))?")
+
+
+def _fix_of(line):
+    """(name, its size or Dim, or (factor, name of the root, offset)) of a suggested fix."""
+    found = _RANGE.fullmatch(line)
+    if found:
+        least, most = (None if n is None else int(n) for n in found.groups()[1:])
+        return found[1], Dim(found[1], min=least, max=most)
+    found = _RELATION.fullmatch(line)
+    if found is None:
+        raise ValueError(f"refine_dynamic_shapes_from_suggested_fixes: cannot read {line!r}")
+    name, factor, root, sign, offset = found.groups()
+    if root.isdigit():
+        return name, int(root)
+    return name, (int(factor or 1), root, int(f"{sign or ''}{offset or 0}"))
+
+
+def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) -> Any:
+    """The dynamic shapes with the fixes that a message of torch's export suggests.
+
+    Args:
+        msg: a message with the line "Suggested fixes:" and behind it lines as
+            "dx = Dim('dx', min=3, max=6)", "dx = 4" and "dy = dx + 1".
+        dynamic_shapes: what was given to `export`.
+
+    Raises: ValueError if there are no such lines.
+    """
+    _, found, text = msg.partition("Suggested fixes:")
+    if not found:
+        raise ValueError("refine_dynamic_shapes_from_suggested_fixes: msg suggests no fixes")
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    fixes, dims = dict(map(_fix_of, lines)), {}
+
+    def collect(tree):
+        if isinstance(tree, Dim):
+            dims[tree.root.__name__] = tree.root
+        elif isinstance(tree, dict):
+            list(map(collect, tree.values()))
+        elif isinstance(tree, (list, tuple)):
+            list(map(collect, tree))
+
+    def fixed(name):
+        fix = fixes.get(name, dims.get(name))
+        if isinstance(fix, tuple):
+            factor, root, offset = fix
+            fix = factor * fixed(root) + offset if factor != 1 else fixed(root) + offset
+        return fix
+
+    def replaced(tree):
+        if isinstance(tree, Dim):
+            root = fixed(tree.root.__name__)
+            scaled = root if tree.factor == 1 else root * tree.factor
+            return scaled + tree.offset if tree.offset else scaled
+        if isinstance(tree, dict):
+            return {k: replaced(v) for k, v in tree.items()}
+        return type(tree)(map(replaced, tree)) if isinstance(tree, (list, tuple)) else tree
+
+    collect(dynamic_shapes)
+    return replaced(dynamic_shapes)
+
+
 class _Leaf:
     def __init__(self, spec):
         self.spec = spec
@@ -146,7 +285,7 @@ def specs_of(
     leaves, _ = tree_flatten((args, kwargs))
     if dynamic_shapes is None:
         return [None] * len(leaves)
-    if isinstance(dynamic_shapes, ShapesCollection):
+    if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(function, args, kwargs)
     values = [*args, *kwargs.values()]
     if isinstance(dynamic_shapes, dict):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
+from typing import Any
 
 import rushlight
 from rushlight import Tensor
@@ -24,8 +26,7 @@ from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from typing_extensions import Self
 
@@ -33,6 +34,37 @@ _KINDS = {
     "input": InputKind.USER_INPUT, "parameter": InputKind.PARAMETER, "buffer": InputKind.BUFFER,
     "constant": InputKind.CONSTANT_TENSOR,
 }  # fmt: skip
+
+
+@dataclass
+class ModuleCallSignature:
+    """What a module was called with and what it returned, as the graph has it.
+
+    `inputs` and `outputs` are the leaves, as arguments of `graph_signature`; `in_spec` is the
+    structure of (args, kwargs), `out_spec` that of the result.
+    """
+
+    inputs: list[Any]
+    outputs: list[Any]
+    in_spec: Any
+    out_spec: Any
+    forward_arg_names: list[str] | None = None
+
+    def replace_all_uses_with(self, original_node: Node, new_node: Node) -> None:
+        """Name another node where one is named."""
+        for argument in (*self.inputs, *self.outputs):
+            if argument.name == original_node.name:
+                argument.name = new_node.name
+
+
+@dataclass
+class ModuleCallEntry:
+    """A module of the program by its path, "name@1" for the second call; its signature, if that
+    is kept.
+    """
+
+    fqn: str
+    signature: ModuleCallSignature | None = None
 
 
 class GuardError(RuntimeError):
@@ -221,6 +253,21 @@ class ExportedProgram:
         self.example_inputs: Any = example_inputs
         self.takes_lists: bool = False  # a list is one input of the graph (of scripts)
         self.training: Any = None  # the mode that was recorded; None where there was no module
+        # What is known of the modules that were called; None of a program from a file.
+        self._module_calls: list[ModuleCallEntry] | None = None
+
+    @property
+    def module_call_graph(self) -> list[ModuleCallEntry]:
+        """The program itself, with path "", then its modules and their further calls."""
+        signature = self.graph_signature
+        inputs = [s.arg for s in signature.input_specs if s.kind is InputKind.USER_INPUT]
+        outputs = [s.arg for s in signature.output_specs]
+        root = ModuleCallSignature(inputs, outputs, self.in_spec, self.out_spec)
+        return [ModuleCallEntry("", root), *(self._module_calls or ())]
+
+    def validate(self) -> None:
+        """Raise RuntimeError if the graph is not well formed."""
+        self.graph.lint()
 
     @property
     def graph(self) -> Graph:
@@ -362,6 +409,13 @@ class ExportedProgram:
         return f"ExportedProgram:\n{body}\nGraph signature:\n{signature}\nGuards:\n{guards}\n"
 
     __repr__ = __str__
+
+
+def default_decompositions() -> dict[Any, Callable[..., Any]]:
+    """{operation: function}: what `run_decompositions` does without a table."""
+    from rushlight.export.decomp_utils import CustomDecompTable
+
+    return CustomDecompTable()
 
 
 def signature_of(graph: Graph, buffers_not_saved: Collection[str] = ()) -> ExportGraphSignature:

@@ -17,12 +17,21 @@ class InputKind(enum.Enum):
     PARAMETER = enum.auto()
     BUFFER = enum.auto()
     CONSTANT_TENSOR = enum.auto()
+    CUSTOM_OBJ = enum.auto()
+    TOKEN = enum.auto()
 
 
 class OutputKind(enum.Enum):
     """What an output of the graph is."""
 
     USER_OUTPUT = enum.auto()
+    LOSS_OUTPUT = enum.auto()
+    BUFFER_MUTATION = enum.auto()
+    PARAMETER_MUTATION = enum.auto()
+    GRADIENT_TO_PARAMETER = enum.auto()
+    GRADIENT_TO_USER_INPUT = enum.auto()
+    USER_INPUT_MUTATION = enum.auto()
+    TOKEN = enum.auto()
 
 
 @dataclass
@@ -45,6 +54,38 @@ class SymIntArgument:
     """A number that the graph is given, or computes."""
 
     name: str
+
+
+@dataclass
+class SymFloatArgument:
+    """A number with a fraction that the graph is given, or computes."""
+
+    name: str
+
+
+@dataclass
+class SymBoolArgument:
+    """A truth value that the graph is given, or computes."""
+
+    name: str
+
+
+@dataclass
+class CustomObjArgument:
+    """An object of a class that TorchScript knows; no program of rushlight has one."""
+
+    name: str
+    class_fqn: str
+    fake_val: object = None
+
+
+@dataclass
+class ExportBackwardSignature:
+    """The outputs of a graph that has its backward pass; no program of rushlight has one."""
+
+    gradients_to_parameters: dict[str, str]
+    gradients_to_user_inputs: dict[str, str]
+    loss_output: str
 
 
 @dataclass
@@ -85,6 +126,40 @@ class ExportGraphSignature:
     def buffers(self) -> tuple[str | None, ...]:
         """Names of the buffers."""
         return tuple(s.target for s in self._of(InputKind.BUFFER))
+
+    @property
+    def non_persistent_buffers(self) -> tuple[str | None, ...]:
+        """Names of the buffers that are not saved."""
+        return tuple(s.target for s in self._of(InputKind.BUFFER) if s.persistent is False)
+
+    def _outputs(self, kind: OutputKind) -> dict[str, str]:
+        return {s.arg.name: s.target for s in self.output_specs if s.kind is kind}
+
+    @property
+    def buffers_to_mutate(self) -> dict[str, str]:
+        """{output: the buffer that it is to be}: empty, as changes in place are in the graph."""
+        return self._outputs(OutputKind.BUFFER_MUTATION)
+
+    @property
+    def parameters_to_mutate(self) -> dict[str, str]:
+        """{output: the parameter that it is to be}: empty."""
+        return self._outputs(OutputKind.PARAMETER_MUTATION)
+
+    @property
+    def user_inputs_to_mutate(self) -> dict[str, str]:
+        """{output: the input that it is to be}: empty, as changes in place are in the graph."""
+        return self._outputs(OutputKind.USER_INPUT_MUTATION)
+
+    @property
+    def backward_signature(self) -> ExportBackwardSignature | None:
+        """The outputs of the backward pass, if the graph has one."""
+        loss = list(self._outputs(OutputKind.LOSS_OUTPUT))
+        if not loss:
+            return None
+        return ExportBackwardSignature(
+            self._outputs(OutputKind.GRADIENT_TO_PARAMETER),
+            self._outputs(OutputKind.GRADIENT_TO_USER_INPUT), loss[0],
+        )  # fmt: skip
 
     @property
     def lifted_tensor_constants(self) -> tuple[str | None, ...]:

@@ -21,6 +21,7 @@ from rushlight.export.exported_program import (
     signature_of,
 )
 from rushlight.fx import GraphModule, Node
+from rushlight.fx.node import map_aggregate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def copied(program: ExportedProgram) -> ExportedProgram:
         dict(program.range_constraints), program.example_inputs,
     )  # fmt: skip
     made.takes_lists, made.training = program.takes_lists, program.training
+    made._module_calls = program._module_calls
     return made
 
 
@@ -408,3 +410,52 @@ def _shares(node, source):
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return True
     return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+# ---- devices
+
+
+def move_to_device_pass(
+    ep: ExportedProgram, location: rushlight.device | str | dict[str, str]
+) -> ExportedProgram:
+    """Move a program to a device: parameters, constants, and the devices that operations name.
+
+    Args:
+        ep: ExportedProgram, which is changed.
+        location: the device, or {device: where what is there goes}.
+
+    Returns:
+        `ep`.
+    """
+
+    def moved(value):
+        if isinstance(value, rushlight.nn.Parameter):
+            return rushlight.nn.Parameter(value.detach().to(device_for(value.device)),
+                                          value.requires_grad)  # fmt: skip
+        return value.to(device_for(value.device)) if isinstance(value, Tensor) else value
+
+    def device_for(device):
+        if isinstance(location, dict):
+            return location.get(str(device), str(device))
+        return str(location)
+
+    ep.state_dict = {name: moved(value) for name, value in ep.state_dict.items()}
+    ep.constants = {name: moved(value) for name, value in ep.constants.items()}
+    ep.example_inputs = map_aggregate(ep.example_inputs, moved)
+    for node in ep.graph.nodes:
+        node.args = map_aggregate(node.args, lambda v: _moved_device(v, device_for))
+        node.kwargs = map_aggregate(node.kwargs, lambda v: _moved_device(v, device_for))
+        if node.op == "placeholder" and node.meta["kind"] in ("parameter", "buffer", "constant"):
+            node.meta["val"] = ep._lifted_value(node)
+        elif "val" in node.meta:
+            node.meta["val"] = map_aggregate(node.meta["val"], moved)
+    ep.input_guards = guards_of(ep.graph)
+    ep.validate()
+    ep.graph_module.recompile()
+    return ep
+
+
+def _moved_device(value, device_for):
+    if isinstance(value, rushlight.device):
+        return rushlight.device(device_for(value))
+    return value

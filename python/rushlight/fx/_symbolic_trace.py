@@ -16,7 +16,13 @@ from rushlight.fx import proxy as proxies
 from rushlight.fx._names import function_modules
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase
+from rushlight.fx.proxy import (
+    ParameterProxy,
+    Proxy,
+    Scope,
+    ScopeContextManager,
+    TracerBase,
+)
 from rushlight.nn import Module, Parameter
 
 TYPE_CHECKING = False
@@ -268,7 +274,8 @@ class Tracer(TracerBase):
         self.param_shapes_constant = param_shapes_constant
         self.root = None
         self.module_stack: OrderedDict[Any, Any] = collections.OrderedDict()
-        self.scope: Any = None
+        self.scope: Scope = Scope("", None)
+        self.node_name_to_scope: dict[str, tuple[str, Any]] = {}
         self._paths: dict[int, str] = {}
         self._constants: dict[int, tuple[str, Tensor]] = {}
 
@@ -284,9 +291,16 @@ class Tracer(TracerBase):
     ) -> Proxy:
         """Record the call of a module: as one node if it is a leaf, else by calling `forward`."""
         path = self.path_of_module(m)
-        if not self.is_leaf_module(m, path):
-            return forward(*args, **kwargs)
-        return self.create_proxy("call_module", path, args, kwargs)
+        with ScopeContextManager(self.scope, Scope(path, type(m))):
+            repeats = sum(key.partition("@")[0] == path for key in self.module_stack)
+            key = f"{path}@{repeats}" if repeats else path  # a module in a call of itself
+            self.module_stack[key] = path, type(m)
+            try:
+                if not self.is_leaf_module(m, path):
+                    return forward(*args, **kwargs)
+                return self.create_proxy("call_module", path, args, kwargs)
+            finally:
+                del self.module_stack[key]
 
     def getattr(
         self, attr: str, attr_val: Module | Tensor, parameter_proxy_cache: dict[str, Proxy]
@@ -380,6 +394,8 @@ class Tracer(TracerBase):
             if isinstance(value, Tensor)
         }
         self.graph: Graph = Graph(tracer_cls=type(self))
+        self.scope, self.node_name_to_scope = Scope("", None), {}
+        self.module_stack = collections.OrderedDict()
         returns = _annotation_of(function, "return")
         function, args = self.create_args_for_root(
             function, isinstance(root, Module), concrete_args or {}

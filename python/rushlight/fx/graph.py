@@ -101,12 +101,19 @@ class Graph:
 
     @property
     def owning_module(self) -> GraphModule | None:
-        """The module whose attributes the nodes name, if it is alive."""
-        return self._owner() if self._owner is not None else None
+        """The module whose attributes the nodes name; where it is gone, one with the same
+        parameters, buffers and modules.
+        """
+        if self._owner is None:
+            return None
+        return self._owner() or _module_with(*self._members)
 
     @owning_module.setter
     def owning_module(self, module: Module) -> GraphModule | None:
-        self._owner = weakref.ref(module) if module is not None else None  # it holds this graph
+        self._owner = self._members = None
+        if module is not None:
+            self._owner = weakref.ref(module)  # it holds this graph
+            self._members = module._parameters, module._buffers, module._modules
 
     @property
     def nodes(self) -> _NodeList:
@@ -155,6 +162,8 @@ class Graph:
         self._namespace.associate(name, node)
         self._insert(node)
         self._len += 1
+        for hook in getattr(self.owning_module, "_create_node_hooks", ()):
+            hook(node)
         return node
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
@@ -257,6 +266,8 @@ class Graph:
         if to_erase._erased:
             warnings.warn(f"erase_node: {to_erase} was erased before", stacklevel=2)
             return
+        for hook in getattr(self.owning_module, "_erase_node_hooks", ()):
+            hook(to_erase)
         before, after = to_erase._prev, to_erase._next
         to_erase._remove_from_list()
         to_erase._prev, to_erase._next = before, after  # for an iteration that stands here
@@ -415,6 +426,12 @@ class Graph:
             args, kwargs = map_arg(n.args, _Reference), map_arg(n.kwargs, _Reference)
             rows.append((n.op, n.name, n.target, args, kwargs, n.type))
         return _graph_from_rows, (type(self), rows, self._codegen)
+
+
+def _module_with(parameters, buffers, modules):
+    module = rushlight.nn.Module()
+    module.__dict__.update(_parameters=parameters, _buffers=buffers, _modules=modules)
+    return module
 
 
 class _Reference:

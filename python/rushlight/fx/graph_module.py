@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["GraphModule"]
+__all__ = ["GraphModule", "reduce_graph_module", "reduce_package_graph_module"]
 
 _numbers = itertools.count()
+_HOOKS = ("_create_node_hooks", "_erase_node_hooks", "_replace_hooks", "_deepcopy_hooks")
 
 
 class _Source:
@@ -69,6 +70,16 @@ def _assign(target, name, value, source=None):
 
 
 _copy_attr = _copy_attribute
+
+
+def _get_attr(model: Module, attr_name: str) -> Any:
+    """What a module has at a dotted path."""
+    value = model
+    for name in attr_name.split("."):
+        value = getattr(value, name)
+    return value
+
+
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 
 
@@ -91,6 +102,13 @@ class GraphModule(Module):
     Each has a class of its own, so that `forward` can be a method of it.
     """
 
+    # Functions that are told of changes: of a new node, of one that is erased, of (old, new, user)
+    # where a user takes another node, and of a deep copy of the module.
+    _create_node_hooks: list[Any] = []
+    _erase_node_hooks: list[Any] = []
+    _replace_hooks: list[Any] = []
+    _deepcopy_hooks: list[Any] = []
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         kind = next(k for k in cls.__mro__ if "_is_own_class" not in vars(k))
         own = type(kind.__name__, (kind,), {"_is_own_class": True, "__module__": kind.__module__})
@@ -108,7 +126,7 @@ class GraphModule(Module):
             for path in paths:
                 _copy_attribute(root, self, path)
         elif isinstance(root, dict):
-            for path in sorted(set(paths), key=lambda p: p.count(".")):
+            for path in sorted(dict.fromkeys(paths), key=lambda p: p.count(".")):
                 if path not in root:
                     raise RuntimeError(
                         f"GraphModule: the graph names {path!r}, which is not in root: {list(root)}"
@@ -254,14 +272,55 @@ class GraphModule(Module):
     def __str__(self) -> str:
         return f"{super().__str__()}\n\n{self.code}\n\n# To see more debug info, please use `graph_module.print_readable()`"  # noqa: E501
 
+    # -- functions that are told of changes ------------------------------------------------------
+
+    def _add_hook(self, kind, f):
+        if not callable(f):
+            raise AssertionError(f"{kind}: expected a function, got {type(f).__name__}")
+        self.__dict__[kind] = [*getattr(self, kind), f]
+
+    def _remove_hook(self, kind, f):
+        hooks = list(getattr(self, kind))
+        hooks.remove(f)
+        self.__dict__[kind] = hooks
+
+    def _register_create_node_hook(self, f: Any) -> None:
+        self._add_hook("_create_node_hooks", f)
+
+    def _unregister_create_node_hook(self, f: Any) -> None:
+        self._remove_hook("_create_node_hooks", f)
+
+    def _register_erase_node_hook(self, f: Any) -> None:
+        self._add_hook("_erase_node_hooks", f)
+
+    def _unregister_erase_node_hook(self, f: Any) -> None:
+        self._remove_hook("_erase_node_hooks", f)
+
+    def _register_replace_node_hook(self, f: Any) -> None:
+        self._add_hook("_replace_hooks", f)
+
+    def _unregister_replace_node_hook(self, f: Any) -> None:
+        self._remove_hook("_replace_hooks", f)
+
+    def _register_deepcopy_hook(self, f: Any) -> None:
+        self._add_hook("_deepcopy_hooks", f)
+
+    def _unregister_deepcopy_hook(self, f: Any) -> None:
+        self._remove_hook("_deepcopy_hooks", f)
+
     # -- copies ----------------------------------------------------------------------------------
 
     def _state(self):
-        return {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}
+        left_out = ("_graph", "_code", *_HOOKS)
+        return {k: v for k, v in self.__dict__.items() if k not in left_out}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
         state, graph = copy.deepcopy(self._state(), memo), copy.deepcopy(self._graph, memo)
-        return _rebuild(_public_class(self), type(self).__name__, state, graph)
+        new = _rebuild(_public_class(self), type(self).__name__, state, graph)
+        new.__dict__.update({kind: list(getattr(self, kind)) for kind in _HOOKS})
+        for hook in self._deepcopy_hooks:
+            hook(new)
+        return new
 
     def __copy__(self) -> GraphModule:
         state, graph = copy.copy(self._state()), copy.deepcopy(self._graph)
@@ -282,3 +341,54 @@ def _rebuild(kind, class_name, state, graph):
     new.__dict__.update(state)
     new.graph = graph
     return new
+
+
+def reduce_graph_module(body: dict[str, Any], import_block: str) -> GraphModule:
+    """Make a module of its attributes and its code, as files hold it that torch wrote.
+
+    Args:
+        body: its attributes; "_code" is the source of its forward.
+        import_block: statements that import what the source names.
+    """
+    source = import_block + (body.get("_code") or body["code"])
+    return _traced_again(_forward_from(PythonCode(source, {})), body)
+
+
+def reduce_package_graph_module(
+    importer: Any, body: dict[str, Any], generated_module_name: str
+) -> GraphModule:
+    """Make a module of its attributes and a module of Python with its forward.
+
+    Args:
+        importer: has `import_module`, such as the module importlib.
+        body: its attributes.
+        generated_module_name: the name of the module of Python.
+    """
+    return _traced_again(importer.import_module(generated_module_name).forward, body)
+
+
+def _traced_again(forward, body):
+    from rushlight.fx._symbolic_trace import Tracer
+
+    class Root(_CodeOnlyModule):
+        pass
+
+    Root.forward = forward
+    tracer_class = body.get("_tracer_cls") or Tracer
+
+    class OfCode(tracer_class):
+        def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+            return True
+
+    root = Root(dict(body))
+    graph = OfCode().trace(root, **body.get("_tracer_extras", {}))
+    graph._tracer_cls = tracer_class
+    traces = body.get("_graphmodule_graph_node_meta_stack_trace") or {}
+    for node in graph.nodes:
+        if traces.get(node.name) is not None:
+            node.stack_trace = traces[node.name]
+    module = GraphModule(root, graph, body.get("_graphmodule_cls_name", "GraphModule"))
+    for name, value in body.items():
+        if not hasattr(module, name):
+            setattr(module, name, value)
+    return module

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.fx import _symbolic_trace
+from rushlight.fx import _symbolic_trace, traceback
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import map_aggregate, map_arg
@@ -98,8 +98,9 @@ class Interpreter:
 
     def run_node(self, n: Node) -> Any:
         """Run one node, given the values of its arguments."""
-        args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return getattr(self, n.op)(n.target, args, kwargs)
+        with traceback.set_current_meta(n, f"Interpreter_{type(self).__name__}"):
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the next argument, or the default."""
@@ -213,7 +214,8 @@ class Transformer(Interpreter):
         """Run, and return the new module."""
         result = super().run(enable_io_processing=False)
         if result is not None:
-            self.new_graph.output(_nodes_for_proxies(result))
+            output = self.new_graph.output(_nodes_for_proxies(result))
+            output.meta.update(self.graph.output_node().meta)
         return GraphModule(self.module, self.new_graph)
 
 

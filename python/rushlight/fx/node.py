@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
-from rushlight.fx._names import IN_PLACE_OPERATORS, printed_name
+from rushlight.fx._names import IN_PLACE_OPERATORS, printed_name, qualified_name
 from rushlight.fx.immutable_collections import immutable_dict, immutable_list
 
 TYPE_CHECKING = False
@@ -182,7 +182,10 @@ class Node:
             for key, value in self.meta.items():
                 replace_with.meta.setdefault(key, value)
         changed = [user for user in list(self.users) if delete_user_cb(user)]
+        observed = getattr(self.graph.owning_module, "_replace_hooks", ())
         for user in changed:
+            for hook in observed:
+                hook(old=self, new=replace_with.name, user=user)
             user.replace_input_with(self, replace_with)
         return changed
 
@@ -253,6 +256,9 @@ class Node:
     def _pretty_target(self):
         return printed_name(self.target)
 
+    def _pretty_print_target(self, target: Any) -> str:
+        return printed_name(target)
+
     def format_node(
         self,
         placeholder_names: list[str] | None = None,
@@ -308,3 +314,14 @@ def _with_percents(value):
         parts = ", ".join(map(_with_percents, (value.start, value.stop, value.step)))
         return f"slice({parts})"
     return str(value)
+
+
+_get_qualified_name = qualified_name
+
+
+def _format_arg(arg: Any, max_list_len: float = float("inf")) -> str:
+    """The printed form of an argument; of a long list, the first elements."""
+    if isinstance(arg, list) and len(arg) > max_list_len:
+        shown = ", ".join(_with_percents(v) for v in arg[: int(max_list_len)])
+        return f"[{shown}, ...[total_len={len(arg)}]]"
+    return _with_percents(arg)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import copy
 import dis
 import inspect
 import operator
@@ -10,6 +13,7 @@ from pathlib import Path
 
 import rushlight
 from rushlight import Tensor
+from rushlight.fx import traceback
 from rushlight.fx._names import OPERATORS, REFLECTED_OPERATORS, name_of_target
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node, map_aggregate
@@ -25,8 +29,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Attribute",
     "GraphAppendingTracer",
+    "MetaProxy",
     "ParameterProxy",
     "Proxy",
+    "Scope",
+    "ScopeContextManager",
     "TraceError",
     "TracerBase",
 ]
@@ -50,10 +57,37 @@ def _users_line():
     return f"{info.function}, {info.filename}:{info.lineno}{line}"
 
 
+class Scope:
+    """Which module is being traced: its path, and its type."""
+
+    def __init__(self, module_path: str, module_type: Any) -> None:
+        self.module_path, self.module_type = module_path, module_type
+
+
+class ScopeContextManager:
+    """A context in which a scope has the path and type of another one; entering gives the scope."""
+
+    def __init__(self, scope: Scope, current_scope: Scope) -> None:
+        self._scope, self._previous = scope, copy.copy(scope)
+        scope.module_path = current_scope.module_path
+        scope.module_type = current_scope.module_type
+
+    def __enter__(self) -> Scope:
+        return self._scope
+
+    def __exit__(self, *exception: object) -> None:
+        self._scope.module_path = self._previous.module_path
+        self._scope.module_type = self._previous.module_type
+
+
 class TracerBase:
     """Records operations on proxies as nodes of `graph`."""
 
     graph: Graph
+    scope: Scope | None = None
+    module_stack: Any = None  # {path: (path, type)} of the modules being traced
+    node_name_to_scope: Any = None  # {name of a node: (path, type) of the module it comes from}
+    check_mutable_operations = False
     proxy_buffer_attributes = False
     param_shapes_constant = False
     record_stack_traces = False
@@ -69,8 +103,18 @@ class TracerBase:
         type_expr: Any = None,
     ) -> Node:
         """Insert a node into the graph."""
+        if kind == "call_function" and self.check_mutable_operations:
+            from rushlight.fx.operator_schemas import check_for_mutable_operation
+
+            check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
-        if self.record_stack_traces:
+        if self.scope is not None and self.node_name_to_scope is not None:
+            self.node_name_to_scope[node.name] = self.scope.module_path, self.scope.module_type
+        if traceback.has_preserved_node_meta():
+            traceback._note(node)
+        elif self.module_stack:
+            node.meta["nn_module_stack"] = copy.copy(self.module_stack)
+        if self.record_stack_traces and not node.stack_trace:
             node.stack_trace = _users_line()
         return node
 
@@ -164,6 +208,9 @@ class GraphAppendingTracer(TracerBase):
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph = graph
+        self.scope = Scope("", None)
+        self.module_stack = collections.OrderedDict()
+        self.node_name_to_scope = {}
 
 
 class Proxy:
@@ -255,6 +302,42 @@ class Proxy:
         if getattr(Tensor, name, None) is func:
             return tracer.create_proxy("call_method", name, args, kwargs)
         return tracer.create_proxy("call_function", func, args, kwargs, name_of_target(func))
+
+
+class MetaProxy(Proxy):
+    """A proxy whose node knows what its value is on an example: functions are computed on
+    `meta["val"]` of the arguments too.
+
+    Args:
+        fake_mode: context in which that is done, such as `torch.device("meta")`; None for none.
+    """
+
+    def __init__(self, node: Node, tracer: TracerBase | None = None, fake_mode: Any = None) -> None:
+        super().__init__(node, tracer)
+        self.fake_mode = fake_mode
+
+    def __repr__(self) -> str:
+        return f"MetaProxy({self.node.name})"
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: tuple[type[Any], ...],
+        args: tuple[Any, ...] | None = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> MetaProxy:
+        args, kwargs = args or (), kwargs or {}
+        known = next((a for a in args if isinstance(a, MetaProxy)), None)
+        if known is None:
+            raise AssertionError(f"MetaProxy: none among the arguments of {func}")
+        proxy = super().__torch_function__(func, types, args, kwargs)
+        values = map_aggregate(
+            (args, kwargs), lambda v: v.node.meta["val"] if isinstance(v, Proxy) else v
+        )
+        with known.fake_mode if known.fake_mode is not None else contextlib.nullcontext():
+            proxy.node.meta["val"] = func(*values[0], **values[1])
+        return MetaProxy(proxy.node, proxy.tracer, known.fake_mode)
 
 
 class ParameterProxy(Proxy):

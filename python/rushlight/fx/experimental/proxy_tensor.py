@@ -14,7 +14,8 @@ import operator
 
 import rushlight
 from rushlight import Tensor
-from rushlight.fx import Graph, GraphModule, Proxy, Tracer
+from rushlight._absent import refused
+from rushlight.fx import Graph, GraphModule, Interpreter, Proxy, Tracer
 from rushlight.fx._pytree_codegen import PytreeCodeGen, PytreeInfo
 from rushlight.fx.passes.shape_prop import _extract_tensor_metadata
 from rushlight.nn import Module, Parameter
@@ -34,15 +35,8 @@ if TYPE_CHECKING:
     from rushlight.fx import Node
     from rushlight.library._operator import OpOverload
 
-__all__ = [
-    "ProxyTorchDispatchMode",
-    "PythonKeyTracer",
-    "disable_proxy_modes_tracing",
-    "get_innermost_proxy_mode",
-    "get_isolated_graphmodule",
-    "get_proxy_mode",
-    "make_fx",
-]
+
+py_sym_types: tuple[type, ...] = (rushlight.SymInt, rushlight.SymFloat, rushlight.SymBool)
 
 
 class PythonKeyTracer(Tracer):
@@ -337,3 +331,157 @@ def disable_proxy_modes_tracing() -> Iterator[None]:
     """A context in which nothing is traced."""
     with _disable_current_modes():
         yield
+
+
+def dispatch_trace(
+    root: Module | Callable[..., Any], tracer: Tracer, concrete_args: Any = None
+) -> GraphModule:
+    """Record a module or function by a tracer, and return a module with its graph.
+
+    Args:
+        root: the module or function.
+        tracer: records it, and has the attributes that the graph names.
+        concrete_args: values of arguments that are to be constants, by name.
+    """
+    graph = tracer.trace(root, concrete_args or None)
+    name = type(root).__name__ if isinstance(root, Module) else root.__name__
+    return GraphModule(tracer.root, graph, name)
+
+
+class DecompositionInterpreter(Interpreter):
+    """Runs a graph and records into another one the operations that it does.
+
+    Args:
+        module: the module with the graph.
+        new_graph: where they are recorded; it names attributes of `module`.
+        decomposition_table: {operation: function}: what an operation is recorded as, instead.
+        garbage_collect_values, graph: see `Interpreter`.
+    """
+
+    def __init__(
+        self,
+        module: GraphModule,
+        new_graph: Graph,
+        decomposition_table: Mapping[OpOverload, Callable[..., Any]] | None = None,
+        garbage_collect_values: bool = True,
+        graph: Graph | None = None,
+    ) -> None:
+        super().__init__(module, garbage_collect_values, graph)
+        self.new_graph = new_graph
+        self.tracer = PythonKeyTracer()
+        self.tracer.root, self.tracer.graph = module, new_graph
+        self.decomposition_table: Any = decomposition_table or {}
+        self.mode = ProxyTorchDispatchMode(self.tracer, self.decomposition_table)
+
+    def _noted(self, value, node):
+        if isinstance(value, Tensor):
+            node.meta["val"] = _like(value)
+            self.mode.note(value, node)
+        return value
+
+    def placeholder(self, target: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Return the next argument, recorded as one."""
+        node = self.new_graph.placeholder(target)
+        return self._noted(super().placeholder(target, args, kwargs), node)
+
+    def get_attr(self, target: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Return an attribute of the module, recorded as one."""
+        node = self.new_graph.get_attr(target)
+        return self._noted(super().get_attr(target, args, kwargs), node)
+
+    def output(self, target: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Return the output, and record it."""
+        result = super().output(target, args, kwargs)
+        self.new_graph.output(self.tracer.create_arg(tree_map(self.mode.node_of, result)))
+        return result
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on arguments, and return the output."""
+        with self.mode:
+            return super().run(*args, **kwargs)
+
+
+class _SelectiveInterpreter(Interpreter):
+    """Does some nodes by decompositions, and the others as they are."""
+
+    def __init__(self, module: GraphModule, chosen: Any, table: Any) -> None:
+        super().__init__(module)
+        self._chosen, self._table = chosen, table
+
+    def run_node(self, n: Node) -> Any:
+        if n.op == "call_function" and n.target in self._table and self._chosen(n):
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            result = self._table[n.target](*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        return super().run_node(n)
+
+
+def selective_decompose(
+    joint_gm: GraphModule,
+    *args: Any,
+    decomposition: Mapping[OpOverload, Callable[..., Any]] | None,
+    should_decompose: Callable[[Node], bool],
+    trace_joint_graph: bool,
+) -> GraphModule:
+    """Record a graph again, with some of its operations done by others.
+
+    Args:
+        joint_gm: the module with the graph.
+        args: an example.
+        decomposition: {operation: function that does it by others}.
+        should_decompose: which nodes.
+        trace_joint_graph: whether `args` are a list of inputs and one of gradients, whose
+            placeholders are named so.
+    """
+
+    def run(*given: Any) -> Any:
+        flat = tree_flatten(given)[0] if trace_joint_graph else given
+        table = decomposition or {}
+        return _SelectiveInterpreter(joint_gm, should_decompose, table).run(*flat)
+
+    if trace_joint_graph:
+
+        def joint(primals: list[Any], tangents: list[Any]) -> Any:
+            return run(primals, tangents)
+
+        return make_fx(joint)(*args)
+    return make_fx(run)(*args)
+
+
+@contextlib.contextmanager
+def maybe_enable_thunkify() -> Iterator[None]:
+    """A context as any other: sizes are numbers, and none is computed later than asked for."""
+    yield
+
+
+@contextlib.contextmanager
+def maybe_disable_thunkify() -> Iterator[None]:
+    """A context as any other: sizes are numbers, and none is computed later than asked for."""
+    yield
+
+
+_ABSENT = refused(
+    {
+        "handle_sym_dispatch": "numbers are not dispatched to modes: make_fx records sizes as "
+        "they are, and torch.export.export those that may change"
+    }
+)
+globals().update(_ABSENT)
+
+__all__ = [
+    "DecompositionInterpreter",
+    "ProxyTorchDispatchMode",
+    "PythonKeyTracer",
+    "disable_proxy_modes_tracing",
+    "dispatch_trace",
+    "get_innermost_proxy_mode",
+    "get_isolated_graphmodule",
+    "get_proxy_mode",
+    "make_fx",
+    "maybe_disable_thunkify",
+    "maybe_enable_thunkify",
+    "py_sym_types",
+    "selective_decompose",
+    *_ABSENT,
+]

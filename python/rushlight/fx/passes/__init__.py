@@ -1,3 +1,3 @@
-"""Analyses of graphs."""
+"""Analyses of graphs, and changes to them."""
 
 from rushlight.fx.passes import shape_prop

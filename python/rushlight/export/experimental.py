@@ -1,0 +1,3 @@
+"""What torch tries out in its export; nothing of it is here."""
+
+__all__: list[str] = []

@@ -1,0 +1,18 @@
+"""Distributing a graph to accelerators by their memory, which is not done here."""
+
+from rushlight._absent import refused
+
+_REASON = (
+    "there are no descriptions of accelerators to distribute a graph to: cut it by "
+    "torch.fx.passes.split_module"
+)
+_NAMES = (
+    "DAG",
+    "DAGNode",
+    "PartitionResult",
+    "Partitioner",
+)
+_ABSENT = refused(dict.fromkeys(_NAMES, _REASON))
+globals().update(_ABSENT)
+
+__all__ = list(_ABSENT)

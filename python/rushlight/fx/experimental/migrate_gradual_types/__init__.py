@@ -1,0 +1,1 @@
+"""Types of graphs by constraints, which nothing solves here."""

@@ -1,0 +1,13 @@
+"""Compiling parts of graphs."""
+
+from rushlight._absent import refused
+
+_ABSENT = refused(
+    {
+        "regional_inductor": "there is no Inductor to compile a region with; compile a function "
+        "by torch.compile"
+    }
+)
+globals().update(_ABSENT)
+
+__all__ = list(_ABSENT)
