@@ -18,7 +18,7 @@ import rushlight
 # Whole modules that are refused, and why.
 NOT_COVERED = {
     "torch.ao, torch.quantization": "quantised tensors",
-    "torch.export, torch.package": "files that hold programs",
+    "torch.package": "files that hold programs with their modules of Python",
     "torch.utils.cpp_extension": "operations added in C++",
     "torch._inductor, torch._dynamo (but for their options)": "compilation",
 }
@@ -31,7 +31,13 @@ MODULES = """
     torch.fft torch.special torch.random torch.sparse torch.distributions
     torch.distributions.constraints torch.distributions.transforms torch.utils.data
     torch.utils.checkpoint torch.utils.hooks torch.utils.dlpack torch.amp torch.jit torch.compiler
-    torch.fx torch.multiprocessing torch.distributed torch.distributed.nn
+    torch.export torch.export.unflatten torch.fx torch.fx.traceback torch.fx.operator_schemas
+    torch.fx.passes.split_module torch.fx.passes.operator_support torch.fx.passes.tools_common
+    torch.fx.passes.splitter_base torch.fx.passes.infra.pass_manager
+    torch.fx.passes.utils.matcher_utils torch.fx.passes.utils.source_matcher_utils
+    torch.fx.experimental.proxy_tensor torch.fx.experimental.optimization
+    torch.fx.experimental.const_fold torch.fx.experimental.symbolic_shapes
+    torch.multiprocessing torch.distributed torch.distributed.nn
     torch.distributed.device_mesh torch.distributed.optim torch.distributed.run
     torch.distributed.launcher torch.distributed.collective_utils torch.distributed.rpc
     torch.distributed.elastic.agent.server torch.distributed.elastic.events

@@ -670,3 +670,137 @@ def test_decompositions():
     own = program.run_decompositions({gelu: lambda x, approximate="none": x * torch.sigmoid(x)})
     assert "aten.gelu.default" not in calls(own) and "aten.linear.default" in calls(own)
     assert torch.ops.aten.linear.default in torch.export.default_decompositions()
+
+
+# ---- modules of a program
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+        self.register_buffer("scale", torch.full((3,), 2.0))
+
+    def forward(self, x, y):
+        return self.linear(x) + y * self.scale
+
+
+class Nested(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part, self.rest = Scaled(), torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+
+    def forward(self, x, *, y):
+        z = self.rest(self.part(x, y))
+        return {"once": z, "twice": self.part(z, y)}
+
+
+def assert_unflattens(net, args, kwargs, **options):
+    program = torch.export.export(net, args, kwargs, **options)
+    module = torch.export.unflatten(program)
+    expected = net(*args, **kwargs)
+    for key, value in module(*args, **kwargs).items():
+        torch.testing.assert_close(value, expected[key])
+    return module
+
+
+def test_unflatten():
+    net, x = Nested(), torch.rand(2, 3)
+    module = assert_unflattens(net, (x,), {"y": x})
+    assert list(dict(module.named_modules())) == ["", "part", "part.linear", "rest", "rest.0",
+                                                  "rest.1"]  # fmt: skip
+    assert module.state_dict().keys() == net.state_dict().keys()
+    calls = [n.target for n in module.graph.nodes if n.op == "call_module"]
+    assert calls == ["part", "rest", "part"]
+    assert module.part.type_name().endswith("test_export.Scaled")
+    module.rest = torch.nn.Identity()
+    assert not torch.equal(module(x, y=x)["once"], net(x, y=x)["once"])
+    with pytest.raises(TypeError, match="flat_args_adapter"):
+        module(x, x)
+    with pytest.raises(torch.export.GuardError, match="size was fixed"):
+        module(torch.rand(4, 3), y=x)
+
+
+def test_unflatten_with_signatures():
+    net, x = Nested(), torch.rand(2, 3)
+    module = assert_unflattens(net, (x,), {"y": x}, preserve_module_call_signature=("part",))
+    entries = {e.fqn: e.signature is not None for e in module.module_call_graph}
+    assert entries["part"] and entries["part@1"] and not entries["rest"]
+    assert type(module.part).__name__ == "InterpreterModuleDispatcher"
+
+    class Difference(torch.nn.Module):
+        def forward(self, x, y):
+            return x - y
+
+    module.part = Difference()
+    assert float(module(x, y=x)["once"].sum()) == float(net.rest(torch.zeros(2, 3)).sum())
+    with pytest.raises(ValueError, match="no module 'other'"):
+        torch.export.export(net, (x,), {"y": x}, preserve_module_call_signature=("other",))
+
+
+def test_unflatten_what_was_decomposed_and_what_was_read():
+    net, x = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Softmax(-1)), torch.rand(2, 3)
+    program = torch.export.export(net, (x,))
+    module = torch.export.unflatten(program.run_decompositions())
+    torch.testing.assert_close(module(x), net(x))
+    assert [name for name, _ in module.named_children()] == ["0", "1"]
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    with pytest.raises(ValueError, match="read from a file"):
+        torch.export.unflatten(torch.export.load(file))
+
+
+def test_additional_inputs():
+    shapes = torch.export.AdditionalInputs()
+    shapes.add((torch.rand(5, 3),))
+    net = torch.nn.Linear(3, 2)
+    program = torch.export.export(net, (torch.rand(2, 3),), dynamic_shapes=shapes)
+    assert program.module()(torch.rand(7, 3)).shape == (7, 2)
+    shapes.add((torch.rand(5, 3, dtype=torch.float64),))
+    with pytest.raises(torch.export.GuardError, match="dtype"):
+        shapes.verify(program)
+
+
+def test_suggested_fixes():
+    from rushlight.export import Dim
+    from rushlight.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fixes
+
+    dx, dy = Dim("dx"), Dim("dy")
+    message = "Suggested fixes:\n  dx = Dim('dx', min=3, max=6)\n  dy = 2*dx - 1\n"
+    x, y = refine_dynamic_shapes_from_suggested_fixes(message, ({0: dx}, [dy, None]))
+    assert (x[0].min, x[0].max, repr(y[0])) == (3, 6, "2*dx - 1")
+    fixed = refine_dynamic_shapes_from_suggested_fixes("Suggested fixes:\n dx = 4", {"x": [dx]})
+    assert fixed == {"x": [4]}
+    with pytest.raises(ValueError, match="suggests no fixes"):
+        refine_dynamic_shapes_from_suggested_fixes("no", {})
+
+
+def test_decomposition_tables_lose_entries():
+    softmax = torch.ops.aten.softmax.default
+    table = torch.export.default_decompositions()
+    assert table.pop(softmax) and softmax not in table
+    program = torch.export.export(torch.nn.Softmax(-1), (torch.rand(2, 3),))
+    targets = [n.target for n in program.run_decompositions(table).graph.nodes]
+    assert softmax in targets
+    assert softmax in torch.export.default_decompositions()
+
+
+def test_programs_move_to_devices():
+    class Filled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.linear(x) + torch.ones(3, device=x.device)
+
+    program = torch.export.export(Filled(), (torch.rand(2, 3),))
+    moved = torch.export.passes.move_to_device_pass(program, {"cpu": "meta"})
+    assert moved is program and program.state_dict["linear.weight"].is_meta
+    assert program.module()(torch.rand(2, 3, device="meta")).is_meta
+
+
+def test_drafts_are_refused():
+    with pytest.raises(NotImplementedError, match="draft_export"):
+        torch.export.draft_export(torch.nn.ReLU(), (torch.rand(2),))

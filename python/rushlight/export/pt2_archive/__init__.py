@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def is_pt2_package(serialized_model: bytes | str | os.PathLike[str] | IO[bytes])
         return False
 
 
-_ABSENT = refused(
+_ABSENT = _absent.refused(
     dict.fromkeys(
         ("PT2ArchiveReader", "PT2ArchiveWriter"),
         "torch's files of exported programs hold its own operations: torch.export.save and load "

@@ -1,6 +1,6 @@
 """Distributing a graph to accelerators by their memory, which is not done here."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 _REASON = (
     "there are no descriptions of accelerators to distribute a graph to: cut it by "
@@ -12,7 +12,7 @@ _NAMES = (
     "PartitionResult",
     "Partitioner",
 )
-_ABSENT = refused(dict.fromkeys(_NAMES, _REASON))
+_ABSENT = _absent.refused(dict.fromkeys(_NAMES, _REASON))
 globals().update(_ABSENT)
 
 __all__ = list(_ABSENT)

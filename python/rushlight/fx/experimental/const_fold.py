@@ -163,7 +163,7 @@ def split_const_subgraphs(
     root = GraphModule(split, folded.graph)
     for given, node in zip(call.args, root.graph.find_nodes(op="placeholder")):
         with root.graph.inserting_before(node):
-            fetched = root.graph.get_attr(given.target)
+            fetched = root.graph.create_node("get_attr", given.target)
         fetched.meta = dict(node.meta)
         node.replace_all_uses_with(fetched)
         root.graph.erase_node(node)

@@ -1,6 +1,6 @@
 """Descriptions of sizes that may change, which `torch.export.Dim` gives here."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 _REASON = (
     "sizes that may change are told to torch.export.export by dynamic_shapes, with "
@@ -19,7 +19,7 @@ _NAMES = (
     "ShapesSpec",
     "TensorSpec",
 )
-_ABSENT = refused(dict.fromkeys(_NAMES, _REASON))
+_ABSENT = _absent.refused(dict.fromkeys(_NAMES, _REASON))
 globals().update(_ABSENT)
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Checking the types of graphs, which is not done here."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 _REASON = "there is no type checker of graphs: run ShapeProp for the sizes of all values"
 _NAMES = (
@@ -37,7 +37,7 @@ _NAMES = (
     "reshape_inference_rule",
     "transpose_inference_rule",
 )
-_ABSENT = refused(dict.fromkeys(_NAMES, _REASON))
+_ABSENT = _absent.refused(dict.fromkeys(_NAMES, _REASON))
 globals().update(_ABSENT)
 
 __all__ = list(_ABSENT)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from rushlight import nn
-from rushlight._absent import refused
+from rushlight import _absent, nn
 from rushlight.fx._symbolic_trace import Tracer, symbolic_trace
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -214,7 +213,7 @@ def optimize_for_inference(
     return GraphModule(recording.root, graph)
 
 
-_ABSENT = refused(
+_ABSENT = _absent.refused(
     dict.fromkeys(
         ("modules_to_mkldnn", "gen_mkl_autotuner"),
         "there are no layouts of MKL-DNN; the layout of each tensor is chosen while a model runs",

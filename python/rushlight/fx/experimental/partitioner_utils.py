@@ -1,6 +1,6 @@
 """Descriptions of accelerators and of what they compute, which nothing uses here."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 _REASON = (
     "there are no descriptions of accelerators to distribute a graph to: cut it by "
@@ -19,7 +19,7 @@ _NAMES = (
     "get_latency_of_partitioned_graph",
     "get_partition_to_latency_mapping",
 )
-_ABSENT = refused(dict.fromkeys(_NAMES, _REASON))
+_ABSENT = _absent.refused(dict.fromkeys(_NAMES, _REASON))
 globals().update(_ABSENT)
 
 __all__ = list(_ABSENT)

@@ -13,8 +13,7 @@ import inspect
 import operator
 
 import rushlight
-from rushlight import Tensor
-from rushlight._absent import refused
+from rushlight import Tensor, _absent
 from rushlight.fx import Graph, GraphModule, Interpreter, Proxy, Tracer
 from rushlight.fx._pytree_codegen import PytreeCodeGen, PytreeInfo
 from rushlight.fx.passes.shape_prop import _extract_tensor_metadata
@@ -461,7 +460,7 @@ def maybe_disable_thunkify() -> Iterator[None]:
     yield
 
 
-_ABSENT = refused(
+_ABSENT = _absent.refused(
     {
         "handle_sym_dispatch": "numbers are not dispatched to modes: make_fx records sizes as "
         "they are, and torch.export.export those that may change"

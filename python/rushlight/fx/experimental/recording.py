@@ -1,6 +1,6 @@
 """What happens to an environment of symbolic shapes, which is not there."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 
 class NotEqualError(Exception):
@@ -18,7 +18,7 @@ _NAMES = (
     "replay_shape_env_events",
     "shape_env_check_state_equal",
 )
-_ABSENT = refused(dict.fromkeys(_NAMES, _REASON))
+_ABSENT = _absent.refused(dict.fromkeys(_NAMES, _REASON))
 globals().update(_ABSENT)
 
 __all__ = [

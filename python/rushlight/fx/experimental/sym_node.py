@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from rushlight._absent import refused
+from rushlight import _absent
 from rushlight._symbolic_numbers import (
     _sym_acos as sym_acos,
     _sym_asin as sym_asin,
@@ -48,7 +48,7 @@ def method_to_operator(method: str) -> Callable[..., Any]:
     return magic_methods[method]
 
 
-_ABSENT = refused(
+_ABSENT = _absent.refused(
     {
         "SymNode": "numbers of a recording are torch.SymInt and torch.SymFloat; there is no "
         "environment of shapes that keeps expressions of them",

@@ -12,8 +12,7 @@ import operator
 from collections.abc import Sequence
 
 import rushlight
-from rushlight import Tensor
-from rushlight._absent import refused
+from rushlight import Tensor, _absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -255,7 +254,7 @@ _REASON = (
     "there is no environment of symbolic shapes: sizes that may change are symbols of the program "
     "that torch.export.export records, told by torch.export.Dim"
 )
-_ABSENT = refused(
+_ABSENT = _absent.refused(
     dict.fromkeys(
         (
             "ShapeEnv",

@@ -1,6 +1,6 @@
 """Solving statements about types of graphs, which is not done here."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 _NAMES = (
     "check_for_type_equality",
@@ -11,7 +11,7 @@ _NAMES = (
     "substitute_solution_one_type",
     "unify_eq",
 )
-_ABSENT = refused(
+_ABSENT = _absent.refused(
     dict.fromkeys(
         _NAMES,
         "there is no type checker of graphs: run ShapeProp for the sizes of all values",

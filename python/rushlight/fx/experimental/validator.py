@@ -1,6 +1,6 @@
 """Validation of symbolic shapes by z3, which is not done here."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 
 class ValidationException(Exception):
@@ -16,7 +16,7 @@ def translation_validation_enabled() -> bool:
     return False
 
 
-_ABSENT = refused(
+_ABSENT = _absent.refused(
     {
         "translation_validation_timeout": "guards are not validated by z3; export checks a "
         "recording by a second run with other sizes"

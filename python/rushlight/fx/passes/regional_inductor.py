@@ -1,8 +1,8 @@
 """Compiling parts of graphs."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
-_ABSENT = refused(
+_ABSENT = _absent.refused(
     {
         "regional_inductor": "there is no Inductor to compile a region with; compile a function "
         "by torch.compile"

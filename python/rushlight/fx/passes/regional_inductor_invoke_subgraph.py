@@ -1,8 +1,8 @@
 """Compiling parts of graphs that are calls of subgraphs."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
-_ABSENT = refused(
+_ABSENT = _absent.refused(
     {
         "regional_inductor_invoke_subgraph": "there is no Inductor to compile a region with; "
         "compile a function by torch.compile"

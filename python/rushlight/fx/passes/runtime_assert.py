@@ -1,8 +1,8 @@
 """Checks of sizes, which exported programs here have as guards."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
-_ABSENT = refused(
+_ABSENT = _absent.refused(
     {
         "insert_deferred_runtime_asserts": "there is no environment of symbolic shapes whose "
         "checks could be put into a graph: an exported program checks its inputs by its "

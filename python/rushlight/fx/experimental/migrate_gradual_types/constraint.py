@@ -1,6 +1,6 @@
 """Constraints on types of graphs, which nothing solves here."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 _REASON = (
     "constraints on types are solved by z3, which is not used: "
@@ -34,7 +34,7 @@ _NAMES = (
     "is_bool_expr",
     "is_dim",
 )
-_ABSENT = refused(dict.fromkeys(_NAMES, _REASON))
+_ABSENT = _absent.refused(dict.fromkeys(_NAMES, _REASON))
 globals().update(_ABSENT)
 
 __all__ = list(_ABSENT)

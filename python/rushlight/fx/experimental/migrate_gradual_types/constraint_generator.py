@@ -1,6 +1,6 @@
 """Constraints of a graph's types, which nothing solves here."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 _REASON = (
     "constraints on types are solved by z3, which is not used: "
@@ -53,7 +53,7 @@ _NAMES = (
     "type_inference_rule",
     "view_inference_rule",
 )
-_ABSENT = refused(dict.fromkeys(_NAMES, _REASON))
+_ABSENT = _absent.refused(dict.fromkeys(_NAMES, _REASON))
 globals().update(_ABSENT)
 
 __all__ = list(_ABSENT)

@@ -1,6 +1,6 @@
 """Changes of constraints on types, which nothing solves here."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 _REASON = (
     "constraints on types are solved by z3, which is not used: "
@@ -41,7 +41,7 @@ _NAMES = (
     "valid_index",
     "valid_index_tensor",
 )
-_ABSENT = refused(dict.fromkeys(_NAMES, _REASON))
+_ABSENT = _absent.refused(dict.fromkeys(_NAMES, _REASON))
 globals().update(_ABSENT)
 
 __all__ = list(_ABSENT)

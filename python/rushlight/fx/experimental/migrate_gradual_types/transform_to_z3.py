@@ -1,6 +1,6 @@
 """Solving constraints on types by z3, which is not done here."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 _REASON = (
     "constraints on types are solved by z3, which is not used: "
@@ -16,7 +16,7 @@ _NAMES = (
     "transform_to_z3",
     "transform_var",
 )
-_ABSENT = refused(dict.fromkeys(_NAMES, _REASON))
+_ABSENT = _absent.refused(dict.fromkeys(_NAMES, _REASON))
 globals().update(_ABSENT)
 
 __all__ = list(_ABSENT)

@@ -1,6 +1,6 @@
 """Variables of constraints on types, which nothing solves here."""
 
-from rushlight._absent import refused
+from rushlight import _absent
 
 _REASON = (
     "constraints on types are solved by z3, which is not used: "
@@ -13,7 +13,7 @@ _NAMES = (
     "gen_tensor_dims",
     "gen_tvar",
 )
-_ABSENT = refused(dict.fromkeys(_NAMES, _REASON))
+_ABSENT = _absent.refused(dict.fromkeys(_NAMES, _REASON))
 globals().update(_ABSENT)
 
 __all__ = list(_ABSENT)
