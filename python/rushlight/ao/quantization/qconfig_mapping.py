@@ -136,9 +136,10 @@ class QConfigMapping:
 def _default_mapping(is_qat, backend, version):
     choose = get_default_qat_qconfig if is_qat else get_default_qconfig
     qconfig = choose(backend, version)
-    # Transposed convolutions have one scale for the whole weight.
     weight = default_weight_fake_quant if is_qat else default_weight_observer
-    transposed = QConfig(qconfig.activation, weight)
+    # Kernels of transposed convolutions that have one scale for the whole weight.
+    one_scale = backend in ("fbgemm", "x86")
+    transposed = QConfig(qconfig.activation, weight) if one_scale else qconfig
     # The weight of a layer norm is not quantized.
     norm = QConfig(qconfig.activation, PlaceholderObserver)
     mapping = QConfigMapping().set_global(qconfig)

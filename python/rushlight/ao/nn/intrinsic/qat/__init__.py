@@ -7,7 +7,12 @@ from rushlight import Tensor
 from rushlight._module_paths import add_modules as _add_modules
 from rushlight.ao.nn import intrinsic as _intrinsic, qat as _qat
 from rushlight.nn import functional as F
-from rushlight.nn.modules import batchnorm as _norm, conv as _conv, linear as _linear
+from rushlight.nn.modules import (
+    activation as _activation,
+    batchnorm as _norm,
+    conv as _conv,
+    linear as _linear,
+)
 from rushlight.nn.modules.module import Module
 
 TYPE_CHECKING = False
@@ -15,7 +20,21 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 
-class LinearReLU(_qat.Linear):
+_PLAIN = ("nn.modules.conv", "nn.modules.linear")
+
+
+class _WithReLU:
+    """What trained layers with a ReLU have in common."""
+
+    def to_float(self) -> Module:
+        """Return the layer and a ReLU, with the same parameters."""
+        layer = super().to_float()
+        name = type(layer).__name__
+        kind = "LinearReLU" if name == "Linear" else name.replace("Conv", "ConvReLU")
+        return getattr(_intrinsic, kind)(layer, _activation.ReLU()).train(self.training)
+
+
+class LinearReLU(_WithReLU, _qat.Linear):
     """A fake-quantized `Linear` and a ReLU."""
 
     _FLOAT_MODULE = _intrinsic.LinearReLU
@@ -24,7 +43,7 @@ class LinearReLU(_qat.Linear):
         return F.relu(super().forward(input))
 
 
-class ConvReLU1d(_qat.Conv1d):
+class ConvReLU1d(_WithReLU, _qat.Conv1d):
     """A fake-quantized `Conv1d` and a ReLU."""
 
     _FLOAT_MODULE = _intrinsic.ConvReLU1d
@@ -33,7 +52,7 @@ class ConvReLU1d(_qat.Conv1d):
         return F.relu(super().forward(input))
 
 
-class ConvReLU2d(_qat.Conv2d):
+class ConvReLU2d(_WithReLU, _qat.Conv2d):
     """A fake-quantized `Conv2d` and a ReLU."""
 
     _FLOAT_MODULE = _intrinsic.ConvReLU2d
@@ -42,7 +61,7 @@ class ConvReLU2d(_qat.Conv2d):
         return F.relu(super().forward(input))
 
 
-class ConvReLU3d(_qat.Conv3d):
+class ConvReLU3d(_WithReLU, _qat.Conv3d):
     """A fake-quantized `Conv3d` and a ReLU."""
 
     _FLOAT_MODULE = _intrinsic.ConvReLU3d
@@ -128,6 +147,14 @@ class _ConvBn:
             setattr(layer.bn, name, getattr(norm, name))
         return layer
 
+    def to_float(self) -> Module:
+        """Return a layer that includes the norm."""
+        conv = next(kind for kind in type(self).__mro__ if kind.__module__.endswith(_PLAIN))
+        layer = conv(**self._options_of(self))
+        weight, bias = self.fused_parameters()
+        layer.weight, layer.bias = weight, bias
+        return layer.train(self.training)
+
     def fused_parameters(self) -> tuple[Tensor, Tensor]:
         """Return the weight and bias of a convolution that includes the norm."""
         from rushlight.nn.utils.fusion import fuse_conv_bn_weights
@@ -160,7 +187,7 @@ class ConvBn3d(_ConvBn, _conv.Conv3d):
     _norm_class = _norm.BatchNorm3d
 
 
-class ConvBnReLU1d(ConvBn1d):
+class ConvBnReLU1d(_WithReLU, ConvBn1d):
     """A fake-quantized `Conv1d`, a batch norm and a ReLU."""
 
     _FLOAT_MODULE = _intrinsic.ConvBnReLU1d
@@ -169,7 +196,7 @@ class ConvBnReLU1d(ConvBn1d):
         return F.relu(super().forward(input))
 
 
-class ConvBnReLU2d(ConvBn2d):
+class ConvBnReLU2d(_WithReLU, ConvBn2d):
     """A fake-quantized `Conv2d`, a batch norm and a ReLU."""
 
     _FLOAT_MODULE = _intrinsic.ConvBnReLU2d
@@ -178,7 +205,7 @@ class ConvBnReLU2d(ConvBn2d):
         return F.relu(super().forward(input))
 
 
-class ConvBnReLU3d(ConvBn3d):
+class ConvBnReLU3d(_WithReLU, ConvBn3d):
     """A fake-quantized `Conv3d`, a batch norm and a ReLU."""
 
     _FLOAT_MODULE = _intrinsic.ConvBnReLU3d
