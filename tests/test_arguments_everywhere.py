@@ -31,6 +31,7 @@ INSIDE = "made by the library itself, of what it knows"
 PROCESSES = "tests/test_multiprocessing.py"
 OUTSIDE = "needs a compiler or ONNX: tests/test_cpp_extension.py, tests/test_onnx.py"
 SCHEDULERS = "tests/test_arguments_of_schedulers.py, and optimizers tests/test_arguments.py"
+PASSES = "tests/test_fx_passes.py"
 PROTOCOL = "signatures that the caller prescribes"
 
 # Namespaces with all in them: the longest that fits counts.
@@ -38,6 +39,8 @@ ELSEWHERE = {
     "distributed": RANKS, "cuda": GPU, "nn.functional": ROWS, "ao": QUANTIZED,
     "nn.quantized": QUANTIZED, "multiprocessing": PROCESSES, "utils.cpp_extension": OUTSIDE,
     "onnx": OUTSIDE, "optim": SCHEDULERS, "utils.data.collate": PROTOCOL,
+    "fx.experimental": PASSES, "fx.operator_schemas": PASSES, "fx.traceback": PASSES,
+    "fx.proxy": PASSES,
     "backends.mps": "of macOS", "nn.utils.spectral_norm": INSIDE,
     **dict.fromkeys((
         "autograd.profiler", "autograd.profiler_util", "export", "functional", "fx.graph",
@@ -63,8 +66,13 @@ def namespaces():
 def covered():
     """What the other files call."""
     names = [name for file in FILES for name in (*file.CASES, *file.ELSEWHERE)]
-    names += [f"distributions.{name}" for name in (
-        *test_arguments_of_distributions.CASES, *test_arguments_of_distributions.ELSEWHERE)]
+    names += [
+        f"distributions.{name}"
+        for name in (
+            *test_arguments_of_distributions.CASES,
+            *test_arguments_of_distributions.ELSEWHERE,
+        )
+    ]
     values = [found(name) for name in names]
     values += map(test_arguments_of_services.found, test_arguments_of_services.CASES)
     return {id(value) for value in [*values, *test_arguments_in_python.FUNCTIONS.values()]}

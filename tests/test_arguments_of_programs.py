@@ -241,7 +241,8 @@ def interpreted(**named):
 def exported(call):
     def run(**named):
         program = call(Model().eval(), (X,), **named)
-        return targets(program.graph), str(program.range_constraints)
+        kept = [entry.signature is not None for entry in program.module_call_graph]
+        return targets(program.graph), str(program.range_constraints), kept
 
     return run
 
@@ -275,9 +276,14 @@ def dim(make):
 
 def of_a_program(**named):
     program = export.export(Model().eval(), (X,))
-    arguments = (program.graph_module, program.graph_signature, program.state_dict,
-                 program.constants, *(getattr(program, n) for n in (
-                     "in_spec", "out_spec", "input_guards")), program.range_constraints)
+    arguments = (
+        program.graph_module,
+        program.graph_signature,
+        program.state_dict,
+        program.constants,
+        *(getattr(program, n) for n in ("in_spec", "out_spec", "input_guards")),
+        program.range_constraints,
+    )
     return export.ExportedProgram(*arguments, **named).example_inputs
 
 
@@ -564,7 +570,10 @@ ELSEWHERE = {
     "jit.Future", "jit.ScriptFunction", "jit.save", "fx.Graph", "fx.Node", "fx.Proxy",
     "fx.experimental.proxy_tensor.ProxyTorchDispatchMode", "export.ConstantArgument",
     "export.ExportGraphSignature", "export.InputSpec", "export.OutputSpec",
-    "export.register_dataclass", "backends.opt_einsum.set_flags",
+    "export.register_dataclass", "backends.opt_einsum.set_flags", "export.CustomObjArgument",
+    "export.ModuleCallEntry", "export.ModuleCallSignature", "export.draft_export",
+    "export.unflatten", "fx.experimental.proxy_tensor.DecompositionInterpreter",
+    "fx.experimental.proxy_tensor.dispatch_trace",
 }  # fmt: skip
 
 

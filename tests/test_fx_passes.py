@@ -415,6 +415,15 @@ def test_meta_tracer():
     torch.testing.assert_close(traced(torch.ones(2, 3)), module(torch.ones(2, 3)))
 
 
+def test_proxies_with_values():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = torch.ones(2, 3, device="meta")
+    proxy = torch.relu(fx.proxy.MetaProxy(x, fake_mode=torch.device("meta")))
+    assert isinstance(proxy, fx.proxy.MetaProxy) and proxy.node.meta["val"].shape == (2, 3)
+    assert proxy.node.meta["val"].is_meta
+
+
 def test_merge_matmul():
     class Products(nn.Module):
         def __init__(self):

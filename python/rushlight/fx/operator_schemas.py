@@ -139,7 +139,7 @@ def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = Fa
         list[inspect.Signature], or None where none are known.
 
     Example:
-        >>> from torch.fx.operator_schemas import get_signature_for_torch_op
+        >>> from rushlight.fx.operator_schemas import get_signature_for_torch_op
         >>> [list(s.parameters) for s in get_signature_for_torch_op(torch.relu)]
         [['input']]
     """
@@ -180,7 +180,7 @@ def create_type_hint(x: object) -> object:
     """The annotation of a list or tuple of types; what is neither stays as it is.
 
     Example:
-        >>> from torch.fx.operator_schemas import create_type_hint
+        >>> from rushlight.fx.operator_schemas import create_type_hint
         >>> create_type_hint([int, int]), create_type_hint((int, str))
         (list[int], tuple[typing.Any, ...])
     """
@@ -267,7 +267,7 @@ def normalize_function(
     Raises: RuntimeError if several signatures fit, and types do not choose one.
 
     Example:
-        >>> from torch.fx.operator_schemas import normalize_function
+        >>> from rushlight.fx.operator_schemas import normalize_function
         >>> normalize_function(torch.flatten, (1,), normalize_to_only_use_kwargs=True).kwargs
         {'input': 1, 'start_dim': 0, 'end_dim': -1}
     """

@@ -33,7 +33,7 @@ class TensorType:
     """The type of tensors of given sizes, each a number, a variable or `Dyn`.
 
     Example:
-        >>> from torch.fx.tensor_type import Dyn, TensorType
+        >>> from rushlight.fx.tensor_type import Dyn, TensorType
         >>> TensorType((2, Dyn))
         TensorType[(2, Dyn)]
     """
@@ -65,7 +65,7 @@ def is_consistent(t1: Any, t2: Any) -> bool:
     """Could something be of both types? Asked by place, of types and of sizes.
 
     Example:
-        >>> from torch.fx.tensor_type import Dyn, TensorType, is_consistent
+        >>> from rushlight.fx.tensor_type import Dyn, TensorType, is_consistent
         >>> is_consistent(Dyn, TensorType((1, 2, 3))), is_consistent(TensorType((1, 2)), int)
         (True, False)
     """

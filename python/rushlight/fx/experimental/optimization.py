@@ -60,7 +60,7 @@ def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> Gra
         no_trace: take the graph of a `GraphModule` as it is.
 
     Example:
-        >>> from torch.fx.experimental.optimization import fuse
+        >>> from rushlight.fx.experimental.optimization import fuse
         >>> model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)).eval()
         >>> [node.name for node in fuse(model).graph.nodes]
         ['input_1', '_0', 'output']

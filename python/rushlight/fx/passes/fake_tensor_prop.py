@@ -31,7 +31,7 @@ class FakeTensorProp(Interpreter):
     Raises: NotImplementedError for another mode.
 
     Example:
-        >>> from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+        >>> from rushlight.fx.passes.fake_tensor_prop import FakeTensorProp
         >>> traced = torch.fx.symbolic_trace(nn.Linear(4, 2))
         >>> FakeTensorProp(traced).propagate(torch.rand(3, 4)).shape
         torch.Size([3, 2])

@@ -109,7 +109,7 @@ class PassManager:
         constraints: functions of two passes: may the first come before the second?
 
     Example:
-        >>> from torch.fx.passes.pass_manager import PassManager
+        >>> from rushlight.fx.passes.pass_manager import PassManager
         >>> PassManager([lambda x: x + 1, lambda x: x * 2])(3)
         8
     """

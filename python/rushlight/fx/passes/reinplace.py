@@ -92,8 +92,8 @@ def reinplace(gm: GraphModule, *sample_args: Any) -> GraphModule:
         `gm`.
 
     Example:
-        >>> from torch.fx.experimental.proxy_tensor import make_fx
-        >>> from torch.fx.passes.reinplace import reinplace
+        >>> from rushlight.fx.experimental.proxy_tensor import make_fx
+        >>> from rushlight.fx.passes.reinplace import reinplace
         >>> gm = reinplace(make_fx(lambda x: x.cos().add(1))(torch.ones(2)), torch.ones(2))
         >>> [node.name for node in gm.graph.nodes if "add_" in str(node.target)]
         ['add']

@@ -79,7 +79,7 @@ def split_module(
         RuntimeError: partitions need each other's results.
 
     Example:
-        >>> from torch.fx.passes.split_module import split_module
+        >>> from rushlight.fx.passes.split_module import split_module
         >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x).sum())
         >>> split = split_module(traced, None, lambda node: int(node.op == "call_method"))
         >>> print(split.code.strip())

@@ -22,7 +22,7 @@ def reify(e: Any, s: dict[Any, Any]) -> Any:
     """An expression with values for its variables.
 
     Example:
-        >>> from torch.fx.experimental.unification import reify, var
+        >>> from rushlight.fx.experimental.unification import reify, var
         >>> x, y = var()("x"), var()("y")
         >>> reify((1, x, [3, y]), {x: 2, y: 4})
         (1, 2, [3, 4])
@@ -50,7 +50,7 @@ def unify(u: Any, v: Any, s: dict[Any, Any] | None = None) -> dict[Any, Any] | b
         {variable: value}, or False if there are none.
 
     Example:
-        >>> from torch.fx.experimental.unification import unify, var
+        >>> from rushlight.fx.experimental.unification import unify, var
         >>> unify((1, var()("x")), (1, 2))
         {~x: 2}
     """

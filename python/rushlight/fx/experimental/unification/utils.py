@@ -23,7 +23,7 @@ def transitive_get(key: Any, d: Mapping[Any, Any]) -> Any:
     """What a key leads to, from value to value; the key itself where it leads nowhere.
 
     Example:
-        >>> from torch.fx.experimental.unification.utils import transitive_get
+        >>> from rushlight.fx.experimental.unification.utils import transitive_get
         >>> transitive_get(1, {1: 2, 2: 3, 3: 4})
         4
     """

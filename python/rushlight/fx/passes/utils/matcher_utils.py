@@ -54,7 +54,7 @@ class SubgraphMatcher:
         AssertionError: it has dead code.
 
     Example:
-        >>> from torch.fx.passes.utils.matcher_utils import SubgraphMatcher
+        >>> from rushlight.fx.passes.utils.matcher_utils import SubgraphMatcher
         >>> pattern = torch.fx.symbolic_trace(lambda x: torch.relu(x) + 1).graph
         >>> graph = torch.fx.symbolic_trace(lambda a: torch.relu(a.sum()) + 1).graph
         >>> [match.returning_nodes for match in SubgraphMatcher(pattern).match(graph)]

@@ -29,7 +29,7 @@ def dispatch(
         namespace: where functions of one name find each other.
 
     Example:
-        >>> from torch.fx.experimental.unification.multipledispatch import dispatch
+        >>> from rushlight.fx.experimental.unification.multipledispatch import dispatch
         >>> @dispatch(int, namespace={})
         ... def f(x):
         ...     return x + 1

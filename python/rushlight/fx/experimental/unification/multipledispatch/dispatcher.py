@@ -77,8 +77,8 @@ def str_signature(sig: Iterable[type]) -> str:
     """A signature as text.
 
     Example:
-        >>> from torch.fx.experimental.unification.multipledispatch.dispatcher import str_signature
-        >>> str_signature((int, float))
+        >>> from rushlight.fx.experimental.unification.multipledispatch import dispatcher
+        >>> dispatcher.str_signature((int, float))
         'int, float'
     """
     return ", ".join(kind.__name__ for kind in sig)
@@ -102,7 +102,7 @@ class Dispatcher:
     """A function of several: called is the one whose signature fits the arguments' types best.
 
     Example:
-        >>> from torch.fx.experimental.unification.multipledispatch import Dispatcher
+        >>> from rushlight.fx.experimental.unification.multipledispatch import Dispatcher
         >>> f = Dispatcher("f")
         >>> f.add((int,), lambda x: x + 1)
         >>> f.add((float,), lambda x: x - 1)

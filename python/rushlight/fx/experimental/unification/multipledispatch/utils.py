@@ -19,7 +19,7 @@ def expand_tuples(L: Sequence[Any]) -> list[tuple[Any, ...]]:
     """All ways to take one of each tuple in a sequence.
 
     Example:
-        >>> from torch.fx.experimental.unification.multipledispatch.utils import expand_tuples
+        >>> from rushlight.fx.experimental.unification.multipledispatch.utils import expand_tuples
         >>> expand_tuples([1, (2, 3)])
         [(1, 2), (1, 3)]
     """
@@ -49,7 +49,7 @@ def typename(type: Any) -> str:
     """The name of a type, or of several.
 
     Example:
-        >>> from torch.fx.experimental.unification.multipledispatch.utils import typename
+        >>> from rushlight.fx.experimental.unification.multipledispatch.utils import typename
         >>> typename((int, float))
         '(int, float)'
     """

@@ -45,7 +45,7 @@ class CSEPass(PassBase):
         banned_ops: functions that are not the same twice; see `get_CSE_banned_ops`.
 
     Example:
-        >>> from torch.fx.passes.dialect.common.cse_pass import CSEPass
+        >>> from rushlight.fx.passes.dialect.common.cse_pass import CSEPass
         >>> traced = torch.fx.symbolic_trace(lambda x: torch.cos(x) + torch.cos(x))
         >>> result = CSEPass()(traced)
         >>> result.modified, len(result.graph_module.graph.nodes)
