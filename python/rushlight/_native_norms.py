@@ -223,6 +223,6 @@ def _convolution(
 
 rushlight.overrides._make_overridable(
     globals(), "rushlight",
-    only="""native_batch_norm native_group_norm native_layer_norm split_copy
-    split_with_sizes_copy unbind_copy""".split(),
+    only="""_chunk_cat _native_batch_norm_legit native_batch_norm native_group_norm
+    native_layer_norm split_copy split_with_sizes_copy unbind_copy""".split(),
 )  # fmt: skip

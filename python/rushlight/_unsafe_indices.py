@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import rushlight
 from rushlight._shown_name import shown_as
 
 TYPE_CHECKING = False
@@ -53,3 +54,9 @@ def _unsafe_masked_index_put_accumulate(
     if not input.numel():
         return input.clone()
     return input.index_put(places, values.masked_fill(mask.logical_not(), 0), accumulate=True)
+
+
+rushlight.overrides._make_overridable(
+    globals(), "rushlight",
+    only=("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
+)  # fmt: skip
