@@ -32,6 +32,8 @@ def _linear(input, weight, bias=None):
         return matmul(input, emit("t", weight))
     if input.dim() == 2:
         return emit("addmm", bias, input, emit("t", weight))
+    if not (input.is_contiguous() and bias.is_contiguous()):
+        return emit("add.Tensor", matmul(input, emit("t", weight)), bias)
     flat = reshape(input, (-1, input.shape[-1]))
     product = emit("addmm", bias, flat, emit("t", weight))
     return emit("view", product, [*input.shape[:-1], weight.shape[0]])

@@ -6,7 +6,6 @@ import math
 
 import rushlight
 from rushlight import Tensor
-from rushlight._dispatch import dispatches
 from rushlight._dispatch._emit import emit, flatten, narrow, opaque, reshape, to
 
 TYPE_CHECKING = False
@@ -319,22 +318,6 @@ def _nonzero(x):
     return emit("unbind.int", emit("nonzero", x), 1)
 
 
-def _deepcopy(x, memo):
-    if id(x) in memo:
-        return memo[id(x)]
-    if (
-        not dispatches(type(x))
-        or not x.is_leaf
-        or type(x) is rushlight.nn.Parameter
-        or x.grad is not None
-    ):
-        return NotImplemented
-    with rushlight.no_grad():
-        copy = emit("clone", x)
-    copy.requires_grad_(x.requires_grad)
-    return memo.setdefault(id(x), copy)
-
-
 def _cast(dtype):
     return lambda x, memory_format=None: to(x, dtype, memory_format=memory_format)
 
@@ -379,7 +362,7 @@ WRITTEN: dict[str, Callable[..., Any]] = {
     "__getitem__": _get_item, "__setitem__": _set_item, "nonzero_tuple": _nonzero,
     "__iter__": lambda x: iter(emit("unbind.int", x)), "argwhere": lambda x: emit("nonzero", x),
     "to": to, "to_dtype": to, "to.device": to, "to.other": to, "cpu": lambda x, **_: to(x, "cpu"),
-    "type_as": lambda x, other: to(x, other.dtype), "__deepcopy__": _deepcopy,
+    "type_as": lambda x, other: to(x, other.dtype),
     **{name: _cast(dtype) for name, dtype in _CASTS.items()},
     **{f"cast_{name}": _cast(dtype) for name, dtype in _CASTS.items()},
 }  # fmt: skip
