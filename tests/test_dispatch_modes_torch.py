@@ -6,6 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from dispatch_sequences import SEQUENCES, seen  # noqa: E402
+
 import rushlight  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -76,3 +78,11 @@ def test_backward_too():
     assert found - expected == Counter()
     # What comes from several uses is added up by operations that are seen.
     assert set(expected - found) == {"aten.t.default"}
+
+
+@pytest.mark.parametrize("call", SEQUENCES)
+def test_the_table_of_sequences_is_that_of_torch(call):
+    import torch.masked  # noqa: F401
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    assert seen(torch, TorchDispatchMode, call) == SEQUENCES[call]

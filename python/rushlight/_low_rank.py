@@ -41,7 +41,8 @@ def svd_lowrank(
     tall = A.mH if wide else A
     basis = _range_of(tall, q, 2 if niter is None else niter)
     U, S, Vh = rushlight.linalg.svd(basis.mH @ tall, full_matrices=False)
-    U, V = basis @ U, Vh.mH
+    V = Vh.mH
+    U = basis @ U
     return (V, S, U) if wide else (U, S, V)
 
 

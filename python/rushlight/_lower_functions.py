@@ -466,6 +466,7 @@ take_numpy_names(
 )
 rushlight.overrides._make_overridable(
     globals(), "rushlight",
-    only="""embedding_bag feature_dropout gru gru_cell lstm lstm_cell norm_except_dim rnn_relu
-    rnn_relu_cell rnn_tanh rnn_tanh_cell rrelu slice_inverse unsafe_split_with_sizes""".split(),
+    only="""embedding_bag feature_dropout gru gru_cell lstm lstm_cell nonzero_static norm_except_dim
+    rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell rrelu slice_inverse
+    unsafe_split_with_sizes""".split(),
 )  # fmt: skip

@@ -225,6 +225,6 @@ def _convolution(
 take_numpy_names(globals(), "_chunk_cat _convolution _native_batch_norm_legit_no_training")
 rushlight.overrides._make_overridable(
     globals(), "rushlight",
-    only="""native_batch_norm native_group_norm native_layer_norm split_copy
-    split_with_sizes_copy unbind_copy""".split(),
+    only="""_chunk_cat _native_batch_norm_legit native_batch_norm native_group_norm
+    native_layer_norm split_copy split_with_sizes_copy unbind_copy""".split(),
 )  # fmt: skip

@@ -40,6 +40,22 @@ def _dtype_name(dtype):
     return str(dtype).removeprefix("torch.")
 
 
+def _copied_elements(tensor, memo):
+    """A tensor of the same elements, for a deep copy."""
+    import copy
+
+    if "_wrapper_device" in tensor.__dict__:  # a wrapper has none: its class says how it is copied
+        with rushlight.no_grad():
+            return tensor.clone()
+    with _C.DisableTorchFunctionSubclass():
+        if tensor.is_conj() or tensor.is_neg():
+            return tensor.detach().clone()
+        storage = copy.deepcopy(tensor.untyped_storage(), memo)
+        return _C._tensor_on_storage(
+            storage, tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride()
+        )
+
+
 class _Methods:
     """What `install` gives to `Tensor`; not a base class, so that its type stays a plain one."""
 
@@ -174,15 +190,9 @@ class _Methods:
             )
         import copy  # here and below: `import rushlight` loads few modules
 
+        result = _copied_elements(self, memo)
         with _C.DisableTorchFunctionSubclass():
-            if self.is_conj() or self.is_neg():
-                result = self.detach().clone()
-            else:
-                storage = copy.deepcopy(self.untyped_storage(), memo)
-                result = _C._tensor_on_storage(
-                    storage, self.dtype, self.storage_offset(), self.size(), self.stride()
-                )
-            if type(self) is not Tensor:
+            if type(result) is not type(self):
                 result = result.as_subclass(type(self))
             result.requires_grad_(self.requires_grad)
             if self.volatile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import rushlight
 from rushlight._numpy_names import take_numpy_names
 from rushlight._shown_name import shown_as
 
@@ -56,4 +57,8 @@ def _unsafe_masked_index_put_accumulate(
     return input.index_put(places, values.masked_fill(mask.logical_not(), 0), accumulate=True)
 
 
+rushlight.overrides._make_overridable(
+    globals(), "rushlight",
+    only=("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
+)  # fmt: skip
 take_numpy_names(globals(), "_unsafe_masked_index _unsafe_masked_index_put_accumulate")

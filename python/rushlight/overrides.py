@@ -101,7 +101,7 @@ def _make_overridable(names, home, but=(), only=None, core=None):
     """
     chosen = names if only is None else only
     for name, value in [(name, names[name]) for name in chosen]:
-        is_public = not name.startswith("_") and name not in but
+        is_public = only is not None or (not name.startswith("_") and name not in but)
         if is_public and isinstance(value, types.FunctionType):
             in_core = core is None or name in core
             names[name] = _overridable(

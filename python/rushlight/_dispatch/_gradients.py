@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import rushlight
 from rushlight import _C, Tensor
-from rushlight._dispatch import _lowering, below, call, compute, dispatches, state, tensors_of
+from rushlight._dispatch import below, call, compute, dispatches, state, tensors_of
+from rushlight._dispatch._emit import emit, reshape, to
 from rushlight.autograd.function import Function
 from rushlight.library._operator import OpOverload, OpOverloadPacket, _Builtin
 
@@ -19,8 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
-
-emit = _lowering.emit
 
 _CONSTANT = set(
     """
@@ -256,7 +255,7 @@ def _addmm(grad, bias, a, b, need, beta=1, alpha=1):
 
 @_formula("view _unsafe_view")
 def _view(grad, a, size):
-    return _lowering._reshape(grad, tuple(a.shape)), None
+    return reshape(grad, tuple(a.shape)), None
 
 
 @_formula("expand")
@@ -285,9 +284,9 @@ def _unsqueeze(grad, a, dim):
     return emit("squeeze.dim", grad, dim), None
 
 
-@_formula("squeeze squeeze.dim squeeze.dims")
+@_formula("squeeze squeeze.dim squeeze.dims squeeze_.dim")
 def _squeeze(grad, a, dim=None):
-    return _lowering._reshape(grad, tuple(a.shape)), None
+    return reshape(grad, tuple(a.shape)), None
 
 
 @_formula("select.int")
@@ -313,7 +312,7 @@ def _clone(grad, a, memory_format=None):
 
 @_formula("_to_copy")
 def _to_copy(grad, a, **options):
-    return (_lowering._to(grad, a.dtype),)
+    return (to(grad, a.dtype),)
 
 
 @_formula("masked_fill.Scalar", (1,))

@@ -164,6 +164,21 @@ def _linear_rectified(x, weight, bias, rectified):
 _SPELLED_OTHERWISE = {"slice": _slice, "index": _index, "linear.rectified": _linear_rectified}
 
 
+# Losses and elu, which graphs call with the arguments of rows, dispatch modes with those of torch's
+# operation: a reduction that is a number, the scale.
+_TWO_FORMS = {"mse_loss", "smooth_l1_loss", "huber_loss", "functional_elu"}
+
+
+def _with_two_forms(name, function):
+    from rushlight.library._forward import FUNCTIONS
+
+    def choose(*args, **kwargs):
+        of_torch = len(args) > 2 and type(args[2]) in (int, float)
+        return (FUNCTIONS[name] if of_torch else function)(*args, **kwargs)
+
+    return choose
+
+
 def _has_name(key):
     return key in schemas() and key in _names_of_keys()
 
@@ -185,6 +200,8 @@ def operation(key):
     plain = name.removeprefix("functional_")
     if plain != name and not _has_name(plain):
         name = plain
+    if key in _TWO_FORMS:
+        function = _with_two_forms(name, function)
     aten = _operator.namespace("aten")
     try:
         packet = getattr(aten, name)
@@ -271,7 +288,9 @@ def _accepts(p, v, ask):
     if kind == "String":
         return isinstance(v, str)
     if kind == "DType":
-        return isinstance(v, rushlight.dtype) or v in (float, int, bool, complex)
+        return isinstance(v, (rushlight.dtype, type)) and (
+            isinstance(v, rushlight.dtype) or v in (float, int, bool, complex)
+        )
     if kind == "Device":
         return isinstance(v, (rushlight.device, str)) or ask.is_int(v)
     if kind == "Layout":

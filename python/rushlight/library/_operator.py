@@ -416,60 +416,10 @@ class _BuiltinPacket(OpOverloadPacket):
         return self._function(*args, **kwargs)
 
 
-def _slice(x, dim=0, start=None, end=None, step=1):
-    return x[(*(slice(None),) * (dim % x.dim()), slice(start, end, step))]
-
-
-def _with_third_argument(name):
-    """torch says there that the result is float32 of float16: dtypes say so here."""
-    return lambda x, dim, half_to_float=False: _C._functions[""][name](x, dim)
-
-
-def _native_layer_norm(input, normalized_shape, weight, bias, eps):
-    dims = tuple(range(-len(normalized_shape), 0))
-    y = rushlight.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
-    mean = input.mean(dims, keepdim=True)
-    return y, mean, (input.var(dims, correction=0, keepdim=True) + eps).rsqrt()
-
-
-def _nll_loss_forward(input, target, weight, reduction, ignore_index):
-    name = ("none", "mean", "sum")[reduction]
-    F = rushlight.nn.functional
-    loss = F.nll_loss(input, target, weight, ignore_index=ignore_index, reduction=name)
-    kept = (target != ignore_index).to(input.dtype)
-    if weight is not None:
-        kept = kept * weight[target.clamp(0)]
-    return loss, kept.sum().detach()
-
-
-# Operations that Python programs write in another way.
-_SPELLED_OTHERWISE = {
-    "_log_softmax": _with_third_argument("_log_softmax"),
-    "_softmax": _with_third_argument("_softmax"),
-    "_local_scalar_dense": lambda x: x.item(),
-    "_pin_memory": lambda x, device=None: x.pin_memory(),
-    "_sparse_addmm": lambda x, a, b, beta=1, alpha=1: x.addmm(a, b, beta=beta, alpha=alpha),
-    "_to_copy": lambda x, **kwargs: x.to(copy=True, **kwargs),
-    "_unsafe_view": lambda x, size: x.view(size),
-    "embedding": lambda weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False: (
-        rushlight.nn.functional.embedding(
-            indices, weight, None if padding_idx < 0 else padding_idx, None, 2.0,
-            scale_grad_by_freq, sparse,
-        )
-    ),
-    "alias": lambda x: x.view_as(x),
-    "lift_fresh": lambda x: x,
-    "lift_fresh_copy": lambda x: x.clone(),
-    "native_layer_norm": _native_layer_norm,
-    "nll_loss_forward": _nll_loss_forward,
-    "index": lambda x, places: x[tuple(slice(None) if p is None else p for p in places)],
-    "slice": _slice,
-}  # fmt: skip
-
-
 def _builtin(name):
-    if name in _SPELLED_OTHERWISE:
-        return _SPELLED_OTHERWISE[name]
+    written = importlib.import_module("rushlight.library._forward").FUNCTIONS.get(name)
+    if written is not None:
+        return written
     for prefix in ("", "linalg_", "special_", "fft_"):
         table = _C._functions.get(prefix.rstrip("_"), {})
         if name.startswith(prefix) and name.removeprefix(prefix) in table:

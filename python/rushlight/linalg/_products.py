@@ -48,8 +48,8 @@ def vander(x: Tensor, N: Any = None) -> Any:
     if not (x.is_floating_point() or x.is_complex()):
         x = x.to(rushlight.int64)
     repeated = x.unsqueeze(-1).expand(*x.shape, max(count - 1, 0))
-    ones = x.new_ones((*x.shape, 1))
-    return rushlight.cat([ones, repeated.cumprod(-1)], -1)
+    powers = repeated.cumprod(-1)
+    return rushlight.cat([powers.new_ones((*x.shape, 1)), powers], -1)
 
 
 @autocasts("float32")

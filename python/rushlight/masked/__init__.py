@@ -40,7 +40,10 @@ def _filled(name, input, mask, value):
             f"masked.{name}: a mask of shape {tuple(mask.shape)} does not broadcast to input of "
             f"shape {tuple(input.shape)}"
         )
-    return rushlight.where(mask.broadcast_to(input.shape), input, value)
+    if rushlight.broadcast_shapes(mask.shape, input.shape) != input.shape:
+        mask = mask.broadcast_to(input.shape)  # which says that it does not
+    filling = rushlight.tensor(value, dtype=input.dtype, device=input.device)
+    return rushlight.where(mask, input, filling)
 
 
 def _dims(input, dim):
@@ -84,7 +87,7 @@ def sum(
     input = _whole(input, dtype)
     dims = _dims(input, dim)
     filled = _filled("sum", input, mask, 0)
-    return filled.sum(dims, bool(keepdim)) if dims else filled.clone()
+    return filled.sum(dims, bool(keepdim)) if dims or not input.dim() else filled.clone()
 
 
 def prod(
@@ -177,8 +180,14 @@ def argmin(
 
 def _count(input, dim, keepdim, mask):
     """How many elements each result is made of."""
-    ones = rushlight.ones(input.shape, dtype=rushlight.int64, device=input.device)
-    return sum(ones, dim, keepdim=keepdim, mask=mask)
+    if mask is None:
+        kept = rushlight.ones(input.shape, dtype=rushlight.int64, device=input.device)
+    else:
+        kept = mask if mask.shape == input.shape else mask.broadcast_to(input.shape)
+    dims = _dims(input, dim)
+    if not dims and input.dim():
+        return kept.to(rushlight.int64)
+    return kept.sum(dims, bool(keepdim), dtype=rushlight.int64)
 
 
 def mean(
@@ -191,7 +200,8 @@ def mean(
 ) -> Tensor:
     """Mean of the elements that the mask keeps; NaN of none."""
     input = _inexact(input, dtype)
-    return sum(input, dim, keepdim=keepdim, mask=mask) / _count(input, dim, keepdim, mask)
+    count = _count(input, dim, keepdim, mask)
+    return sum(input, dim, keepdim=keepdim, mask=mask) / count
 
 
 def median(
@@ -207,8 +217,7 @@ def median(
     filled = _filled("median", input, mask, math.nan)
     if input.dim() == 0:
         return filled.clone()
-    found = filled.nanmedian if mask is not None else filled.median
-    return found(dim, bool(keepdim)).values
+    return filled.nanmedian(dim, bool(keepdim)).values
 
 
 def var(
@@ -227,11 +236,11 @@ def var(
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
     input = _inexact(input, dtype)
-    centre = mean(input, dim, keepdim=True, mask=mask)
-    difference = input - centre
-    squares = _filled("var", difference * difference.conj(), mask, 0)
-    count = (_count(input, dim, keepdim, mask) - correction).clamp_min(0)
-    return (sum(squares, dim, keepdim=keepdim) / count).to(input.dtype)
+    count = _count(input, dim, True, mask)
+    difference = input - sum(input, dim, keepdim=True, mask=mask) / count
+    total = sum(difference * difference.conj(), dim, keepdim=keepdim, mask=mask)
+    count = (count if keepdim else count.reshape(total.shape)).to(total.real.dtype) - correction
+    return (total / rushlight.maximum(count, count.new_zeros(()))).to(input.dtype)
 
 
 def std(
@@ -314,7 +323,9 @@ def logsumexp(
     input = _inexact(input, dtype)
     filled = _filled("logsumexp", input, mask, -math.inf)
     dims = _dims(input, dim)
-    return filled.logsumexp(dims, bool(keepdim)) if dims else filled.clone()
+    if dims or not input.dim():
+        return filled.logsumexp(dims, bool(keepdim))
+    return filled.clone()
 
 
 def logaddexp(

@@ -86,8 +86,9 @@ def multi_head_attention_forward(
     output, weights = attend(q, k, v, attn_mask, dropout_p if training else 0.0, heads, is_causal)
     output = rushlight.nn.functional.linear(output, out_proj_weight, out_proj_bias)
     output = output.view(length, batch, output.size(1))
-    if weights is not None and average_attn_weights:
-        weights = weights.mean(dim=1)
+    if weights is not None:
+        weights = weights.unflatten(0, heads[:2])
+        weights = weights.mean(dim=1) if average_attn_weights else weights
     if not batched:
         output = output.squeeze(1)
         weights = None if weights is None else weights.squeeze(0)
@@ -135,7 +136,7 @@ def _attend(q, k, v, mask, dropout_p, heads, is_causal):
 
 
 def _attend_with_weights(q, k, v, mask, dropout_p, heads, is_causal):
-    """The output, (L * N, E), and the weights of each head, (N, num_heads, L, S)."""
+    """The output, (L * N, E), and the weights of each head, (N * num_heads, L, S)."""
     F = rushlight.nn.functional
     batch, num_heads, head_dim = heads
     q = q * math.sqrt(1.0 / head_dim)
@@ -148,7 +149,7 @@ def _attend_with_weights(q, k, v, mask, dropout_p, heads, is_causal):
         weights = F.dropout(weights, p=dropout_p)
     output = rushlight.bmm(weights, v).transpose(0, 1)
     output = output.reshape(q.size(1) * batch, num_heads * head_dim)
-    return output, weights.unflatten(0, (batch, num_heads))
+    return output, weights
 
 
 def _split_heads(t, heads):

@@ -213,7 +213,7 @@ def gaussian_nll_loss(
         var.clamp_(min=eps)
     loss = 0.5 * (rushlight.log(var) + (input - target) ** 2 / var)
     if full:
-        loss = loss + 0.5 * math.log(2 * math.pi)
+        loss += 0.5 * math.log(2 * math.pi)
     return reduce_loss(loss, reduction)
 
 
@@ -342,10 +342,10 @@ def linear_cross_entropy(
         )
     logits = _table.linear(
         input,
-        linear_weight.reshape(-1, linear_weight.size(-1)),
+        linear_weight if linear_weight.dim() == 2 else linear_weight.flatten(0, -2),
         None if linear_bias is None else linear_bias.reshape(-1),
     )
-    if linear_weight.dim() > 2:
+    if linear_weight.dim() > 1:
         logits = logits.reshape(*logits.shape[:-1], *linear_weight.shape[:-1])
     return _table.cross_entropy(
         logits,
