@@ -105,16 +105,21 @@ def export(
         raise NotImplementedError("export: strict=True: programs are run, not read; leave it out")
     if prefer_deferred_runtime_asserts_over_guards:
         raise NotImplementedError("export: prefer_deferred_runtime_asserts_over_guards")
-    preserved = tuple(preserve_module_call_signature)
-    missing = set(preserved) - {path for path, _ in mod.named_modules()}
-    if missing:
-        raise ValueError(
-            f"export: preserve_module_call_signature: there is no module {sorted(missing)[0]!r}"
-        )
+    preserved = _modules_named(mod, preserve_module_call_signature)
     program = _program(mod, args, kwargs, dynamic_shapes, preserved=preserved)
     if isinstance(dynamic_shapes, AdditionalInputs):
         dynamic_shapes.verify(program)
     return program
+
+
+def _modules_named(mod, paths):
+    """The paths, which must be of modules."""
+    missing = set(paths) - {path for path, _ in mod.named_modules()}
+    if missing:
+        raise ValueError(
+            f"export: preserve_module_call_signature: there is no module {sorted(missing)[0]!r}"
+        )
+    return tuple(paths)
 
 
 def _program(mod, args, kwargs, dynamic_shapes=None, check=True, preserved=()):
