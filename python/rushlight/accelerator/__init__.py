@@ -26,7 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rushlight import Stream
     from rushlight.types import Device
 
 __all__ = [
@@ -78,6 +77,8 @@ class device_index:
         device: its number; None changes nothing.
     """
 
+    prev_idx: Any
+
     def __init__(self, device: int | None, /) -> None:
         self.idx = device
         self.prev_idx = -1
@@ -103,12 +104,12 @@ def get_device_capability(device: Device = None, /) -> dict[str, Any]:
     return {"supported_dtypes": {getattr(rushlight, name) for name in names}}
 
 
-def current_stream(device: Device = None, /) -> Stream:
+def current_stream(device: Device = None, /) -> Any:
     """The stream that a device's work of this thread goes to."""
     return cuda_for("current_stream").current_stream(number_of(device, "current_stream"))
 
 
-def set_stream(stream: Stream) -> None:
+def set_stream(stream: Any) -> None:
     """Make a stream the current one, and its device the current one."""
     cuda_for("set_stream").set_stream(stream)
 

@@ -60,6 +60,9 @@ def _users_line():
 class Scope:
     """Which module is being traced: its path, and its type."""
 
+    module_path: str
+    module_type: Any
+
     def __init__(self, module_path: str, module_type: Any) -> None:
         self.module_path, self.module_type = module_path, module_type
 
@@ -204,6 +207,10 @@ def _described(proxy):
 
 class GraphAppendingTracer(TracerBase):
     """Records into a graph that exists."""
+
+    scope: Any
+    module_stack: Any
+    node_name_to_scope: Any
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()

@@ -61,8 +61,15 @@ class NodeSource:
         action: what the pass did, one or several.
     """
 
+    pass_name: str
+    action: Any
+
     class NodeInfo:
         """The name of a node, its target, and which graph it is of."""
+
+        name: str
+        target: str
+        graph_id: int
 
         def __init__(self, name: str, target: str, graph_id: int) -> None:
             self.name, self.target, self.graph_id = name, target, graph_id

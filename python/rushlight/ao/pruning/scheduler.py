@@ -25,6 +25,8 @@ class BaseScheduler:
         verbose: print each level.
     """
 
+    last_epoch: int
+
     def __init__(
         self, sparsifier: BaseSparsifier, last_epoch: int = -1, verbose: bool = False
     ) -> None:
@@ -133,6 +135,8 @@ class LambdaSL(BaseScheduler):
         [0.2]
     """
 
+    sl_lambdas: Any
+
     def __init__(
         self,
         sparsifier: BaseSparsifier,
@@ -169,6 +173,12 @@ class CubicSL(BaseScheduler):
         total_t: the number of steps.
         initially_zero: the level is 0 before init_t.
     """
+
+    init_sl: Any
+    init_t: Any
+    delta_t: Any
+    total_t: Any
+    initially_zero: Any
 
     def __init__(
         self,

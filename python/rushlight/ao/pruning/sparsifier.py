@@ -109,6 +109,8 @@ class BaseSparsifier(abc.ABC):
         defaults: options of all weights, which a weight's own go before.
     """
 
+    config: Any
+
     def __init__(self, defaults: dict[str, Any] | None = None) -> None:
         self.defaults: dict[str, Any] = defaults or {}
         self.state: defaultdict[str, dict[str, Any]] = defaultdict(dict)

@@ -162,6 +162,9 @@ class FixedQParamsFakeQuantize(FakeQuantize):
         observer: a constructor of `FixedQParamsObserver`.
     """
 
+    scale: Any
+    zero_point: Any
+
     def __init__(self, observer: Callable[..., Any]) -> None:
         super().__init__(observer=observer)
         if type(self.activation_post_process) is not FixedQParamsObserver:

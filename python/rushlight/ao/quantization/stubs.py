@@ -29,6 +29,9 @@ class DeQuantStub(QuantStub):
 class QuantWrapper(Module):
     """A module between a `QuantStub` and a `DeQuantStub`."""
 
+    quant: Any
+    dequant: Any
+
     def __init__(self, module: Module) -> None:
         super().__init__()
         qconfig = getattr(module, "qconfig", None)

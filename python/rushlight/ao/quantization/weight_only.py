@@ -35,6 +35,10 @@ class WeightOnlyLinear(Module):
         group_size: elements that share a scale, a divisor of in_features; None for whole rows.
     """
 
+    in_features: int
+    out_features: int
+    group_size: int
+
     integers: Tensor
     scales: Tensor
     bias: Tensor | None

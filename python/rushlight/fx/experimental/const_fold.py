@@ -32,6 +32,8 @@ class FoldedGraphModule(GraphModule):
         device_for_folded_attrs: where numbers go that it returns.
     """
 
+    has_folding_been_run: bool
+
     def __init__(
         self,
         root: nn.Module,

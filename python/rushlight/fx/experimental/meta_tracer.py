@@ -167,6 +167,10 @@ class MetaProxy(Proxy):
 class MetaAttribute(MetaProxy):
     """An attribute of a proxy, recorded once it is used."""
 
+    root: Any
+    attr: str
+    tracer: Any
+
     def __init__(self, root: MetaProxy, attr: str) -> None:
         self.root, self.attr, self.tracer = root, attr, root.tracer
         self._node: Node | None = None

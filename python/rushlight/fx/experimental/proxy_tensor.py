@@ -357,6 +357,9 @@ class DecompositionInterpreter(Interpreter):
         garbage_collect_values, graph: see `Interpreter`.
     """
 
+    tracer: Any
+    mode: Any
+
     def __init__(
         self,
         module: GraphModule,

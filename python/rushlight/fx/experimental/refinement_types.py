@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["Equality"]
 
 
 class Equality:
     """Two types, or sizes, are the same."""
+
+    lhs: Any
+    rhs: Any
 
     def __init__(self, lhs: object, rhs: object) -> None:
         self.lhs, self.rhs = lhs, rhs

@@ -48,6 +48,9 @@ class AnnotateTypesWithSchema(Transformer):
         annotate_get_attrs: by the attributes themselves.
     """
 
+    annotate_modules: bool
+    annotate_get_attrs: bool
+
     def __init__(
         self,
         module: GraphModule,

@@ -64,6 +64,8 @@ class FxGraphDrawer:
     Raises: RuntimeError if the library pydot is not installed.
     """
 
+    normalize_args: bool
+
     def __init__(
         self,
         graph_module: GraphModule,

@@ -31,6 +31,10 @@ class GraphTransformObserver:
         log_url: folder for the pictures. Without one, nothing is watched.
     """
 
+    gm: Any
+    passname: str
+    subsystem: Any
+
     __pass_count = 0
 
     def __init__(

@@ -69,6 +69,10 @@ class _SplitterSettingBase:
 class NodeEvent:
     """Something that happened to a node, and the node that was the cause."""
 
+    source: Any
+    desc: str
+    dep: Any
+
     def __init__(self, source: Node, desc: str, dep: Node | None = None) -> None:
         self.source, self.desc, self.dep = source, desc, dep
 
@@ -84,6 +88,9 @@ class NodeEventTracker:
         tracker_mode: 0, or 1 to have `dump` write a file.
         dump_prefix: path of the file, without its end.
     """
+
+    tracker_mode: int
+    dump_prefix: str
 
     def __init__(self, tracker_mode: int, dump_prefix: str) -> None:
         self.tracker_mode, self.dump_prefix = tracker_mode, dump_prefix
@@ -149,6 +156,9 @@ class FxNetAccNodesFinder:
         operator_support: what the accelerator computes.
         allow_non_tensor: keep those, too.
     """
+
+    module: Any
+    operator_support: Any
 
     def __init__(
         self, module: GraphModule, operator_support: OperatorSupportBase, allow_non_tensor: bool

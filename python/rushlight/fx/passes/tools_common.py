@@ -16,6 +16,7 @@ from rushlight.fx.node import Node
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from rushlight.fx import GraphModule
     from rushlight.nn import Module
@@ -87,6 +88,8 @@ class FxNetAccFusionsFinder:
 
     Calling it returns {node: the set of nodes of its group}.
     """
+
+    acc_nodes: Any
 
     @dataclass
     class FusionGroup:

@@ -52,6 +52,10 @@ class DTypeConfig:
         is_dynamic: inputs are quantized as they come.
     """
 
+    input_dtype_with_constraints: Any
+    output_dtype_with_constraints: Any
+    weight_dtype_with_constraints: Any
+
     def __init__(
         self,
         input_dtype: Any = None,
@@ -103,7 +107,7 @@ class DTypeConfig:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DTypeConfig) and vars(self) == vars(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: Any = None  # it may change
 
     def __repr__(self) -> str:
         given = {**self.to_dict(), "is_dynamic": self.is_dynamic}
@@ -128,6 +132,9 @@ class BackendPatternConfig:
         pattern: a class of modules, a function, a method's name, or a tuple of such in the order
             in which they are called.
     """
+
+    pattern: Any
+    observation_type: Any
 
     def __init__(self, pattern: Any = None) -> None:
         self.pattern = pattern
@@ -268,6 +275,8 @@ class BackendConfig:
     Args:
         name: of the backend.
     """
+
+    name: str
 
     def __init__(self, name: str = "") -> None:
         self.name = name

@@ -10,6 +10,7 @@ from rushlight.fx.passes.utils.fuser_utils import fuse_by_partitions
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from rushlight.fx.graph_module import GraphModule
     from rushlight.fx.node import Node
@@ -125,6 +126,9 @@ class CapabilityBasedPartitioner:
         allowed_single_node_partition_ops: names of functions that may be alone nevertheless.
         skip_horizontal_fusion: put only nodes together of which one uses the other.
     """
+
+    graph_module: Any
+    operator_support: Any
 
     def __init__(
         self,

@@ -61,6 +61,9 @@ class SubgraphMatcher:
         [[add]]
     """
 
+    match_output: bool
+    match_placeholder: bool
+
     def __init__(
         self,
         pattern: Graph,

@@ -110,6 +110,8 @@ class Dispatcher:
         (4, 2.0)
     """
 
+    __name__: str
+
     def __init__(self, name: str, doc: str | None = None) -> None:
         self.name = self.__name__ = name
         self.funcs: dict[tuple[Any, ...], Callable[..., Any]] = {}
