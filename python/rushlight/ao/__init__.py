@@ -1,4 +1,4 @@
-"""Quantization: the layers, and the functions that make quantized models of ordinary ones."""
+"""Quantization and pruning: the layers, and what makes quantized models of ordinary ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from rushlight.ao import nn, quantization
+    from rushlight.ao import nn, ns, pruning, quantization
 
-__all__ = ["nn", "quantization"]
+__all__ = ["nn", "ns", "pruning", "quantization"]
 
 
 def __getattr__(name: str) -> ModuleType:

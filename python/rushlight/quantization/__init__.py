@@ -1,8 +1,14 @@
 """The older place of what is in `ao.quantization`."""
 
+from __future__ import annotations
+
 from rushlight._module_paths import add_modules as _add_modules
 from rushlight.ao.quantization import *  # noqa: F403
 from rushlight.ao.quantization import __all__ as __all__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _add_modules(
     __name__,
@@ -14,3 +20,11 @@ _add_modules(
         )
     },
 )  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("fx", "quantize_fx"):
+        import importlib
+
+        return importlib.import_module(f"rushlight.quantization.{name}")
+    raise AttributeError(f"module 'rushlight.quantization' has no attribute {name!r}")

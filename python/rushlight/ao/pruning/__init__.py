@@ -1,4 +1,4 @@
-"""Weights with zeros: sparsifiers choose masks while a model is trained, schedulers how many zeros."""
+"""Weights with zeros: sparsifiers choose masks while a model is trained, schedules how many."""
 
 from __future__ import annotations
 

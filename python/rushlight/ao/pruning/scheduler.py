@@ -66,16 +66,16 @@ class BaseScheduler:
                 "get_sl: call get_last_sl for the levels that the schedule set last", stacklevel=3
             )
 
-    def print_sl(
-        self, is_verbose: bool, group: int, sl: float, epoch: int | None = None
-    ) -> None:
+    def print_sl(self, is_verbose: bool, group: int, sl: float, epoch: int | None = None) -> None:
         """Print the level of a weight."""
         if is_verbose:
             when = "" if epoch is None else f"Epoch {epoch:5d}: "
             print(f"{when}adjusting sparsity level of group {group} to {sl:.4e}.")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__} (\nSparsifier {self.sparsifier}\n    base_sl: {self.base_sl}\n)"
+        return (
+            f"{type(self).__name__} (\nSparsifier {self.sparsifier}\n    base_sl: {self.base_sl}\n)"
+        )
 
     def step(self, epoch: int | None = None) -> None:
         """Set the levels of the next epoch.

@@ -16,7 +16,7 @@ from rushlight.nn.utils import parametrize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 _PLACES = ("module", "module_fqn", "tensor_name")  # what a state dict leaves out
@@ -162,7 +162,7 @@ class BaseSparsifier(abc.ABC):
         self.state, self.groups = state, groups
 
     def make_config_from_model(
-        self, model: Module, SUPPORTED_MODULES: set[type[Module]] = {Linear}
+        self, model: Module, SUPPORTED_MODULES: Iterable[type[Module]] = (Linear,)
     ) -> None:
         """Take the weights of all linear layers."""
         self.config = [
