@@ -36,6 +36,7 @@ PROTOCOL = "signatures that the caller prescribes"
 # Namespaces with all in them: the longest that fits counts.
 ELSEWHERE = {
     "distributed": RANKS, "cuda": GPU, "nn.functional": ROWS, "ao": QUANTIZED,
+    "quantization": QUANTIZED,
     "nn.quantized": QUANTIZED, "multiprocessing": PROCESSES, "utils.cpp_extension": OUTSIDE,
     "onnx": OUTSIDE, "optim": SCHEDULERS, "utils.data.collate": PROTOCOL,
     "backends.mps": "of macOS", "nn.utils.spectral_norm": INSIDE,
@@ -63,8 +64,13 @@ def namespaces():
 def covered():
     """What the other files call."""
     names = [name for file in FILES for name in (*file.CASES, *file.ELSEWHERE)]
-    names += [f"distributions.{name}" for name in (
-        *test_arguments_of_distributions.CASES, *test_arguments_of_distributions.ELSEWHERE)]
+    names += [
+        f"distributions.{name}"
+        for name in (
+            *test_arguments_of_distributions.CASES,
+            *test_arguments_of_distributions.ELSEWHERE,
+        )
+    ]
     values = [found(name) for name in names]
     values += map(test_arguments_of_services.found, test_arguments_of_services.CASES)
     return {id(value) for value in [*values, *test_arguments_in_python.FUNCTIONS.values()]}

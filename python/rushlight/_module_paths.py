@@ -43,7 +43,7 @@ def _add_module(home, path, names):
     for name in listed:
         value = getattr(source, name)
         setattr(module, name, value)
-        if names != "*" and source is home and _is_of(value, home.__name__):
+        if _is_of(value, home.__name__):
             set_module(module.__name__, value)
     sys.modules[module.__name__] = module
     if not hasattr(sys.modules[parent_name], own):  # a function may have the name of its file
@@ -51,12 +51,12 @@ def _add_module(home, path, names):
 
 
 def _is_of(value, package):
-    """Is it a class or function that the package, or a private file of it, defines?"""
+    """Is it a class or function of the package or a private file of it, not of another path yet?"""
     home = getattr(value, "__module__", None)
     if not isinstance(value, (type, FunctionType)) or not isinstance(home, str):
         return False
     rest = home.removeprefix(package)
-    return rest == "" or (rest != home and rest.startswith("._"))
+    return rest in ("", ".modules") or (rest != home and rest.startswith("._"))
 
 
 def copy_modules(package: str, home: str, *more: str) -> None:

@@ -110,6 +110,7 @@ class BaseSparsifier(abc.ABC):
     """
 
     def __init__(self, defaults: dict[str, Any] | None = None) -> None:
+        super().__init__()
         self.defaults: dict[str, Any] = defaults or {}
         self.state: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         self.groups: list[dict[str, Any]] = []

@@ -21,6 +21,7 @@ from rushlight.ao.quantization.fx.graph_module import FusedGraphModule
 from rushlight.ao.quantization.fx.prepare import prepare
 from rushlight.ao.quantization.fx.tracer import QuantizationTracer
 from rushlight.ao.quantization.qconfig_mapping import QConfigMapping
+from rushlight.ao.quantization.utils import DEPRECATION_WARNING as DEPRECATION_WARNING
 from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.modules.module import Module
 
@@ -56,6 +57,13 @@ def _keep(source, target, names):
     for name in names:
         if hasattr(source, name):
             setattr(target, name, getattr(source, name))
+
+
+def attach_preserved_attrs_to_model(model: GraphModule, preserved_attrs: dict[str, Any]) -> None:
+    """Give a graph module attributes, which copies of it keep."""
+    model.meta["preserved_attrs"] = dict(preserved_attrs)
+    for name, value in preserved_attrs.items():
+        setattr(model, name, value)
 
 
 def fuse_fx(
@@ -117,7 +125,7 @@ def prepare_fx(
         >>> from rushlight.ao.quantization.quantize_fx import convert_fx, prepare_fx
         >>> model = rushlight.nn.Sequential(rushlight.nn.Linear(4, 2), rushlight.nn.ReLU()).eval()
         >>> x = rushlight.linspace(-1, 1, 8).reshape(2, 4)
-        >>> prepared = prepare_fx(model, get_default_qconfig_mapping("x86"), (x,))
+        >>> prepared = prepare_fx(model, get_default_qconfig_mapping("onednn"), (x,))
         >>> _ = prepared(x)
         >>> type(convert_fx(prepared).get_submodule("0")).__name__
         'LinearReLU'

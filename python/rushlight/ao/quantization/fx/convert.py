@@ -284,9 +284,9 @@ def convert(
     return converted
 
 
-convert_custom_module: Any = _refusal.refused("convert_custom_module", "convert")
-convert_standalone_module: Any = _refusal.refused("convert_standalone_module", "convert")
-convert_weighted_module: Any = _refusal.refused("convert_weighted_module", "convert")
+convert_custom_module: Any = _refusal.refused(__name__, "convert_custom_module", "convert")
+convert_standalone_module: Any = _refusal.refused(__name__, "convert_standalone_module", "convert")
+convert_weighted_module: Any = _refusal.refused(__name__, "convert_weighted_module", "convert")
 
 __all__ = [
     "convert", "convert_custom_module", "convert_standalone_module", "convert_weighted_module"

@@ -24,7 +24,7 @@ class FuseHandler(ABC):
     def __init__(self, node: Node) -> None:
         """Take the last node of the pattern."""
 
-    fuse: Any = _refusal.refused("FuseHandler.fuse", "fuse_fx")
+    fuse: Any = _refusal.refused(__name__, "FuseHandler.fuse", "fuse_fx")
 
 
 class DefaultFuseHandler(FuseHandler):

@@ -8,6 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-lower_to_qnnpack: Any = _refusal.refused("lower_to_qnnpack", "convert_fx")
+lower_to_qnnpack: Any = _refusal.refused(__name__, "lower_to_qnnpack", "convert_fx")
 
 __all__ = ["lower_to_qnnpack"]

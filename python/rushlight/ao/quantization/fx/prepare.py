@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 
+from rushlight._set_module import set_module as _set_module
 from rushlight.ao.quantization.backend_config import BackendConfig, get_native_backend_config
 from rushlight.ao.quantization.backend_config.backend_config import BackendPatternConfig
 from rushlight.ao.quantization.backend_config.utils import get_module_to_qat_module
@@ -128,9 +129,12 @@ def _custom_matches(nodes, modules, classes):
     return found
 
 
-insert_observers_for_model: Any = _refusal.refused("insert_observers_for_model", "prepare")
+_set_module("rushlight.ao.quantization.fx.utils", ObservedGraphModuleAttrs)
+insert_observers_for_model: Any = _refusal.refused(
+    __name__, "insert_observers_for_model", "prepare"
+)
 propagate_dtypes_for_known_nodes: Any = _refusal.refused(
-    "propagate_dtypes_for_known_nodes", "prepare"
+    __name__, "propagate_dtypes_for_known_nodes", "prepare"
 )
 
 __all__ = ["insert_observers_for_model", "prepare", "propagate_dtypes_for_known_nodes"]

@@ -211,9 +211,9 @@ def maybe_get_next_module(
 
 
 get_linear_prepack_op_for_dtype: Any = _refusal.refused(
-    "get_linear_prepack_op_for_dtype", "convert_fx"
+    __name__, "get_linear_prepack_op_for_dtype", "convert_fx"
 )
-get_qconv_prepack_op: Any = _refusal.refused("get_qconv_prepack_op", "convert_fx")
+get_qconv_prepack_op: Any = _refusal.refused(__name__, "get_qconv_prepack_op", "convert_fx")
 
 __all__ = [
     "EMPTY_ARG_DICT", "NON_OBSERVABLE_ARG_DICT", "NON_QUANTIZABLE_WEIGHT_OPS", "NodeInfo",
