@@ -17,7 +17,6 @@ import rushlight
 
 # Whole modules that are refused, and why.
 NOT_COVERED = {
-    "torch.ao, torch.quantization": "quantised tensors",
     "torch.package": "files that hold programs with their modules of Python",
     "torch.utils.cpp_extension": "operations added in C++",
     "torch._inductor, torch._dynamo (but for their options)": "compilation",
@@ -25,6 +24,11 @@ NOT_COVERED = {
 MODULES = """
     torch torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.nn.utils.rnn
     torch.nn.utils.parametrize torch.nn.utils.parametrizations torch.nn.utils.prune
+    torch.ao.quantization torch.ao.quantization.quantize_fx
+    torch.ao.quantization.backend_config torch.ao.quantization.observer torch.ao.pruning
+    torch.ao.nn.quantized torch.ao.nn.quantized.dynamic torch.ao.nn.quantized.functional
+    torch.ao.nn.quantized.reference torch.ao.nn.quantizable torch.ao.nn.qat torch.ao.nn.intrinsic
+    torch.ao.nn.intrinsic.qat torch.ao.nn.intrinsic.quantized torch.ao.nn.sparse.quantized
     torch.nn.parallel torch.nn.attention torch.nn.attention.flex_attention torch.optim
     torch.optim.lr_scheduler torch.optim.swa_utils torch.autograd torch.autograd.functional
     torch.autograd.forward_ad torch.autograd.graph torch.autograd.profiler torch.func torch.linalg

@@ -37,6 +37,7 @@ PROTOCOL = "signatures that the caller prescribes"
 # Namespaces with all in them: the longest that fits counts.
 ELSEWHERE = {
     "distributed": RANKS, "cuda": GPU, "nn.functional": ROWS, "ao": QUANTIZED,
+    "quantization": QUANTIZED,
     "nn.quantized": QUANTIZED, "multiprocessing": PROCESSES, "utils.cpp_extension": OUTSIDE,
     "onnx": OUTSIDE, "optim": SCHEDULERS, "utils.data.collate": PROTOCOL,
     "fx.experimental": PASSES, "fx.operator_schemas": PASSES, "fx.traceback": PASSES,

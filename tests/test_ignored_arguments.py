@@ -25,12 +25,16 @@ EXCEPTIONS = {
     "_dynamo/__init__.py": NO_COMPILER,
     "_dynamo/utils.py": NO_COMPILER,
     "_tensor.py:_Methods.to_dense": {"masked_grad": AS_TORCH},
-    "ao/nn/qat/__init__.py:Linear.from_float": PROTOCOL,  # of `convert` and `prepare_qat`
-    "ao/nn/quantized/__init__.py:Quantize.from_float": PROTOCOL,
-    "ao/nn/quantized/__init__.py:DeQuantize.from_float": PROTOCOL,
-    "ao/nn/quantized/__init__.py:Embedding.from_float": PROTOCOL,
-    "ao/nn/quantized/__init__.py:QFunctional.from_float": PROTOCOL,
-    "ao/nn/quantized/dynamic/__init__.py:Linear.from_float": PROTOCOL,
+    # What `convert` and `prepare_qat` pass to every class.
+    "ao/nn/qat/__init__.py": {"use_precomputed_fake_quant": PROTOCOL},
+    "ao/nn/quantized/__init__.py": {
+        name: PROTOCOL for name in ("use_precomputed_fake_quant", "mod")
+    },
+    "ao/nn/quantized/_activation.py": {
+        name: PROTOCOL for name in ("use_precomputed_fake_quant", "mod")
+    },
+    "ao/nn/quantized/dynamic/_recurrent.py": {"use_precomputed_fake_quant": PROTOCOL},
+    "ao/nn/quantized/reference/__init__.py": {"use_precomputed_fake_quant": PROTOCOL},
     "autograd/graph.py:save_on_cpu": {"device_type": ONE_DEVICE},
     "backends/mps.py:is_macos13_or_newer": ONE_DEVICE,
     "compiler/__init__.py": NO_COMPILER,

@@ -138,6 +138,11 @@ def test_recurrent_layers_are_quantized_dynamically(kind, dtype):
         assert set(small[0].get_weight()) == {
             n for n in dict(plain[0].named_parameters()) if "weight" in n
         }
+        file = io.BytesIO()
+        torch.save(small, file)
+        file.seek(0)
+        loaded = torch.load(file, weights_only=False)
+        torch.testing.assert_close(loaded[0](x)[0], small[0](x)[0], rtol=0, atol=0)
         small[0].set_weight_bias({**again[0].get_weight(), **again[0].get_bias()})
         packed = nn.utils.rnn.pack_padded_sequence(x, [4, 2, 3], True, enforce_sorted=False)
         found, expected = small[0](packed)[0], plain[0](packed)[0]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import sys
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FunctionType, ModuleType
+
+from rushlight._set_module import set_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,10 +41,22 @@ def _add_module(home, path, names):
     module.__package__ = module.__name__
     module.__all__ = list(listed)
     for name in listed:
-        setattr(module, name, getattr(source, name))
+        value = getattr(source, name)
+        setattr(module, name, value)
+        if _is_of(value, home.__name__):
+            set_module(module.__name__, value)
     sys.modules[module.__name__] = module
     if not hasattr(sys.modules[parent_name], own):  # a function may have the name of its file
         setattr(sys.modules[parent_name], own, module)
+
+
+def _is_of(value, package):
+    """Is it a class or function of the package or a private file of it, not of another path yet?"""
+    home = getattr(value, "__module__", None)
+    if not isinstance(value, (type, FunctionType)) or not isinstance(home, str):
+        return False
+    rest = home.removeprefix(package)
+    return rest in ("", ".modules") or (rest != home and rest.startswith("._"))
 
 
 def copy_modules(package: str, home: str, *more: str) -> None:

@@ -30,10 +30,7 @@ class BaseScheduler:
     def __init__(
         self, sparsifier: BaseSparsifier, last_epoch: int = -1, verbose: bool = False
     ) -> None:
-        if not isinstance(sparsifier, BaseSparsifier):
-            raise TypeError(
-                f"{type(self).__name__}: expected a BaseSparsifier, got {type(sparsifier).__name__}"
-            )
+        _check(type(self), sparsifier)
         self.sparsifier = sparsifier
         self.base_sl: list[float] = [group["sparsity_level"] for group in sparsifier.groups]
         self.last_epoch = last_epoch
@@ -103,6 +100,13 @@ class BaseScheduler:
         self.sparsifier.enable_mask_update = True
 
 
+def _check(kind, sparsifier):
+    if not isinstance(sparsifier, BaseSparsifier):
+        raise TypeError(
+            f"{kind.__name__}: expected a BaseSparsifier, got {type(sparsifier).__name__}"
+        )
+
+
 def _count_steps(sparsifier):
     """Let a sparsifier count its steps, so that a schedule can tell whether it has stepped."""
     if getattr(sparsifier.step, "_counts", False):
@@ -144,6 +148,7 @@ class LambdaSL(BaseScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
+        _check(type(self), sparsifier)
         self.sl_lambdas = _for_each("sl_lambda", sl_lambda, sparsifier)
         super().__init__(sparsifier, last_epoch, verbose)
 
@@ -191,6 +196,7 @@ class CubicSL(BaseScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
+        _check(type(self), sparsifier)
         self.init_sl = _for_each("init_sl", init_sl, sparsifier)
         self.init_t = _for_each("init_t", init_t, sparsifier)
         self.delta_t = _for_each("delta_t", delta_t, sparsifier)

@@ -112,6 +112,7 @@ class BaseSparsifier(abc.ABC):
     config: Any
 
     def __init__(self, defaults: dict[str, Any] | None = None) -> None:
+        super().__init__()
         self.defaults: dict[str, Any] = defaults or {}
         self.state: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         self.groups: list[dict[str, Any]] = []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight._set_module import set_module as _set_module
 from rushlight.ao.quantization import (
     fake_quantize as _fake_quantize,
     fuse_modules as _fuse_modules,
@@ -36,6 +37,7 @@ from rushlight.ao.quantization.stubs import *  # noqa: F403
 from rushlight.ao.quantization.utils import MatchAllNode, Pattern, get_combined_dict
 from rushlight.ao.quantization.weight_only import *  # noqa: F403
 
+_set_module(__name__, default_eval_fn)
 ObserverOrFakeQuantize = _observer.ObserverBase | _fake_quantize.FakeQuantizeBase
 
 __all__ = [

@@ -16,6 +16,7 @@ from rushlight._quantized._tensor import (
     per_tensor_symmetric,
     qscheme as _qscheme,
 )
+from rushlight._set_module import set_module as _set_module
 from rushlight.ao.quantization._granularity import (
     AffineQuantizedObserverBase,
     Granularity,
@@ -725,6 +726,10 @@ def _with_args(cls, **kwargs):
 
 
 AffineQuantizedObserverBase.with_args = classmethod(_with_args)
+_set_module(
+    __name__, AffineQuantizedObserverBase, Granularity, MappingType, PerAxis, PerBlock, PerGroup,
+    PerRow, PerTensor, PerToken, TorchAODType, ZeroPointDomain, get_block_size,
+)  # fmt: skip
 
 
 def _is_activation_post_process(module: Any) -> bool:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from rushlight.ao.nn.quantized import FloatFunctional, FXFloatFunctional
 from rushlight.ao.quantization.backend_config import BackendConfig, get_native_backend_config
-from rushlight.ao.quantization.fx._fusion import fuse_graph
+from rushlight.ao.quantization.fx import _fusion
 from rushlight.ao.quantization.fx.convert import convert
 from rushlight.ao.quantization.fx.custom_config import (
     ConvertCustomConfig,
     FuseCustomConfig,
     PrepareCustomConfig,
+    _as_config,
 )
 from rushlight.ao.quantization.fx.graph_module import FusedGraphModule
-from rushlight.ao.quantization.fx.prepare import as_config, prepare
+from rushlight.ao.quantization.fx.prepare import prepare
 from rushlight.ao.quantization.fx.tracer import QuantizationTracer
 from rushlight.ao.quantization.qconfig_mapping import QConfigMapping
+from rushlight.ao.quantization.utils import DEPRECATION_WARNING as DEPRECATION_WARNING
 from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.modules.module import Module
 
@@ -57,6 +59,13 @@ def _keep(source, target, names):
             setattr(target, name, getattr(source, name))
 
 
+def attach_preserved_attrs_to_model(model: GraphModule, preserved_attrs: dict[str, Any]) -> None:
+    """Give a graph module attributes, which copies of it keep."""
+    model.meta["preserved_attrs"] = dict(preserved_attrs)
+    for name, value in preserved_attrs.items():
+        setattr(model, name, value)
+
+
 def fuse_fx(
     model: Module,
     fuse_custom_config: FuseCustomConfig | dict[str, Any] | None = None,
@@ -76,20 +85,20 @@ def fuse_fx(
         >>> type(fuse_fx(model).get_submodule("0")).__name__
         'ConvReLU2d'
     """
-    custom = as_config(fuse_custom_config, FuseCustomConfig)
+    custom = _as_config(fuse_custom_config, FuseCustomConfig)
     backend = backend_config
-    backend = get_native_backend_config() if backend is None else as_config(backend, BackendConfig)
+    backend = get_native_backend_config() if backend is None else _as_config(backend, BackendConfig)
     traced, _ = _traced("fuse_fx", model, PrepareCustomConfig())
-    fuse_graph(traced, False, backend)
+    _fusion.fuse_graph(traced, False, backend)
     _keep(model, traced, custom.preserved_attributes)
     return FusedGraphModule(traced, traced.graph, set(custom.preserved_attributes))
 
 
 def _prepare(name, model, mapping, is_qat, example_inputs, custom, equalization, backend):
-    custom = as_config(custom, PrepareCustomConfig)
-    backend = get_native_backend_config() if backend is None else as_config(backend, BackendConfig)
+    custom = _as_config(custom, PrepareCustomConfig)
+    backend = get_native_backend_config() if backend is None else _as_config(backend, BackendConfig)
     traced, scopes = _traced(name, model, custom)
-    fuse_graph(traced, is_qat, backend)
+    _fusion.fuse_graph(traced, is_qat, backend)
     _keep(model, traced, custom.preserved_attributes)
     return prepare(traced, mapping, is_qat, scopes, example_inputs, custom, equalization, backend)
 
@@ -116,7 +125,7 @@ def prepare_fx(
         >>> from rushlight.ao.quantization.quantize_fx import convert_fx, prepare_fx
         >>> model = rushlight.nn.Sequential(rushlight.nn.Linear(4, 2), rushlight.nn.ReLU()).eval()
         >>> x = rushlight.linspace(-1, 1, 8).reshape(2, 4)
-        >>> prepared = prepare_fx(model, get_default_qconfig_mapping("x86"), (x,))
+        >>> prepared = prepare_fx(model, get_default_qconfig_mapping("onednn"), (x,))
         >>> _ = prepared(x)
         >>> type(convert_fx(prepared).get_submodule("0")).__name__
         'LinearReLU'
@@ -150,7 +159,7 @@ def prepare_qat_fx(
 def _convert(name, model, is_reference, custom, remove, mapping, backend):
     if not isinstance(model, GraphModule) or "_observed_graph_module_attrs" not in model.meta:
         raise ValueError(f"{name}: expected what prepare_fx returned, got {type(model).__name__}")
-    custom = as_config(custom, ConvertCustomConfig)
+    custom = _as_config(custom, ConvertCustomConfig)
     return convert(model, is_reference, custom, False, remove, mapping, backend)
 
 

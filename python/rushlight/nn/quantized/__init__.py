@@ -6,6 +6,7 @@ import importlib
 
 import rushlight
 from rushlight import Tensor
+from rushlight._set_module import set_module as _set_module
 from rushlight.nn.modules.linear import Identity
 from rushlight.nn.modules.module import Module
 
@@ -73,6 +74,10 @@ class FXFloatFunctional(Module):
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         return rushlight.matmul(x, y)
 
+
+_set_module(
+    "rushlight.ao.nn.quantized.modules.functional_modules", FXFloatFunctional, FloatFunctional
+)
 
 __all__ = ["FXFloatFunctional", "FloatFunctional"]
 

@@ -55,6 +55,9 @@ class PackedWeight:
         self.scale, zero_point = weight._quantizer.broadcast(1)
         self.zero_point = zero_point if rushlight.as_tensor(zero_point).any() else None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PackedWeight, (self.weight, self.bias)  # the integers share the weight's memory
+
     def product(self, x: Tensor, scale: float, zero_point: int) -> Tensor:
         """Return float32 (n, out) of bytes (n, in) that stand for scale * (x - zero_point)."""
         sums = rushlight._int_mm(x, self.integers.t())

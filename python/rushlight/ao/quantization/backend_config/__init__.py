@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from rushlight._module_paths import add_modules as _add_modules
 from rushlight.ao.quantization.backend_config import utils
-from rushlight.ao.quantization.backend_config.backend_config import (
-    BackendConfig,
-    BackendPatternConfig,
-    DTypeConfig,
-    DTypeWithConstraints,
-    ObservationType,
-)
-from rushlight.ao.quantization.backend_config.native import (
+from rushlight.ao.quantization.backend_config._native import (
     get_executorch_backend_config,
     get_fbgemm_backend_config,
     get_native_backend_config,
@@ -21,6 +14,13 @@ from rushlight.ao.quantization.backend_config.native import (
     get_tensorrt_backend_config,
     get_tensorrt_backend_config_dict,
     get_x86_backend_config,
+)
+from rushlight.ao.quantization.backend_config.backend_config import (
+    BackendConfig,
+    BackendPatternConfig,
+    DTypeConfig,
+    DTypeWithConstraints,
+    ObservationType,
 )
 
 __all__ = [
@@ -36,6 +36,7 @@ _add_modules(
     {
         "executorch": "get_executorch_backend_config",
         "fbgemm": "get_fbgemm_backend_config",
+        "native": "ao.quantization.backend_config._native",
         "onednn": "get_onednn_backend_config",
         "qnnpack": "get_qnnpack_backend_config",
         "tensorrt": "get_tensorrt_backend_config get_tensorrt_backend_config_dict",

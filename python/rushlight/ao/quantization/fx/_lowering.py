@@ -131,6 +131,8 @@ class Lowering:
         last, scale, zero = quantize.args[0], quantize.args[1], quantize.args[2]
         if not isinstance(last, Node) or self._is_used_as_float(last, quantize):
             return
+        if self.qconfigs.get(last.name, True) is None:  # to be computed in float32
+            return
         steps = (self._value(scale), self._value(zero))
         if last.op == "call_module" and self._lower_module(last, quantize, steps):
             return
@@ -141,6 +143,8 @@ class Lowering:
                 inner.target in _BINARY or inner.target in _MULTIPLYING
             ):  # fmt: skip
                 root, relu = inner, True
+        if self.qconfigs.get(root.name, True) is None:
+            return
         if root.op == "call_function" and root.target in _MULTIPLYING:
             self._lower_product(root, last, quantize, relu)
         elif root.op == "call_function" and root.target in _BINARY:

@@ -8,8 +8,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def refused(name: str, instead: str) -> Callable[..., Any]:
-    """Return a function that says that another one does the whole of what this is a step of."""
+def refused(home: str, name: str, instead: str) -> Callable[..., Any]:
+    """Return a function that says that another one does the whole of what this is a step of.
+
+    Args:
+        home: the module that it is of.
+    """
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         del args, kwargs
@@ -18,6 +22,7 @@ def refused(name: str, instead: str) -> Callable[..., Any]:
             f"{instead} does the whole"
         )
 
+    refuse.__module__ = home
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = f"Refused, as a step of torch's own pass over graphs; see `{instead}`."
     return refuse

@@ -10,12 +10,9 @@ from rushlight.ao.quantization.backend_config import BackendConfig, get_native_b
 from rushlight.ao.quantization.backend_config.utils import (
     get_root_module_to_quantized_reference_module,
 )
-from rushlight.ao.quantization.fx._fusion import set_submodule
-from rushlight.ao.quantization.fx._lowering import DYNAMIC_RECURRENT, Lowering
-from rushlight.ao.quantization.fx._refusal import refused
-from rushlight.ao.quantization.fx.custom_config import ConvertCustomConfig
+from rushlight.ao.quantization.fx import _fusion, _lowering, _refusal
+from rushlight.ao.quantization.fx.custom_config import ConvertCustomConfig, _as_config
 from rushlight.ao.quantization.fx.graph_module import QuantizedGraphModule
-from rushlight.ao.quantization.fx.prepare import as_config
 from rushlight.ao.quantization.observer import _is_activation_post_process
 from rushlight.ao.quantization.qconfig import qconfig_equals
 from rushlight.ao.quantization.qconfig_mapping import QConfigMapping
@@ -171,7 +168,9 @@ class _Converter:
         source = node.args[0]
         if isinstance(source, Node) and source.target == "dequantize":
             node.replace_input_with(source, source.args[0])
-        set_submodule(self.model, node.target, self.custom[type(module)].from_observed(module))
+        _fusion.set_submodule(
+            self.model, node.target, self.custom[type(module)].from_observed(module)
+        )
         self.custom_nodes.add(node)
 
     def _replace_weighted(self, node, module):
@@ -185,11 +184,11 @@ class _Converter:
         references = get_root_module_to_quantized_reference_module(self.backend)
         if type(plain) not in references:
             if trained is not None:
-                set_submodule(self.model, node.target, fused or plain)
+                _fusion.set_submodule(self.model, node.target, fused or plain)
             return
         if not self._takes_weight(qconfig):
             return
-        if type(plain).__name__ in DYNAMIC_RECURRENT:
+        if type(plain).__name__ in _lowering.DYNAMIC_RECURRENT:
             self._replace_recurrent(node, plain, qconfig, references)
             return
         observer = trained if trained is not None else qconfig.weight()
@@ -198,7 +197,7 @@ class _Converter:
         if fused is not None:
             fused[0] = new
             new = fused
-        set_submodule(self.model, node.target, new.train(module.training))
+        _fusion.set_submodule(self.model, node.target, new.train(module.training))
 
     def _takes_weight(self, qconfig):
         """Is the weight of a dtype that some pattern has with results of this one?"""
@@ -219,14 +218,14 @@ class _Converter:
             source = node.args[0]
             if isinstance(source, Node) and source.target == "dequantize":
                 node.replace_input_with(source, source.args[0].args[0])
-        set_submodule(self.model, node.target, new)
+        _fusion.set_submodule(self.model, node.target, new)
 
 
 def _checked_mapping(given, attributes):
     """The qconfigs of nodes: those of preparation, without what `given` sets to None."""
     if given is None:
         return attributes.node_name_to_qconfig
-    given, before = as_config(given, QConfigMapping), attributes.qconfig_mapping
+    given, before = _as_config(given, QConfigMapping), attributes.qconfig_mapping
     rules = [name for name in vars(given) if name.endswith("qconfigs")]
     for name in rules:
         for key, qconfig in getattr(given, name).items():
@@ -263,18 +262,18 @@ def convert(
         raise NotImplementedError(
             "convert_fx: standalone modules, decomposed quantization and kept weights are not there"
         )
-    custom = as_config(convert_custom_config, ConvertCustomConfig)
+    custom = _as_config(convert_custom_config, ConvertCustomConfig)
     attributes = model.meta["_observed_graph_module_attrs"]
     _checked_mapping(qconfig_mapping, attributes)
     backend = backend_config
-    backend = get_native_backend_config() if backend is None else as_config(backend, BackendConfig)
+    backend = get_native_backend_config() if backend is None else _as_config(backend, BackendConfig)
     classes = custom.observed_to_quantized_mapping.get(QuantType.STATIC, {})
     with rushlight.no_grad():
         _Converter(model, attributes, backend, classes, is_reference).run()
         kept = set(custom.preserved_attributes)
         model.graph.eliminate_dead_code()
         if not is_reference:
-            Lowering(model, attributes.node_name_to_qconfig).run()
+            _lowering.Lowering(model, attributes.node_name_to_qconfig).run()
     model.graph.eliminate_dead_code()
     model.graph.lint()
     converted = QuantizedGraphModule(model, model.graph, kept)
@@ -285,9 +284,9 @@ def convert(
     return converted
 
 
-convert_custom_module: Any = refused("convert_custom_module", "convert")
-convert_standalone_module: Any = refused("convert_standalone_module", "convert")
-convert_weighted_module: Any = refused("convert_weighted_module", "convert")
+convert_custom_module: Any = _refusal.refused(__name__, "convert_custom_module", "convert")
+convert_standalone_module: Any = _refusal.refused(__name__, "convert_standalone_module", "convert")
+convert_weighted_module: Any = _refusal.refused(__name__, "convert_weighted_module", "convert")
 
 __all__ = [
     "convert", "convert_custom_module", "convert_standalone_module", "convert_weighted_module"

@@ -226,6 +226,13 @@ class FuseCustomConfig(_Preserving):
         return {"preserved_attributes": kept} if kept else {}
 
 
+def _as_config(given: Any, kind: Any) -> Any:
+    """Return a config object of an object, a dict in the older form, or None."""
+    if given is None:
+        return kind()
+    return kind.from_dict(given) if isinstance(given, dict) else given
+
+
 __all__ = [
     "ConvertCustomConfig", "FuseCustomConfig", "PrepareCustomConfig", "StandaloneModuleConfigEntry",
 ]  # fmt: skip

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from rushlight.ao.quantization.backend_config import BackendConfig, get_native_backend_config
-from rushlight.ao.quantization.fx._fusion import fuse_graph
-from rushlight.ao.quantization.fx.custom_config import FuseCustomConfig
+from rushlight.ao.quantization.fx import _fusion
+from rushlight.ao.quantization.fx.custom_config import FuseCustomConfig, _as_config
 from rushlight.ao.quantization.fx.fuse_handler import FuseHandler
 from rushlight.ao.quantization.fx.graph_module import FusedGraphModule
-from rushlight.ao.quantization.fx.prepare import as_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +28,10 @@ def fuse(
         fuse_custom_config: names of attributes to keep.
         backend_config: which patterns are fused.
     """
-    custom = as_config(fuse_custom_config, FuseCustomConfig)
+    custom = _as_config(fuse_custom_config, FuseCustomConfig)
     backend = backend_config
-    backend = get_native_backend_config() if backend is None else as_config(backend, BackendConfig)
-    fuse_graph(model, is_qat, backend)
+    backend = get_native_backend_config() if backend is None else _as_config(backend, BackendConfig)
+    _fusion.fuse_graph(model, is_qat, backend)
     return FusedGraphModule(model, model.graph, set(custom.preserved_attributes))
 
 

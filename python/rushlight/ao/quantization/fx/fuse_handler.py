@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from rushlight.ao.quantization.fx._refusal import refused
+from rushlight.ao.quantization.fx import _refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ class FuseHandler(ABC):
     def __init__(self, node: Node) -> None:
         """Take the last node of the pattern."""
 
-    fuse: Any = refused("FuseHandler.fuse", "fuse_fx")
+    fuse: Any = _refusal.refused(__name__, "FuseHandler.fuse", "fuse_fx")
 
 
 class DefaultFuseHandler(FuseHandler):
-    """The handler of patterns without one of their own; `fuse` is refused."""
+    """The handler of patterns without one of their own; `fuse` is _refusal.refused."""
 
     def __init__(self, node: Node) -> None:
         self.node: Any = node

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rushlight.ao.quantization.fx._refusal import refused
+from rushlight.ao.quantization.fx import _refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-lower_to_qnnpack: Any = refused("lower_to_qnnpack", "convert_fx")
+lower_to_qnnpack: Any = _refusal.refused(__name__, "lower_to_qnnpack", "convert_fx")
 
 __all__ = ["lower_to_qnnpack"]

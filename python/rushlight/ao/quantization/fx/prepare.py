@@ -5,14 +5,12 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 
+from rushlight._set_module import set_module as _set_module
 from rushlight.ao.quantization.backend_config import BackendConfig, get_native_backend_config
 from rushlight.ao.quantization.backend_config.backend_config import BackendPatternConfig
 from rushlight.ao.quantization.backend_config.utils import get_module_to_qat_module
-from rushlight.ao.quantization.fx._matching import Match, matches
-from rushlight.ao.quantization.fx._observation import ObserverPlacer
-from rushlight.ao.quantization.fx._qconfigs import Chooser, with_fused_and_trained
-from rushlight.ao.quantization.fx._refusal import refused
-from rushlight.ao.quantization.fx.custom_config import PrepareCustomConfig
+from rushlight.ao.quantization.fx import _matching, _observation, _qconfigs, _refusal
+from rushlight.ao.quantization.fx.custom_config import PrepareCustomConfig, _as_config
 from rushlight.ao.quantization.fx.graph_module import ObservedGraphModule
 from rushlight.ao.quantization.qconfig_mapping import QConfigMapping
 from rushlight.ao.quantization.quant_type import QuantType
@@ -41,13 +39,6 @@ class ObservedGraphModuleAttrs:
     standalone_module_output_quantized_idxs: list[int] | None = field(default=None)
 
 
-def as_config(given: Any, kind: Any) -> Any:
-    """Return a config object of an object, a dict in the older form, or None."""
-    if given is None:
-        return kind()
-    return kind.from_dict(given) if isinstance(given, dict) else given
-
-
 def prepare(
     model: GraphModule,
     qconfig_mapping: QConfigMapping | dict[str, Any],
@@ -68,37 +59,37 @@ def prepare(
         example_inputs: not needed, as dtypes follow from the patterns.
     """
     del example_inputs
-    custom = as_config(prepare_custom_config, PrepareCustomConfig)
+    custom = _as_config(prepare_custom_config, PrepareCustomConfig)
     if is_standalone_module or custom.standalone_module_names or custom.standalone_module_classes:
         raise NotImplementedError(
             "prepare_fx: modules that are quantized by themselves are not supported; prepare and "
             "convert them first, and name them as not traceable"
         )
     if _equalization_config is not None and vars(
-        as_config(_equalization_config, QConfigMapping)
+        _as_config(_equalization_config, QConfigMapping)
     ) != (vars(QConfigMapping())):
         raise NotImplementedError("prepare_fx: equalization of channels is not supported")
     backend = backend_config
-    backend = get_native_backend_config() if backend is None else as_config(backend, BackendConfig)
-    mapping = as_config(qconfig_mapping, QConfigMapping)
+    backend = get_native_backend_config() if backend is None else _as_config(backend, BackendConfig)
+    mapping = _as_config(qconfig_mapping, QConfigMapping)
     given = copy.deepcopy(mapping)
-    mapping = with_fused_and_trained(mapping, model, backend, is_qat)
+    mapping = _qconfigs.with_fused_and_trained(mapping, model, backend, is_qat)
     if is_qat:
         propagate_qconfig_(model, _flattened(mapping))
         convert(model, get_module_to_qat_module(backend), inplace=True, remove_qconfig=False,
                 convert_custom_config_dict={})  # fmt: skip
-    chooser = Chooser(mapping, model, node_name_to_scope)
+    chooser = _qconfigs.Chooser(mapping, model, node_name_to_scope)
     nodes = list(model.graph.nodes)
     qconfigs = {node: chooser.of_node(node) for node in nodes}
     observed_classes = custom.float_to_observed_mapping.get(QuantType.STATIC, {})
-    found = matches(nodes, chooser.modules, backend, lambda config: True)
+    found = _matching.matches(nodes, chooser.modules, backend, lambda config: True)
     found = {**found, **_custom_matches(nodes, chooser.modules, observed_classes)}
     indexes = {
         config.pattern: config._input_type_to_index
         for config in backend.configs
         if config._input_type_to_index
     }
-    placer = ObserverPlacer(
+    placer = _observation.ObserverPlacer(
         model, found, qconfigs, indexes, custom.input_quantized_indexes, observed_classes
     )
     placer.place()
@@ -134,11 +125,16 @@ def _custom_matches(nodes, modules, classes):
                 )
             config = BackendPatternConfig(kind)
             config.observation_type = None  # its observers are its own
-            found[node] = Match(config, kind, [node])
+            found[node] = _matching.Match(config, kind, [node])
     return found
 
 
-insert_observers_for_model: Any = refused("insert_observers_for_model", "prepare")
-propagate_dtypes_for_known_nodes: Any = refused("propagate_dtypes_for_known_nodes", "prepare")
+_set_module("rushlight.ao.quantization.fx.utils", ObservedGraphModuleAttrs)
+insert_observers_for_model: Any = _refusal.refused(
+    __name__, "insert_observers_for_model", "prepare"
+)
+propagate_dtypes_for_known_nodes: Any = _refusal.refused(
+    __name__, "propagate_dtypes_for_known_nodes", "prepare"
+)
 
 __all__ = ["insert_observers_for_model", "prepare", "propagate_dtypes_for_known_nodes"]

@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import rushlight
 from rushlight import nn
-from rushlight.ao.quantization.fx._refusal import refused
+from rushlight.ao.quantization.fx import _refusal
 from rushlight.ao.quantization.fx.prepare import ObservedGraphModuleAttrs
 from rushlight.ao.quantization.utils import _assert_and_get_unique_device
 from rushlight.fx.graph import Graph
@@ -210,8 +210,10 @@ def maybe_get_next_module(
     return None
 
 
-get_linear_prepack_op_for_dtype: Any = refused("get_linear_prepack_op_for_dtype", "convert_fx")
-get_qconv_prepack_op: Any = refused("get_qconv_prepack_op", "convert_fx")
+get_linear_prepack_op_for_dtype: Any = _refusal.refused(
+    __name__, "get_linear_prepack_op_for_dtype", "convert_fx"
+)
+get_qconv_prepack_op: Any = _refusal.refused(__name__, "get_qconv_prepack_op", "convert_fx")
 
 __all__ = [
     "EMPTY_ARG_DICT", "NON_OBSERVABLE_ARG_DICT", "NON_QUANTIZABLE_WEIGHT_OPS", "NodeInfo",

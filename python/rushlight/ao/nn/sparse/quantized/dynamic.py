@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight._set_module import set_module as _set_module
 from rushlight.ao.nn.sparse.quantized._blocks import refuse as _refuse
 from rushlight.nn.modules.module import Module
 
@@ -31,5 +32,7 @@ class Linear(Module):
         """Refused, as the layer is."""
         _refuse("dynamic.Linear.from_float", mod, use_precomputed_fake_quant)
 
+
+_set_module(f"{__name__}.linear", Linear)
 
 __all__ = ["Linear"]
