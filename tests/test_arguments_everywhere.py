@@ -36,12 +36,14 @@ PROTOCOL = "signatures that the caller prescribes"
 
 # Namespaces with all in them: the longest that fits counts.
 ELSEWHERE = {
-    "distributed": RANKS, "cuda": GPU, "nn.functional": ROWS, "ao": QUANTIZED,
+    "distributed": RANKS, "cuda": GPU, "accelerator": GPU, "nn.functional": ROWS, "ao": QUANTIZED,
     "quantization": QUANTIZED,
     "nn.quantized": QUANTIZED, "multiprocessing": PROCESSES, "utils.cpp_extension": OUTSIDE,
     "onnx": OUTSIDE, "optim": SCHEDULERS, "utils.data.collate": PROTOCOL,
     "fx.experimental": PASSES, "fx.operator_schemas": PASSES, "fx.traceback": PASSES,
     "fx.proxy": PASSES,
+    "nn.attention.varlen": "tests/test_varlen_attention.py",
+    "nn.parallel.comm": GPU, "utils.benchmark": "tests/test_measuring.py",
     "backends.mps": "of macOS", "nn.utils.spectral_norm": INSIDE,
     **dict.fromkeys((
         "autograd.profiler", "autograd.profiler_util", "export", "functional", "fx.graph",

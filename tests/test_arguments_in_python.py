@@ -19,6 +19,7 @@ ONE_WAY = "chooses among ways to compute the same"
 CHECKED = "they are always checked"
 
 NO_EFFECT = {
+    "group_norm": {"cudnn_enabled": ONE_WAY}, "layer_norm": {"cudnn_enable": ONE_WAY},
     "lobpcg": {"method": ONE_WAY},
     "segment_reduce": {"unsafe": CHECKED},
     **{f"sparse_{kind}_tensor": {"check_invariants": CHECKED}
@@ -100,7 +101,7 @@ CALLS = {
     "T.randn(2, 3, 6), T.randn(2, 3)",
     "linalg.vander": "T.randn(3)", "linalg.vecdot": "T.randn(3, 3), T.randn(3, 3)",
     "nn.functional.affine_grid": "T.randn(2, 2, 3), (2, 3, 4, 5)",
-    "alpha_dropout": f"{ROWS}, 0.4, True", "feature_alpha_dropout": f"{IMAGE}, 0.4, True",
+    "group_norm": f"{IMAGE}, 2", "layer_norm": f"{ROWS}, {ROWS}.shape[-1:]",
     "nn.functional.alpha_dropout": [ROWS, f"{ROWS}, training=True"],
     "nn.functional.feature_alpha_dropout": [IMAGE, f"{IMAGE}, training=True"],
     **{f"{place}conv_tbc": "T.randn(5, 2, 3), T.randn(2, 3, 4), T.randn(4)"

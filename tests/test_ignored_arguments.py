@@ -19,6 +19,9 @@ PROTOCOL = "a signature that the caller prescribes"
 AS_TORCH = "torch documents or shows that it has no effect there"
 
 EXCEPTIONS = {
+    "accelerator/__init__.py:current_accelerator": {
+        "check_available": "a kind that is not there is never returned"
+    },
     "_checkpoint_numpy.py": PROTOCOL,
     "_checks.py:is_distributed": ONE_PROCESS,
     "_device.py:leave_device": PROTOCOL,
@@ -75,9 +78,20 @@ EXCEPTIONS = {
     "nn/attention/__init__.py:sdpa_kernel": {"set_priority": ONE_WAY},
     "nn/attention/flex_attention.py:noop_mask": PROTOCOL,
     "nn/attention/flex_attention.py:flex_attention": {"kernel_options": ONE_WAY},
+    "nn/attention/varlen.py:varlen_attn": {
+        "num_splits": "a sequence's result does not depend on the others"
+    },
     "nn/modules/linear.py:Identity": AS_TORCH,
     "nn/utils/clip_grad.py": {"foreach": ONE_WAY},
     "nn/utils/prune.py": PROTOCOL,
+    # Steps as functions of lists: torch chooses by them among loops with the same numbers.
+    **{
+        f"optim/{name}.py:{name}": dict.fromkeys(
+            ("foreach", "fused", "capturable", "has_complex", "has_sparse_grad"), ONE_WAY
+        )
+        for name in ("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam",
+                     "rmsprop", "rprop", "sgd")
+    },  # fmt: skip
     "onnx/symbolic_helper.py": "libraries describe operations when imported; export raises",
     "_storage_methods.py:_Methods.is_pinned": ONE_DEVICE,
     "storage.py:TypedStorage.is_pinned": ONE_DEVICE,
@@ -85,6 +99,8 @@ EXCEPTIONS = {
     "sparse/_functions.py:same": {"options": "there is one device and no memory format"},
     "sparse/_functions.py:is_contiguous": "never",
     "utils/_checkpoint_policy.py:operation": PROTOCOL,
+    "utils/benchmark/_fuzzer.py:FuzzedTensor.default_tensor_constructor": {"kwargs": PROTOCOL},
+    "utils/data/graph.py:traverse": {"only_datapipe": "steps are found in any case"},
     "utils/_pytree.py": "how to write structures as text, which is not done",
     "utils/checkpoint.py": ONE_DEVICE,
     "utils/cpp_extension.py:BuildExtension.with_options": "building raises",

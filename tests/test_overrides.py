@@ -277,7 +277,7 @@ OTHERS = {
     "native_batch_norm": 8, "native_group_norm": 8, "native_layer_norm": 5, "norm_except_dim": 3,
     "rnn_relu_cell": 4, "rnn_tanh_cell": 4, "slice_inverse": 2, "split_copy": 2,
     "split_with_sizes_copy": 2, "unbind_copy": 1, "unsafe_split_with_sizes": 2,
-    "lobpcg": 1, "pca_lowrank": 1, "svd_lowrank": 1, "sym_float": 1, "sym_max": 2, "sym_not": 1,
+    "sym_float": 1, "sym_max": 2, "sym_not": 1,
     "nn.functional.softmax": 1, "nn.functional.log_softmax": 1, "nn.init.uniform_": 1,
     "nn.init.normal_": 1, "nn.init.constant_": 2, "nn.init.kaiming_uniform_": 1,
 }  # fmt: skip

@@ -1,6 +1,6 @@
 """Arguments that are one integer or several: Python's, NumPy's, and tensors of no dims."""
 
-import operator
+from _operator import index  # what `operator` would be one more module for
 
 
 def is_integer(value):
@@ -12,4 +12,4 @@ def integers(value):
     """The integers of an argument, as a tuple; a symbolic size stays what it is."""
     if not is_integer(value):
         return tuple(value)
-    return (operator.index(value) if hasattr(value, "ndim") else value,)
+    return (index(value) if hasattr(value, "ndim") else value,)

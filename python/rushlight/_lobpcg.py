@@ -165,6 +165,3 @@ class _Solver:
         values = self.A.coalesce().values() if self.A.is_sparse else self.A
         values = values if isinstance(values, rushlight.Tensor) else self.A.values()
         return values.norm() / max(self.A.shape[-1], 1) ** 0.5
-
-
-rushlight.overrides._make_overridable(globals(), "rushlight", only=("lobpcg",))

@@ -91,6 +91,3 @@ def pca_lowrank(
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
-
-
-rushlight.overrides._make_overridable(globals(), "rushlight", only=("svd_lowrank", "pca_lowrank"))

@@ -6,10 +6,6 @@ are written in Python here, and in C++ in torch.
 
 from __future__ import annotations
 
-import functools
-import inspect
-import types
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +19,9 @@ NUMPY_NAMES = {
 
 def numpy_names_of(function: Callable[..., Any]) -> dict[str, str]:
     """The function's parameters by the names that NumPy has for them."""
-    code = inspect.unwrap(function).__code__
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = function.__code__
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return {given: name for name in own for given in NUMPY_NAMES.get(name, ()) if given not in own}
 
@@ -45,15 +43,18 @@ def takes_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, which takes NumPy's names too."""
     names = numpy_names_of(function)
 
-    @functools.wraps(function)
     def called(*args, **kwargs):
         return function(*args, **(rename(function, names, kwargs) if kwargs else kwargs))
 
+    # As functools.wraps, which the start of the library does without.
+    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
+        setattr(called, name, getattr(function, name))
+    called.__wrapped__ = function
     return called
 
 
 def take_numpy_names(table: dict[str, Any], names: str) -> None:
     """Let the functions of a module's table of names that are listed take NumPy's names too."""
     for name in names.split():
-        if isinstance(table[name], types.FunctionType):
+        if type(table[name]) is type(rename):  # an operation's name may be of another module
             table[name] = takes_numpy_names(table[name])

@@ -2,7 +2,8 @@
 
 from rushlight.nn.parallel.data_parallel import DataParallel, data_parallel
 from rushlight.nn.parallel.distributed import DistributedDataParallel
-from rushlight.nn.parallel.replicate import parallel_apply, replicate
+from rushlight.nn.parallel.parallel_apply import parallel_apply  # after the file of its name
+from rushlight.nn.parallel.replicate import replicate
 from rushlight.nn.parallel.scatter_gather import gather, scatter
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather",
