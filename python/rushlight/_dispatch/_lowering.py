@@ -89,6 +89,8 @@ def _from_numbers(func, args, kwargs):
 
 
 def _in_python(func, name, args, kwargs):
+    from rushlight.export import _table
+
     if name == "backward" and isinstance(args[0], Tensor):
         func = rushlight.autograd.backward
     elif name == "grad" and func is rushlight.autograd.grad:
@@ -97,6 +99,9 @@ def _in_python(func, name, args, kwargs):
     if inner is None and isinstance(func, types.FunctionType):
         inner = func
     if inner is None or func in _running:
+        # What stands in the place of an operation, and calls it, means that operation.
+        if f"torch.{name}" in _table._targets():
+            return _of_the_table(f"torch.{name}", func, args, kwargs)
         return native(func, args, kwargs)
     _running.append(func)
     try:
@@ -178,7 +183,27 @@ def _of_the_table(target, func, args, kwargs):
             break
     try:
         op = overload_of(*_names.aten_name(target, name, row, given, named))
+        if name not in _OF_ONE_DIM:
+            given, named = _with_lists(row, given, named)
     except AttributeError:
         op = _table.operation(row.key)  # what no name of torch's stands for
     result = call(op, given, named)
     return result if out is None else emit("copy_", out, result)
+
+
+# One number for the dims of these is another operation than a list.
+_OF_ONE_DIM = {"any", "all", "squeeze", "squeeze_", "count_nonzero"}
+
+
+def _with_lists(row, given, named):
+    """The arguments of which some are lists, where a call may have one number for such."""
+    return (
+        tuple(_as_list(p, v) for p, v in zip(row.parameters, given)),
+        {key: _as_list(row.parameters[row.index(key)], v) for key, v in named.items()},
+    )
+
+
+def _as_list(parameter, value):
+    if parameter.kind != "IntList" or type(value) is not int:
+        return value
+    return [value] * max(parameter.length, 1)

@@ -19,6 +19,16 @@ def _slice(x, dim=0, start=None, end=None, step=1):
     return x[(*(slice(None),) * (dim % x.dim()), slice(start, end, step))]
 
 
+def _to_copy(x, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False,
+             memory_format=None):  # fmt: skip
+    if layout not in (None, x.layout):
+        raise NotImplementedError(f"_to_copy: a copy of {x.layout} as {layout}")
+    where = {} if device is None else {"device": device}
+    copy = x.to(**where, dtype=dtype, non_blocking=non_blocking, copy=True,
+                memory_format=memory_format)  # fmt: skip
+    return copy.pin_memory() if pin_memory else copy
+
+
 def _with_third_argument(name):
     """torch says there that the result is float32 of float16: dtypes say so here."""
     return lambda x, dim, half_to_float=False: _C._functions[""][name](x, dim)
@@ -315,7 +325,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "_local_scalar_dense": lambda x: x.item(),
     "_pin_memory": lambda x, device=None: x.pin_memory(),
     "_sparse_addmm": lambda x, a, b, beta=1, alpha=1: x.addmm(a, b, beta=beta, alpha=alpha),
-    "_to_copy": lambda x, **kwargs: x.to(copy=True, **kwargs),
+    "_to_copy": _to_copy,
     "_unsafe_view": lambda x, size: x.view(size), "_conj": lambda x: x.conj(),
     "_conj_physical": lambda x: x.conj_physical(), "alias": lambda x: x.view_as(x),
     "lift_fresh": lambda x: x, "lift_fresh_copy": lambda x: x.clone(),
