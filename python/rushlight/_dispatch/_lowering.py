@@ -89,8 +89,6 @@ def _from_numbers(func, args, kwargs):
 
 
 def _in_python(func, name, args, kwargs):
-    from rushlight.export import _table
-
     if name == "backward" and isinstance(args[0], Tensor):
         func = rushlight.autograd.backward
     elif name == "grad" and func is rushlight.autograd.grad:
@@ -99,9 +97,6 @@ def _in_python(func, name, args, kwargs):
     if inner is None and isinstance(func, types.FunctionType):
         inner = func
     if inner is None or func in _running:
-        # What stands in the place of an operation, and calls it, means that operation.
-        if f"torch.{name}" in _table._targets():
-            return _of_the_table(f"torch.{name}", func, args, kwargs)
         return native(func, args, kwargs)
     _running.append(func)
     try:
@@ -181,6 +176,9 @@ def _of_the_table(target, func, args, kwargs):
             if result is not NotImplemented:
                 return result if out is None else emit("copy_", out, result)
             break
+    place = row.index("inplace")
+    if place >= 0 and (named.pop("inplace", False) or given[place:] == (True,)):
+        given, name = given[:place], f"{name}_"  # an operation of its own
     try:
         op = overload_of(*_names.aten_name(target, name, row, given, named))
         if name not in _OF_ONE_DIM:

@@ -138,8 +138,13 @@ def _elu(in_place):
     return elu
 
 
-def _hardtanh_(x, min_val=-1, max_val=1):
-    return F.hardtanh(x, min_val, max_val, inplace=True)
+def _in_place(function):
+    """An activation in place."""
+    return lambda x, *args: function(x, *args, inplace=True)
+
+
+def _rrelu_(x, noise, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
+    return F.rrelu(x, lower, upper, training, inplace=True)
 
 
 def _rrelu(x, noise, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
@@ -351,7 +356,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)},
     **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
     "im2col": _im2col, "col2im": _col2im, "elu": _elu(False), "elu_": _elu(True),
-    "hardtanh_": _hardtanh_, "log_sigmoid_forward": lambda x: (F.logsigmoid(x), x.new_empty(0)),
+    **{f"{name}_": _in_place(getattr(F, name)) for name in (
+        "celu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "silu", "threshold",
+    )},
+    "rrelu_with_noise_": _rrelu_,
+    "log_sigmoid_forward": lambda x: (F.logsigmoid(x), x.new_empty(0)),
     "_prelu_kernel": lambda x, weight: rushlight.where(x > 0, x, weight * x),
     "rrelu_with_noise": _rrelu, "_trilinear": _trilinear,
     "_scaled_dot_product_flash_attention_for_cpu": _flash_attention,
