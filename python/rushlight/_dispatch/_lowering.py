@@ -176,9 +176,32 @@ def _of_the_table(target, func, args, kwargs):
             if result is not NotImplemented:
                 return result if out is None else emit("copy_", out, result)
             break
+    place = row.index("inplace")
+    if place >= 0 and (named.pop("inplace", False) or given[place:] == (True,)):
+        given, name = given[:place], f"{name}_"  # an operation of its own
     try:
         op = overload_of(*_names.aten_name(target, name, row, given, named))
+        if name not in _OF_ONE_DIM:
+            given, named = _with_lists(row, given, named)
     except AttributeError:
         op = _table.operation(row.key)  # what no name of torch's stands for
     result = call(op, given, named)
     return result if out is None else emit("copy_", out, result)
+
+
+# One number for the dims of these is another operation than a list.
+_OF_ONE_DIM = {"any", "all", "squeeze", "squeeze_", "count_nonzero"}
+
+
+def _with_lists(row, given, named):
+    """The arguments of which some are lists, where a call may have one number for such."""
+    return (
+        tuple(_as_list(p, v) for p, v in zip(row.parameters, given)),
+        {key: _as_list(row.parameters[row.index(key)], v) for key, v in named.items()},
+    )
+
+
+def _as_list(parameter, value):
+    if parameter.kind != "IntList" or type(value) is not int:
+        return value
+    return [value] * max(parameter.length, 1)

@@ -19,6 +19,16 @@ def _slice(x, dim=0, start=None, end=None, step=1):
     return x[(*(slice(None),) * (dim % x.dim()), slice(start, end, step))]
 
 
+def _to_copy(x, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False,
+             memory_format=None):  # fmt: skip
+    if layout not in (None, x.layout):
+        raise NotImplementedError(f"_to_copy: a copy of {x.layout} as {layout}")
+    where = {} if device is None else {"device": device}
+    copy = x.to(**where, dtype=dtype, non_blocking=non_blocking, copy=True,
+                memory_format=memory_format)  # fmt: skip
+    return copy.pin_memory() if pin_memory else copy
+
+
 def _with_third_argument(name):
     """torch says there that the result is float32 of float16: dtypes say so here."""
     return lambda x, dim, half_to_float=False: _C._functions[""][name](x, dim)
@@ -128,8 +138,13 @@ def _elu(in_place):
     return elu
 
 
-def _hardtanh_(x, min_val=-1, max_val=1):
-    return F.hardtanh(x, min_val, max_val, inplace=True)
+def _in_place(function):
+    """An activation in place."""
+    return lambda x, *args: function(x, *args, inplace=True)
+
+
+def _rrelu_(x, noise, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
+    return F.rrelu(x, lower, upper, training, inplace=True)
 
 
 def _rrelu(x, noise, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
@@ -315,7 +330,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "_local_scalar_dense": lambda x: x.item(),
     "_pin_memory": lambda x, device=None: x.pin_memory(),
     "_sparse_addmm": lambda x, a, b, beta=1, alpha=1: x.addmm(a, b, beta=beta, alpha=alpha),
-    "_to_copy": lambda x, **kwargs: x.to(copy=True, **kwargs),
+    "_to_copy": _to_copy,
     "_unsafe_view": lambda x, size: x.view(size), "_conj": lambda x: x.conj(),
     "_conj_physical": lambda x: x.conj_physical(), "alias": lambda x: x.view_as(x),
     "lift_fresh": lambda x: x, "lift_fresh_copy": lambda x: x.clone(),
@@ -341,7 +356,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)},
     **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
     "im2col": _im2col, "col2im": _col2im, "elu": _elu(False), "elu_": _elu(True),
-    "hardtanh_": _hardtanh_, "log_sigmoid_forward": lambda x: (F.logsigmoid(x), x.new_empty(0)),
+    **{f"{name}_": _in_place(getattr(F, name)) for name in (
+        "celu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "silu", "threshold",
+    )},
+    "rrelu_with_noise_": _rrelu_,
+    "log_sigmoid_forward": lambda x: (F.logsigmoid(x), x.new_empty(0)),
     "_prelu_kernel": lambda x, weight: rushlight.where(x > 0, x, weight * x),
     "rrelu_with_noise": _rrelu, "_trilinear": _trilinear,
     "_scaled_dot_product_flash_attention_for_cpu": _flash_attention,

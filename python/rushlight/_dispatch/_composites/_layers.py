@@ -432,11 +432,11 @@ def _dropout_of_channels(dims):
     def dropout(input, p=0.5, training=True, inplace=False):
         if input.dim() not in (dims + 1, dims + 2):
             return NotImplemented
-        wide = input
-        if input.dim() == dims + 1 and dims != 2:
-            wide = emit("unsqueeze_" if inplace else "unsqueeze", input, 0)
-        result = _dropping(wide, p, training, inplace, by_channel=True)
-        if wide is input or result is NotImplemented:
+        alone = input.dim() == dims + 1 and dims != 2
+        if alone:
+            input = emit("unsqueeze_" if inplace else "unsqueeze", input, 0)
+        result = _dropping(input, p, training, inplace, by_channel=True)
+        if not alone or result is NotImplemented:
             return result
         return emit("squeeze_.dim" if inplace else "squeeze.dim", result, 0)
 
