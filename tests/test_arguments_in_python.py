@@ -19,7 +19,6 @@ ONE_WAY = "chooses among ways to compute the same"
 CHECKED = "they are always checked"
 
 NO_EFFECT = {
-    "group_norm": {"cudnn_enabled": ONE_WAY}, "layer_norm": {"cudnn_enable": ONE_WAY},
     "lobpcg": {"method": ONE_WAY},
     "segment_reduce": {"unsafe": CHECKED},
     **{f"sparse_{kind}_tensor": {"check_invariants": CHECKED}
@@ -30,6 +29,7 @@ NO_EFFECT = {
     **{f"nn.functional.fractional_max_pool{d}d_with_indices": {"return_indices": AS_TORCH}
        for d in (2, 3)},
     "nn.functional.linear_cross_entropy": {"options": ONE_WAY},
+    "layer_norm": {"cudnn_enable": ONE_WAY}, "group_norm": {"cudnn_enabled": ONE_WAY},
     **{f"nn.utils.{name}": {"foreach": ONE_WAY} for name in (
         "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm")},
 }  # fmt: skip
@@ -101,7 +101,7 @@ CALLS = {
     "T.randn(2, 3, 6), T.randn(2, 3)",
     "linalg.vander": "T.randn(3)", "linalg.vecdot": "T.randn(3, 3), T.randn(3, 3)",
     "nn.functional.affine_grid": "T.randn(2, 2, 3), (2, 3, 4, 5)",
-    "group_norm": f"{IMAGE}, 2", "layer_norm": f"{ROWS}, {ROWS}.shape[-1:]",
+    "layer_norm": f"{ROWS}, [5]", "group_norm": f"{IMAGE}, 2",
     "nn.functional.alpha_dropout": [ROWS, f"{ROWS}, training=True"],
     "nn.functional.feature_alpha_dropout": [IMAGE, f"{IMAGE}, training=True"],
     **{f"{place}conv_tbc": "T.randn(5, 2, 3), T.randn(2, 3, 4), T.randn(4)"

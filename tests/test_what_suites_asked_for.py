@@ -124,3 +124,45 @@ def test_none_for_an_empty_list(call, same):
     assert eval(call, space).equal(eval(same, space))
     compiled = rushlight.compile(lambda x: eval(call, {**space, "x": x}))
     assert compiled(space["x"]).equal(eval(same, space))
+
+
+class _Holder:
+    """Holds what a layer's instance holds: as who makes functions of layers has it."""
+
+    def __init__(self, layer):
+        vars(self).update(vars(layer))
+        vars(self).update({**layer._parameters, **layer._buffers, **layer._modules})
+
+
+_N1, _N2, _N3 = "(2, 4, 8)", "(2, 4, 8, 8)", "(2, 4, 8, 8, 8)"
+_LAYERS = [
+    *((f"{name}{d}d({options})", shape, needs)
+      for d, shape in ((1, _N1), (2, _N2), (3, _N3))
+      for name, options, needs in (
+          ("Conv", "4, 4, 3", "_conv_forward"), ("ConvTranspose", "4, 4, 3", "_output_padding"),
+          ("MaxPool", "2", ""), ("AvgPool", "2", ""), ("LPPool", "2, 2", ""),
+          ("AdaptiveMaxPool", "2", ""), ("AdaptiveAvgPool", "2", ""), ("ReflectionPad", "1", ""),
+          ("ReplicationPad", "1", ""), ("CircularPad", "1", ""), ("ConstantPad", "1, 0.0", ""))),
+    ("FractionalMaxPool2d(2, output_size=2)", _N2, ""),
+    ("FractionalMaxPool3d(2, output_size=2)", _N3, ""),
+    ("RNNCell(8, 3)", "(4, 8)", ""), ("LSTMCell(8, 3)", "(4, 8)", ""),
+    ("GRUCell(8, 3)", "(4, 8)", ""), ("Linear(8, 3)", _N1, ""), ("LayerNorm(8)", _N1, ""),
+    ("GroupNorm(2, 4)", _N1, ""), ("Embedding(5, 3)", "(2,)", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "shape", "needs"), _LAYERS)
+def test_forward_reads_what_an_instance_holds(text, shape, needs):
+    """Beside the methods that torch's layer calls, which `needs` names."""
+    layer = eval(f"rushlight.nn.{text}")
+    x = rushlight.rand(*eval(shape))
+    x = x.long() if text.startswith("Embedding") else x
+    holder = _Holder(layer)
+    if needs:
+        setattr(holder, needs, getattr(type(layer), needs).__get__(holder))
+    rushlight.manual_seed(0)
+    ours = type(layer).forward(holder, x)
+    rushlight.manual_seed(0)
+    expected = layer(x)
+    pairs = zip(ours, expected) if isinstance(ours, tuple) else [(ours, expected)]
+    assert all(a.equal(b) for a, b in pairs)

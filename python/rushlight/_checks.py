@@ -34,22 +34,28 @@ def is_storage(obj: Any) -> bool:
     return isinstance(obj, (rushlight.UntypedStorage, rushlight.TypedStorage))
 
 
+_NOT_GIVEN = object()
+
+
 def _of_a_tensor(function):
     """Let a question about one tensor be taken over by its class, or by a mode."""
-
-    @functools.wraps(function)
-    def asked(input):
-        if _C._has_torch_function_unary(input):
-            return _C._handle_torch_function(public, (input,), (input,), {})
-        return function(input)
 
     names = numpy_names_of(function)
 
     @functools.wraps(function)
-    def public(*args, **kwargs):
-        return asked(*args, **(rename(function, names, kwargs) if kwargs else kwargs))
+    def asked(input=_NOT_GIVEN, **kwargs):
+        if kwargs or input is _NOT_GIVEN:
+            if input is not _NOT_GIVEN:
+                kwargs["input"] = input
+            kwargs = rename(function, names, kwargs)
+            if list(kwargs) != ["input"]:
+                return function(**kwargs)  # says what is wrong
+            input = kwargs["input"]
+        if _C._has_torch_function_unary(input):
+            return _C._handle_torch_function(asked, (input,), (input,), {})
+        return function(input)
 
-    return public
+    return asked
 
 
 @_of_a_tensor

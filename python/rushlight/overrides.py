@@ -69,13 +69,63 @@ def wrap_torch_function(
     return wrap
 
 
+# Functions of the table that torch writes in Python.
+_IN_PYTHON = set(
+    """_max_pool1d _max_pool2d _max_pool3d batch_norm binary_cross_entropy
+    binary_cross_entropy_with_logits celu cross_entropy dropout elu embedding fold glu group_norm
+    hardsigmoid hardswish hardtanh kl_div layer_norm leaky_relu mish nll_loss pad relu relu6
+    rms_norm selu silu threshold unfold""".split()
+)
+_forms = {}  # of functions: (required parameters, defaults of the others, how many by position)
+
+
+def _form_of(function):
+    parameters = inspect.signature(function).parameters.values()
+    kinds = [p.kind for p in parameters]
+    required = [
+        p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
+    ]
+    optional = {p.name: p.default for p in parameters if p.default is not p.empty}
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return required, {name: v for name, v in optional.items() if name != "out"}, None
+    return required, optional, kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _handed_over(function, args, kwargs):
+    """(args, kwargs) as a function that torch writes in Python hands them to who takes it over: all
+    arguments, those with a default by their names.
+    """
+    form = _forms.get(function)
+    if form is None:
+        form = _forms[function] = _form_of(function)
+    required, optional, by_position = form
+    if by_position is None:  # any number of tensors
+        return args, {**optional, **kwargs}
+    given = dict(zip((*required, *optional), args))
+    given.update(kwargs)
+    fits = len(args) <= by_position and len(given) == len(args) + len(kwargs)
+    named = {name: given.pop(name, default) for name, default in optional.items()}
+    if not fits or len(given) != len(required) or not all(name in given for name in required):
+        inspect.signature(function).bind(*args, **kwargs)  # says what is wrong
+    return tuple([given[name] for name in required]), named
+
+
+def _handed_over_by_table(function, args, kwargs):
+    """(args, kwargs) of an operation of `nn.functional` that is to be taken over; the core calls
+    it.
+    """
+    if function.__name__ not in _IN_PYTHON:
+        return args, kwargs
+    return _handed_over(function, args, kwargs or {})
+
+
 def _overridable(function, home, numpy_names=None):
     """The function as users call it from the module `home`: any argument may take it over.
 
     Args:
         numpy_names: its parameters by NumPy's names for them, where torch has it in its core: it
             takes those names too, and who takes the function over sees the arguments as they were
-            given. None where torch writes it in Python.
+            given. None where torch writes it in Python: see `_handed_over`.
     """
 
     @functools.wraps(function)
@@ -85,6 +135,8 @@ def _overridable(function, home, numpy_names=None):
             if type(value) is list or type(value) is tuple:  # as einsum and meshgrid take tensors
                 relevant = (*relevant, *value)
         if has_torch_function(relevant):
+            if numpy_names is None:
+                args, kwargs = _handed_over(function, args, kwargs)
             return _C._handle_torch_function(checked, relevant, args, kwargs)
         if kwargs and numpy_names:
             kwargs = _numpy_names.rename(function, numpy_names, kwargs)

@@ -399,6 +399,16 @@ int Arguments::ask_subclasses(const Call& call) {
   return hand_over(call, found, taken);
 }
 
+// Who overrides a function that torch writes in Python gets the arguments as that gives them.
+static void give_as_written_in_python(PyObject* function, Object& args, Object& kwargs) {
+  Object overrides = checked(PyImport_ImportModule("rushlight.overrides"));
+  Object pair = checked(PyObject_CallMethod(overrides.get(), "_handed_over_by_table", "OOO", function,
+                                            args.get(), kwargs ? kwargs.get() : Py_None));
+  args = Object::share(PyTuple_GetItem(pair.get(), 0));
+  PyObject* named = PyTuple_GetItem(pair.get(), 1);
+  kwargs = named == Py_None ? Object() : Object::share(named);
+}
+
 // -1, when result_ (or an error) is set: to those who override the function, or to what volatile
 // tensors do with it.
 int Arguments::hand_over(const Call& call, const Overriding& found, bool taken) {
@@ -419,6 +429,8 @@ int Arguments::hand_over(const Call& call, const Overriding& found, bool taken) 
   for (Py_ssize_t j = 0; j < call.keywords(); ++j)
     checked(
         PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(call.names, j), call.args[call.count + j]));
+  if (taken && std::strncmp(spec_->qualified, "nn.functional.", 14) == 0)
+    give_as_written_in_python(function.get(), args, kwargs);
   result_ = taken ? call_torch_function(function.get(), found, args.get(), kwargs.get())
                   : call_volatile(function.get(), args.get(), kwargs.get());
   return -1;

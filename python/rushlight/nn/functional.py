@@ -425,11 +425,15 @@ globals().update(
 )  # those with an underscore too: modes are given the functions of here
 for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
     globals()[_name] = _warning_of_broadcast(getattr(_table, _name))
+# As in torch, each of these is the function of `torch` itself.
+for _name in """avg_pool1d bilinear celu_ conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+        conv_transpose3d hardshrink pdist prelu relu_ selu_ threshold_""".split():
+    globals()[_name] = rushlight._C._functions[""][_name]
 del _name
 
 # What calls one operation alone leaves it to that operation to be taken over.
 rushlight.overrides._make_overridable(
-    globals(), __name__, but=("log_softmax", "softmax", "tanh"),
+    globals(), __name__, but=("sigmoid", "tanh"),
     core="""adaptive_avg_pool1d channel_shuffle conv_tbc cosine_similarity elu_ hardtanh_
     leaky_relu_ native_channel_shuffle pairwise_distance pixel_shuffle pixel_unshuffle
     rrelu_""".split(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from typing import Any
@@ -71,28 +72,48 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     raise ValueError(f"nonlinearity: {nonlinearity!r} is not supported")
 
 
+def _overridable(function):
+    """The function as users call it: the tensor's class, or a mode, may take it over, and then gets
+    all arguments by their names.
+    """
+
+    @functools.wraps(function)
+    def checked(tensor, *args, **kwargs):
+        if not rushlight.overrides.has_torch_function_unary(tensor):
+            return function(tensor, *args, **kwargs)
+        import inspect  # slow to import, and rarely needed
+
+        bound = inspect.signature(function).bind(tensor, *args, **kwargs)
+        bound.apply_defaults()
+        return rushlight.overrides.handle_torch_function(checked, (tensor,), **bound.arguments)
+
+    return checked
+
+
+@_overridable
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
     """Uniform in [a, b)."""
-    with rushlight.no_grad():
-        return tensor.uniform_(a, b, generator=generator)
+    return _no_grad_uniform_(tensor, a, b, generator)
 
 
+@_overridable
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
     """Normal with this mean and standard deviation."""
-    with rushlight.no_grad():
-        return tensor.normal_(mean, std, generator=generator)
+    return _no_grad_normal_(tensor, mean, std, generator)
 
 
 def _no_grad_uniform_(tensor, a, b, generator=None):
-    return uniform_(tensor, a, b, generator)
+    with rushlight.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
 
 
 def _no_grad_normal_(tensor, mean, std, generator=None):
-    return normal_(tensor, mean, std, generator)
+    with rushlight.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
 
 
 def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
@@ -100,7 +121,8 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
 
 
 def _no_grad_fill_(tensor, val):
-    return constant_(tensor, val)
+    with rushlight.no_grad():
+        return tensor.fill_(val)
 
 
 def _no_grad_zero_(tensor):
@@ -165,15 +187,15 @@ def _reject_by_density(like, mean, std, a, b, generator):
     return result
 
 
+@_overridable
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """All elements `val`."""
-    with rushlight.no_grad():
-        return tensor.fill_(val)
+    return _no_grad_fill_(tensor, val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
     """All elements 1."""
-    return constant_(tensor, 1.0)
+    return _no_grad_fill_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -238,14 +260,14 @@ def xavier_uniform_(
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     bound = math.sqrt(3.0) * std
-    return uniform_(tensor, -bound, bound, generator)
+    return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)). See `xavier_uniform_`."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
-    return normal_(tensor, 0.0, std, generator)
+    return _no_grad_normal_(tensor, 0.0, std, generator)
 
 
 def _kaiming_std(tensor, a, mode, nonlinearity):
@@ -257,6 +279,7 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
+@_overridable
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,
@@ -272,7 +295,7 @@ def kaiming_uniform_(
     if std is None:
         return tensor
     bound = math.sqrt(3.0) * std
-    return uniform_(tensor, -bound, bound, generator)
+    return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(
@@ -284,7 +307,7 @@ def kaiming_normal_(
 ) -> Tensor:
     """Normal with standard deviation gain / sqrt(fan). See `kaiming_uniform_`."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
-    return tensor if std is None else normal_(tensor, 0, std, generator)
+    return tensor if std is None else _no_grad_normal_(tensor, 0, std, generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
@@ -346,10 +369,6 @@ def _old_name(function):
     deprecated.__doc__ = f"Deprecated name of `{name}_`."
     return deprecated
 
-
-rushlight.overrides._make_overridable(
-    globals(), __name__, only=("uniform_", "normal_", "constant_", "kaiming_uniform_")
-)
 
 uniform: Any = _old_name(uniform_)
 normal: Any = _old_name(normal_)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import types
+
 import rushlight
 from rushlight import _C, Tensor
 from rushlight.func._batching import (  # noqa: F401  their rules
@@ -55,7 +58,7 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
         if result is not NotImplemented:
             return result
     inner = getattr(func, "__wrapped__", None)  # written in Python: its operations have rules
-    if inner is not None:
+    if inner is not None and isinstance(inspect.unwrap(func), types.FunctionType):
         return level.run_inside(inner, args, kwargs)
     return level.loop_fallback(func, args, kwargs)
 

@@ -104,7 +104,7 @@ register("class_loss", _class_loss)
 
 def _element_loss(level, func, args, kwargs):
     """Losses of pairs of elements, which are then averaged or summed."""
-    options = {"reduction": "mean", **kwargs}
+    options = {"reduction": "mean", **{k: v for k, v in kwargs.items() if v is not None}}
     reduction = options.pop("reduction")
     if len(args) != 2 or set(options) - {"beta", "delta"} or reduction not in _REDUCTIONS:
         return NotImplemented

@@ -146,6 +146,23 @@ def _check_sizes(in_channels, out_channels, groups, padding, stride, padding_mod
         raise ValueError(f"padding_mode: {padding_mode!r} is not one of {_PADDING_MODES}")
 
 
+# Forward methods read nothing but what an instance holds, as they may be called for another object
+# that holds the same.
+
+
+def _convolve_by(name):
+    def _conv_forward(self, input, weight, bias):
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            padding = 0
+        return getattr(F, name)(
+            input, weight, bias, self.stride, padding, self.dilation, self.groups
+        )
+
+    return _conv_forward
+
+
 class _PlainConv(_ConvNd):
     """A convolution; its subclasses say over how many spatial dims, and by which function."""
 
@@ -180,14 +197,6 @@ class _PlainConv(_ConvNd):
             dtype=dtype,
         )
 
-    def _conv_forward(self, input, weight, bias):
-        convolve = getattr(F, self._function)
-        padding = self.padding
-        if self.padding_mode != "zeros":
-            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
-            padding = 0
-        return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
-
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
@@ -209,21 +218,21 @@ class Conv1d(_PlainConv):
     """
 
     _ntuple = staticmethod(_single)
-    _function = "conv1d"
+    _conv_forward = _convolve_by("conv1d")
 
 
 class Conv2d(_PlainConv):
     """Convolution of (N, C_in, H, W); sizes are one int or (height, width). See `Conv1d`."""
 
     _ntuple = staticmethod(_pair)
-    _function = "conv2d"
+    _conv_forward = _convolve_by("conv2d")
 
 
 class Conv3d(_PlainConv):
     """Convolution of (N, C_in, D, H, W); sizes are one int or (depth, height, width)."""
 
     _ntuple = staticmethod(_triple)
-    _function = "conv3d"
+    _conv_forward = _convolve_by("conv3d")
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -261,6 +270,33 @@ class _ConvTransposeNd(_ConvNd):
         return [size - low for size, low in zip(output_size, smallest)]
 
 
+def _convolve_transposed_by(name):
+    def forward(self, input: Tensor, output_size: int | Sequence[int] | None = None) -> Tensor:
+        if self.padding_mode != "zeros":
+            raise ValueError(f'{type(self).__name__}: padding_mode must be "zeros"')
+        output_padding = self._output_padding(
+            input,
+            output_size,
+            self.stride,
+            self.padding,
+            self.kernel_size,
+            len(self.kernel_size),
+            self.dilation,
+        )
+        return getattr(F, name)(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            output_padding,
+            self.groups,
+            self.dilation,
+        )
+
+    return forward
+
+
 class _PlainConvTranspose(_ConvTransposeNd):
     def __init__(
         self,
@@ -294,29 +330,6 @@ class _PlainConvTranspose(_ConvTransposeNd):
             dtype=dtype,
         )
 
-    def forward(self, input: Tensor, output_size: int | Sequence[int] | None = None) -> Tensor:
-        if self.padding_mode != "zeros":
-            raise ValueError(f'{type(self).__name__}: padding_mode must be "zeros"')
-        output_padding = self._output_padding(
-            input,
-            output_size,
-            self.stride,
-            self.padding,
-            self.kernel_size,
-            len(self.kernel_size),
-            self.dilation,
-        )
-        return getattr(F, self._function)(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            output_padding,
-            self.groups,
-            self.dilation,
-        )
-
 
 class ConvTranspose1d(_PlainConvTranspose):
     """Transposed convolution of (N, C_in, L).
@@ -331,21 +344,21 @@ class ConvTranspose1d(_PlainConvTranspose):
     """
 
     _ntuple = staticmethod(_single)
-    _function = "conv_transpose1d"
+    forward = _convolve_transposed_by("conv_transpose1d")
 
 
 class ConvTranspose2d(_PlainConvTranspose):
     """Transposed convolution of (N, C_in, H, W). See `ConvTranspose1d`."""
 
     _ntuple = staticmethod(_pair)
-    _function = "conv_transpose2d"
+    forward = _convolve_transposed_by("conv_transpose2d")
 
 
 class ConvTranspose3d(_PlainConvTranspose):
     """Transposed convolution of (N, C_in, D, H, W). See `ConvTranspose1d`."""
 
     _ntuple = staticmethod(_triple)
-    _function = "conv_transpose3d"
+    forward = _convolve_transposed_by("conv_transpose3d")
 
 
 class _LazyConvXdMixin(LazyModuleMixin):

@@ -40,23 +40,18 @@ class _PadNd(Module):
         super().__init__()
         self.padding: Any = self._sides(padding)
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.pad(input, self.padding, self._mode)
-
     def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
 class _CircularPadNd(_PadNd):
-    _mode = "circular"
-
     def forward(self, input: Tensor) -> Tensor:
         dims = len(self.padding) // 2
         if input.dim() not in (dims + 1, dims + 2):
             raise ValueError(
                 f"expected {dims + 1}D or {dims + 2}D input (got {input.dim()}D input)"
             )
-        return super().forward(input)
+        return F.pad(input, self.padding, "circular")
 
 
 class CircularPad1d(_CircularPadNd):
@@ -111,7 +106,8 @@ class ConstantPad3d(_ConstantPadNd):
 
 
 class _ReflectionPadNd(_PadNd):
-    _mode = "reflect"
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, "reflect")
 
 
 class ReflectionPad1d(_ReflectionPadNd):
@@ -133,7 +129,8 @@ class ReflectionPad3d(_ReflectionPadNd):
 
 
 class _ReplicationPadNd(_PadNd):
-    _mode = "replicate"
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, "replicate")
 
 
 class ReplicationPad1d(_ReplicationPadNd):

@@ -35,7 +35,87 @@ __all__ = [
 ]
 
 
-# The classes differ in the number of spatial dims: each says by which function it pools.
+# The classes differ in the number of spatial dims: each says by which function it pools. Their
+# forward reads nothing but what an instance holds, as it may be called for another object that
+# holds the same.
+
+
+def _max_pool(name):
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, name)(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
+
+    return forward
+
+
+def _max_unpool(name):
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None
+    ) -> Tensor:
+        return getattr(F, name)(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+
+    return forward
+
+
+def _avg_pool(name):
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, name)(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
+
+    return forward
+
+
+def _fractional_max_pool(name):
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, name)(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
+        )
+
+    return forward
+
+
+def _lp_pool(name):
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, name)(
+            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
+        )
+
+    return forward
+
+
+def _adaptive_max_pool(name):
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, name)(input, self.output_size, self.return_indices)
+
+    return forward
+
+
+def _adaptive_avg_pool(name):
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, name)(input, self.output_size)
+
+    return forward
 
 
 class _MaxPoolNd(Module):
@@ -65,17 +145,6 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: Tensor) -> None:
-        return getattr(F, self._function)(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )
-
     def extra_repr(self) -> str:
         return _options(self, "kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
@@ -92,19 +161,19 @@ class MaxPool1d(_MaxPoolNd):
         ceil_mode: allow a last window that is not whole.
     """
 
-    _function = "max_pool1d"
+    forward = _max_pool("max_pool1d")
 
 
 class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of (N, C, H, W). See `MaxPool1d`."""
 
-    _function = "max_pool2d"
+    forward = _max_pool("max_pool2d")
 
 
 class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of (N, C, D, H, W). See `MaxPool1d`."""
 
-    _function = "max_pool3d"
+    forward = _max_pool("max_pool3d")
 
 
 class _MaxUnpoolNd(Module):
@@ -119,13 +188,6 @@ class _MaxUnpoolNd(Module):
         self.stride: Any = self._ntuple(stride if stride is not None else kernel_size)
         self.padding: Any = self._ntuple(padding)
 
-    def forward(
-        self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None
-    ) -> None:
-        return getattr(F, self._function)(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
-
     def extra_repr(self) -> str:
         return _options(self, "kernel_size", "stride", "padding")
 
@@ -134,21 +196,21 @@ class MaxUnpool1d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool1d found them, zeros elsewhere."""
 
     _ntuple = staticmethod(_single)
-    _function = "max_unpool1d"
+    forward = _max_unpool("max_unpool1d")
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool2d found them, zeros elsewhere."""
 
     _ntuple = staticmethod(_pair)
-    _function = "max_unpool2d"
+    forward = _max_unpool("max_unpool2d")
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool3d found them, zeros elsewhere."""
 
     _ntuple = staticmethod(_triple)
-    _function = "max_unpool3d"
+    forward = _max_unpool("max_unpool3d")
 
 
 class _AvgPoolNd(Module):
@@ -218,28 +280,17 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input: Tensor) -> Tensor:
-        return getattr(F, self._function)(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
-
 
 class AvgPool2d(_AvgPoolWithDivisor):
     """The average of each window of (N, C, H, W); `divisor_override` replaces its size."""
 
-    _function = "avg_pool2d"
+    forward = _avg_pool("avg_pool2d")
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
     """The average of each window of (N, C, D, H, W). See `AvgPool2d`."""
 
-    _function = "avg_pool3d"
+    forward = _avg_pool("avg_pool3d")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -270,16 +321,6 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
             raise ValueError(f"{name}: output_ratio must be between 0 and 1 but got {output_ratio}")
 
-    def forward(self, input: Tensor) -> Tensor:
-        return getattr(F, self._function)(
-            input,
-            self.kernel_size,
-            self.output_size,
-            self.output_ratio,
-            self.return_indices,
-            _random_samples=self._random_samples,
-        )
-
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """The maxima of windows at random steps, for outputs that are not a whole fraction.
@@ -293,14 +334,14 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """
 
     _ntuple = staticmethod(_pair)
-    _function = "fractional_max_pool2d"
+    forward = _fractional_max_pool("fractional_max_pool2d")
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Fractional maximum pooling of (N, C, D, H, W). See `FractionalMaxPool2d`."""
 
     _ntuple = staticmethod(_triple)
-    _function = "fractional_max_pool3d"
+    forward = _fractional_max_pool("fractional_max_pool3d")
 
 
 class _LPPoolNd(Module):
@@ -319,11 +360,6 @@ class _LPPoolNd(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: Tensor) -> None:
-        return getattr(F, self._function)(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
-
     def extra_repr(self) -> str:
         return _options(self, "norm_type", "kernel_size", "stride", "ceil_mode")
 
@@ -331,19 +367,19 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """(sum x^p)^(1/p) of each window of (N, C, L), p being `norm_type`."""
 
-    _function = "lp_pool1d"
+    forward = _lp_pool("lp_pool1d")
 
 
 class LPPool2d(_LPPoolNd):
     """(sum x^p)^(1/p) of each window of (N, C, H, W)."""
 
-    _function = "lp_pool2d"
+    forward = _lp_pool("lp_pool2d")
 
 
 class LPPool3d(_LPPoolNd):
     """(sum x^p)^(1/p) of each window of (N, C, D, H, W)."""
 
-    _function = "lp_pool3d"
+    forward = _lp_pool("lp_pool3d")
 
 
 class _AdaptiveMaxPoolNd(Module):
@@ -356,9 +392,6 @@ class _AdaptiveMaxPoolNd(Module):
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def forward(self, input: Tensor) -> None:
-        return getattr(F, self._function)(input, self.output_size, self.return_indices)
-
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
@@ -366,19 +399,19 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima over as many equal windows as `output_size` asks for, of (N, C, L)."""
 
-    _function = "adaptive_max_pool1d"
+    forward = _adaptive_max_pool("adaptive_max_pool1d")
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima over a grid of windows of (N, C, H, W); None in `output_size` keeps that size."""
 
-    _function = "adaptive_max_pool2d"
+    forward = _adaptive_max_pool("adaptive_max_pool2d")
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima over a grid of windows of (N, C, D, H, W)."""
 
-    _function = "adaptive_max_pool3d"
+    forward = _adaptive_max_pool("adaptive_max_pool3d")
 
 
 class _AdaptiveAvgPoolNd(Module):
@@ -388,9 +421,6 @@ class _AdaptiveAvgPoolNd(Module):
         super().__init__()
         self.output_size = output_size
 
-    def forward(self, input: Tensor) -> None:
-        return getattr(F, self._function)(input, self.output_size)
-
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
@@ -398,16 +428,16 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Averages over as many equal windows as `output_size` asks for, of (N, C, L)."""
 
-    _function = "adaptive_avg_pool1d"
+    forward = _adaptive_avg_pool("adaptive_avg_pool1d")
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Averages over a grid of windows of (N, C, H, W); None in `output_size` keeps that size."""
 
-    _function = "adaptive_avg_pool2d"
+    forward = _adaptive_avg_pool("adaptive_avg_pool2d")
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Averages over a grid of windows of (N, C, D, H, W)."""
 
-    _function = "adaptive_avg_pool3d"
+    forward = _adaptive_avg_pool("adaptive_avg_pool3d")

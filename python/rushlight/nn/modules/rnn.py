@@ -464,45 +464,47 @@ class RNNCellBase(Module):
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    def _step(self, mode, input, states):
-        """One step from `states`, a tuple or None, with unbatched inputs made a batch of one."""
-        batched = input.dim() == 2
-        if states is None or not batched:
-            input, states = self._as_batch(mode, input, states)
-        shape = (input.size(0), self.hidden_size)
-        for state in states:
-            if state.shape != shape:
-                if batched and state.dim() not in (1, 2):
-                    raise ValueError(f"{type(self).__name__}: Expected hidden to be 1D or 2D")
-                raise RuntimeError(
-                    f"{type(self).__name__}: expected hidden of shape {shape} but got "
-                    f"{tuple(state.shape)}"
-                )
-        if input.size(1) != self.input_size:
-            raise RuntimeError(
-                f"{type(self).__name__}: expected input of size {self.input_size} but got "
-                f"{input.size(1)}"
-            )
-        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        states = _recurrent.step(mode, input, states, weights)
-        return states if batched else tuple(state.squeeze(0) for state in states)
 
-    def _as_batch(self, mode, input, states):
-        """(N, input_size) and (N, hidden_size), of zeros where there are no states."""
-        name, dim = type(self).__name__, input.dim()
-        if dim not in (1, 2):
-            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {dim}D instead")
-        if dim == 1:
-            input = input.unsqueeze(0)
-        if states is None:
-            count = 2 if mode == "LSTM" else 1
-            zeros = rushlight.zeros(
-                input.size(0), self.hidden_size, dtype=input.dtype, device=input.device
+def _step(cell, mode, input, states):
+    """One step from `states`, a tuple or None, with unbatched inputs made a batch of one."""
+    batched = input.dim() == 2
+    if states is None or not batched:
+        input, states = _as_batch(cell, mode, input, states)
+    shape = (input.size(0), cell.hidden_size)
+    for state in states:
+        if state.shape != shape:
+            if batched and state.dim() not in (1, 2):
+                raise ValueError(f"{type(cell).__name__}: Expected hidden to be 1D or 2D")
+            raise RuntimeError(
+                f"{type(cell).__name__}: expected hidden of shape {shape} but got "
+                f"{tuple(state.shape)}"
             )
-            return input, (zeros,) * count
-        if any(state.dim() not in (1, 2) for state in states):
-            raise ValueError(f"{name}: Expected hidden to be 1D or 2D")
-        return input, tuple(state.unsqueeze(0) for state in states)
+    if input.size(1) != cell.input_size:
+        raise RuntimeError(
+            f"{type(cell).__name__}: expected input of size {cell.input_size} but got "
+            f"{input.size(1)}"
+        )
+    weights = (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
+    states = _recurrent.step(mode, input, states, weights)
+    return states if batched else tuple(state.squeeze(0) for state in states)
+
+
+def _as_batch(cell, mode, input, states):
+    """(N, input_size) and (N, hidden_size), of zeros where there are no states."""
+    name, dim = type(cell).__name__, input.dim()
+    if dim not in (1, 2):
+        raise ValueError(f"{name}: Expected input to be 1D or 2D, got {dim}D instead")
+    if dim == 1:
+        input = input.unsqueeze(0)
+    if states is None:
+        count = 2 if mode == "LSTM" else 1
+        zeros = rushlight.zeros(
+            input.size(0), cell.hidden_size, dtype=input.dtype, device=input.device
+        )
+        return input, (zeros,) * count
+    if any(state.dim() not in (1, 2) for state in states):
+        raise ValueError(f"{name}: Expected hidden to be 1D or 2D")
+    return input, tuple(state.unsqueeze(0) for state in states)
 
 
 class RNNCell(RNNCellBase):
@@ -526,7 +528,7 @@ class RNNCell(RNNCellBase):
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"nonlinearity: unknown {self.nonlinearity!r}")
         mode = "RNN_" + self.nonlinearity.upper()
-        return self._step(mode, input, None if hx is None else (hx,))[0]
+        return _step(self, mode, input, None if hx is None else (hx,))[0]
 
 
 class LSTMCell(RNNCellBase):
@@ -545,7 +547,7 @@ class LSTMCell(RNNCellBase):
     def forward(
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
-        return self._step("LSTM", input, None if hx is None else tuple(hx))
+        return _step(self, "LSTM", input, None if hx is None else tuple(hx))
 
 
 class GRUCell(RNNCellBase):
@@ -562,4 +564,4 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._step("GRU", input, None if hx is None else (hx,))[0]
+        return _step(self, "GRU", input, None if hx is None else (hx,))[0]
