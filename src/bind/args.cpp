@@ -402,8 +402,8 @@ int Arguments::ask_subclasses(const Call& call) {
 // Who overrides a function that torch writes in Python gets the arguments as that gives them.
 static void give_as_written_in_python(PyObject* function, Object& args, Object& kwargs) {
   Object overrides = checked(PyImport_ImportModule("rushlight.overrides"));
-  Object pair = checked(PyObject_CallMethod(overrides.get(), "_handed_over_by_table", "OOO", function,
-                                            args.get(), kwargs ? kwargs.get() : Py_None));
+  Object pair = checked(PyObject_CallMethod(overrides.get(), "_handed_over_by_table", "OOO",
+                                            function, args.get(), kwargs ? kwargs.get() : Py_None));
   args = Object::share(PyTuple_GetItem(pair.get(), 0));
   PyObject* named = PyTuple_GetItem(pair.get(), 1);
   kwargs = named == Py_None ? Object() : Object::share(named);
