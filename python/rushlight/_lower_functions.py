@@ -3,62 +3,68 @@ the arguments in one fixed order and the reduction as a number: 0 for none, whic
 as in torch, 1 for the mean, 2 for the sum.
 """
 
+from __future__ import annotations
+
 import rushlight
 from rushlight._integers import integers
 from rushlight._numpy_names import take_numpy_names
 from rushlight.nn import functional as F
 from rushlight.nn._reduction import reduce_loss
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-def _reduction(number):
+def _reduction(number: Any) -> Any:
     if number not in (0, 1, 2):
         raise ValueError(f"reduction: expected 0 (none), 1 (mean) or 2 (sum) but got {number!r}")
     return _REDUCTIONS[number]
 
 
-def adaptive_max_pool1d(input, output_size):
+def adaptive_max_pool1d(input: Any, output_size: Any) -> Any:
     """Return (maxima, their places); see `nn.functional.adaptive_max_pool1d`."""
     return F.adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
-def affine_grid_generator(theta, size, align_corners):
+def affine_grid_generator(theta: Any, size: Any, align_corners: Any) -> Any:
     """Return the sampling grid of affine maps; see `nn.functional.affine_grid`."""
     return F.affine_grid(theta, size, align_corners=align_corners)
 
 
-def alpha_dropout(input, p, train):
+def alpha_dropout(input: Any, p: Any, train: Any) -> Any:
     """Drop out, keeping mean and variance; see `nn.functional.alpha_dropout`."""
     return F.alpha_dropout(input, p, train)
 
 
-def alpha_dropout_(input, p, train):
+def alpha_dropout_(input: Any, p: Any, train: Any) -> Any:
     """Apply `nn.functional.alpha_dropout` in place."""
     return F.alpha_dropout(input, p, train, inplace=True)
 
 
-def feature_alpha_dropout(input, p, train):
+def feature_alpha_dropout(input: Any, p: Any, train: Any) -> Any:
     """Drop out whole channels; see `nn.functional.feature_alpha_dropout`."""
     return F.feature_alpha_dropout(input, p, train)
 
 
-def feature_alpha_dropout_(input, p, train):
+def feature_alpha_dropout_(input: Any, p: Any, train: Any) -> Any:
     """Apply `nn.functional.feature_alpha_dropout` in place."""
     return F.feature_alpha_dropout(input, p, train, inplace=True)
 
 
-def feature_dropout(input, p, train):
+def feature_dropout(input: Any, p: Any, train: Any) -> Any:
     """Zero whole channels, the second dim's, with probability p, and scale the others."""
     return _feature_dropout(input, p, train, inplace=False)
 
 
-def feature_dropout_(input, p, train):
+def feature_dropout_(input: Any, p: Any, train: Any) -> Any:
     """Apply `feature_dropout` in place."""
     return _feature_dropout(input, p, train, inplace=True)
 
 
-def _feature_dropout(input, p, train, inplace):
+def _feature_dropout(input: Any, p: Any, train: Any, inplace: Any) -> Any:
     if input.dim() < 2:
         raise RuntimeError(
             f"feature_dropout: expected an input with 2 or more dims but got shape "
@@ -70,8 +76,16 @@ def _feature_dropout(input, p, train, inplace):
 
 
 def batch_norm(
-    input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled
-):
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: Any,
+    momentum: Any,
+    eps: Any,
+    cudnn_enabled: Any,
+) -> Any:
     """Normalise each channel; see `nn.functional.batch_norm`. `cudnn_enabled` says which library
     may do it, where there are two.
     """
@@ -80,8 +94,16 @@ def batch_norm(
 
 
 def instance_norm(
-    input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
-):
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    use_input_stats: Any,
+    momentum: Any,
+    eps: Any,
+    cudnn_enabled: Any,
+) -> Any:
     """Normalise each channel of each example; see `nn.functional.instance_norm`. `cudnn_enabled`
     says which library may do it, where there are two.
     """
@@ -91,7 +113,14 @@ def instance_norm(
     )
 
 
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
+def layer_norm(
+    input: Any,
+    normalized_shape: Any,
+    weight: Any = None,
+    bias: Any = None,
+    eps: Any = 1e-05,
+    cudnn_enable: Any = True,
+) -> Any:
     """Normalise over the last dims; see `nn.functional.layer_norm`. `cudnn_enable` says which
     library may do it, where there are two.
     """
@@ -99,7 +128,14 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn
     return F.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
+def group_norm(
+    input: Any,
+    num_groups: Any,
+    weight: Any = None,
+    bias: Any = None,
+    eps: Any = 1e-05,
+    cudnn_enabled: Any = True,
+) -> Any:
     """Normalise each group of channels; see `nn.functional.group_norm`. `cudnn_enabled` says which
     library may do it, where there are two.
     """
@@ -107,7 +143,13 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
     return F.group_norm(input, num_groups, weight, bias, eps)
 
 
-def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
+def rrelu(
+    input: Any,
+    lower: Any = 1.0 / 8,
+    upper: Any = 1.0 / 3,
+    training: Any = False,
+    generator: Any = None,
+) -> Any:
     """Return input where it is positive, elsewhere a share of it that is drawn; see
     `nn.functional.rrelu`.
     """
@@ -116,21 +158,39 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
     return _random._rrelu(input, lower, upper, training, False, generator)
 
 
-def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
+def binary_cross_entropy_with_logits(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    pos_weight: Any = None,
+    reduction: Any = 0,
+) -> Any:
     """Return the loss of `nn.functional.binary_cross_entropy_with_logits`."""
     return F.binary_cross_entropy_with_logits(
         input, target, weight, pos_weight=pos_weight, reduction=_reduction(reduction)
     )
 
 
-def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=0):
+def cosine_embedding_loss(
+    input1: Any,
+    input2: Any,
+    target: Any,
+    margin: Any = 0.0,
+    reduction: Any = 0,
+) -> Any:
     """Return the loss of `nn.functional.cosine_embedding_loss`."""
     return F.cosine_embedding_loss(input1, input2, target, margin, reduction=_reduction(reduction))
 
 
 def ctc_loss(
-    log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False
-):
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: Any = 0,
+    reduction: Any = 0,
+    zero_infinity: Any = False,
+) -> Any:
     """Return the loss of `nn.functional.ctc_loss`."""
     return F.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, _reduction(reduction),
@@ -138,23 +198,36 @@ def ctc_loss(
     )  # fmt: skip
 
 
-def hinge_embedding_loss(input, target, margin=1.0, reduction=0):
+def hinge_embedding_loss(input: Any, target: Any, margin: Any = 1.0, reduction: Any = 0) -> Any:
     """Return the loss of `nn.functional.hinge_embedding_loss`."""
     return F.hinge_embedding_loss(input, target, margin, reduction=_reduction(reduction))
 
 
-def kl_div(input, target, reduction=0, *, log_target=False):
+def kl_div(input: Any, target: Any, reduction: Any = 0, *, log_target: Any = False) -> Any:
     """Return the loss of `nn.functional.kl_div`; the mean is over all elements."""
     terms = F.kl_div(input, target, reduction="none", log_target=log_target)
     return reduce_loss(terms, _reduction(reduction))
 
 
-def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
+def margin_ranking_loss(
+    input1: Any,
+    input2: Any,
+    target: Any,
+    margin: Any = 0.0,
+    reduction: Any = 0,
+) -> Any:
     """Return the loss of `nn.functional.margin_ranking_loss`."""
     return F.margin_ranking_loss(input1, input2, target, margin, reduction=_reduction(reduction))
 
 
-def poisson_nll_loss(input, target, log_input, full, eps, reduction):
+def poisson_nll_loss(
+    input: Any,
+    target: Any,
+    log_input: Any,
+    full: Any,
+    eps: Any,
+    reduction: Any,
+) -> Any:
     """Return the loss of `nn.functional.poisson_nll_loss`."""
     return F.poisson_nll_loss(
         input, target, log_input, full, eps=eps, reduction=_reduction(reduction)
@@ -162,8 +235,15 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
 
 
 def triplet_margin_loss(
-    anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=0
-):
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: Any = 1.0,
+    p: Any = 2.0,
+    eps: Any = 1e-06,
+    swap: Any = False,
+    reduction: Any = 0,
+) -> Any:
     """Return the loss of `nn.functional.triplet_margin_loss`."""
     return F.triplet_margin_loss(
         anchor, positive, negative, margin, p, eps, swap, reduction=_reduction(reduction)
@@ -171,9 +251,16 @@ def triplet_margin_loss(
 
 
 def embedding_bag(
-    weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False,
-    per_sample_weights=None, include_last_offset=False, padding_idx=None,
-):  # fmt: skip
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: Any = False,
+    mode: Any = 0,
+    sparse: Any = False,
+    per_sample_weights: Any = None,
+    include_last_offset: Any = False,
+    padding_idx: Any = None,
+) -> Any:
     """Return (bags, bag of each index, size of each bag, places of maxima).
 
     Args:
@@ -209,20 +296,20 @@ def embedding_bag(
     return result, bags, sizes, maxima
 
 
-def frobenius_norm(input, dim, keepdim=False):
+def frobenius_norm(input: Any, dim: Any, keepdim: Any = False) -> Any:
     """Return the root of the sum of squares along one or two dims."""
     dims = integers(dim)
     return rushlight.linalg.vector_norm(input, 2, dims or None, keepdim)
 
 
-def nuclear_norm(input, dim=None, keepdim=False):
+def nuclear_norm(input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     """Return the sum of the singular values of a matrix, or of those in two dims."""
     if isinstance(dim, bool):
         dim, keepdim = None, dim
     return rushlight.linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
 
 
-def norm_except_dim(v, pow=2, dim=0):
+def norm_except_dim(v: Any, pow: Any = 2, dim: Any = 0) -> Any:
     """Return the norms of slices along `dim`, with all dims kept; of all elements for dim -1."""
     if dim == -1:
         return v.norm(pow)
@@ -230,7 +317,7 @@ def norm_except_dim(v, pow=2, dim=0):
     return rushlight.linalg.vector_norm(v, pow, rest, keepdim=True) if rest else v.abs()
 
 
-def _weight_norm(v, g, dim=0):
+def _weight_norm(v: Any, g: Any, dim: Any = 0) -> Any:
     """Return v * (g / norm_except_dim(v, 2, dim))."""
     return v * (g / norm_except_dim(v, 2, dim))
 
@@ -240,7 +327,7 @@ _PADDED = ("input", "hx", "params", *_OPTIONS, "batch_first")
 _PACKED = ("data", "batch_sizes", "hx", "params", *_OPTIONS)
 
 
-def _in_order(mode, arguments, named):
+def _in_order(mode: Any, arguments: Any, named: Any) -> Any:
     """All arguments of `lstm` and its kin by position."""
     order = _PACKED if "data" in named or "batch_sizes" in named else _PADDED
     if arguments and "params" in named and "hx" not in named and len(arguments) == 3:
@@ -254,7 +341,7 @@ def _in_order(mode, arguments, named):
     return (*arguments, *(named[name] for name in rest))
 
 
-def _recurrent(mode, states, arguments, named):
+def _recurrent(mode: Any, states: Any, arguments: Any, named: Any) -> Any:
     """What `lstm` and its kin share: arguments are (input, hx, params, ..., batch_first), or
     (data, batch_sizes, hx, params, ...).
     """
@@ -288,7 +375,7 @@ def _recurrent(mode, states, arguments, named):
     return (output.transpose(0, 1) if batch_first else output), *last
 
 
-def lstm(*arguments, **named):
+def lstm(*arguments: Any, **named: Any) -> Any:
     """Run a long short-term memory: (output, last h, last c).
 
     Args: input, (h, c), params, has_biases, num_layers, dropout, train, bidirectional,
@@ -298,48 +385,52 @@ def lstm(*arguments, **named):
     return _recurrent("LSTM", 2, arguments, named)
 
 
-def gru(*arguments, **named):
+def gru(*arguments: Any, **named: Any) -> Any:
     """Run gated recurrent units: (output, last h). Args as of `lstm`, with h alone."""
     return _recurrent("GRU", 1, arguments, named)
 
 
-def rnn_tanh(*arguments, **named):
+def rnn_tanh(*arguments: Any, **named: Any) -> Any:
     """Run a recurrent network with tanh: (output, last h). Args as of `lstm`, with h alone."""
     return _recurrent("RNN_TANH", 1, arguments, named)
 
 
-def rnn_relu(*arguments, **named):
+def rnn_relu(*arguments: Any, **named: Any) -> Any:
     """Run a recurrent network with relu: (output, last h). Args as of `lstm`, with h alone."""
     return _recurrent("RNN_RELU", 1, arguments, named)
 
 
-def _cell(mode, input, states, weights):
+def _cell(mode: Any, input: Any, states: Any, weights: Any) -> Any:
     from rushlight.nn import _recurrent
 
     return _recurrent.step(mode, input, tuple(states), weights)
 
 
-def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """Return (h, c) after one step from `hx`, a pair of them."""
     return _cell("LSTM", input, hx, (w_ih, w_hh, b_ih, b_hh))
 
 
-def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """Return the state after one step from `hx`."""
     return _cell("GRU", input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
-def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+def rnn_tanh_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> Any:
     """Return the state after one step from `hx`."""
     return _cell("RNN_TANH", input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
-def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+def rnn_relu_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> Any:
     """Return the state after one step from `hx`."""
     return _cell("RNN_RELU", input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
-def nonzero_static(input, *, size, fill_value=-1):
+def nonzero_static(input: Any, *, size: Any, fill_value: Any = -1) -> Any:
     """Return the places of the first `size` elements that are not zero, in a tensor of `size` rows.
 
     Args:
@@ -354,12 +445,19 @@ def nonzero_static(input, *, size, fill_value=-1):
     return rushlight.cat([found, found.new_full((rows, input.dim()), fill_value)])
 
 
-def unsafe_split_with_sizes(input, split_sizes, dim=0):
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: Any = 0) -> Any:
     """Return the parts as `split_with_sizes`."""
     return input.split_with_sizes(split_sizes, dim)
 
 
-def slice_inverse(input, src, dim=0, start=None, end=None, step=1):
+def slice_inverse(
+    input: Any,
+    src: Any,
+    dim: Any = 0,
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+) -> Any:
     """Return the tensor of src's shape and strides of which `input` is this slice: a view of
     input's memory.
     """
@@ -370,32 +468,32 @@ def slice_inverse(input, src, dim=0, start=None, end=None, step=1):
     return input.as_strided(src.shape, src.stride(), offset)
 
 
-def dsmm(input, mat2):
+def dsmm(input: Any, mat2: Any) -> Any:
     """Return the product of two matrices, of which the first may be sparse; see `mm`."""
     return rushlight.mm(input, mat2)
 
 
-def hsmm(mat1, mat2):
+def hsmm(mat1: Any, mat2: Any) -> Any:
     """Return the product of a sparse matrix and a dense one with sparse rows; see `hspmm`."""
     return rushlight.hspmm(mat1, mat2)
 
 
-def saddmm(input, mat1, mat2, *, beta=1, alpha=1):
+def saddmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Return beta * input + alpha * (mat1 @ mat2), mat1 being sparse; see `sspaddmm`."""
     return rushlight.sspaddmm(input, mat1, mat2, beta=beta, alpha=alpha)
 
 
-def resize_as_sparse_(input, the_template):
+def resize_as_sparse_(input: Any, the_template: Any) -> Any:
     """Give a sparse tensor the shape and the counts of dims of another."""
     return input.resize_as_sparse_(the_template)
 
 
-def _shape_as_tensor(input):
+def _shape_as_tensor(input: Any) -> Any:
     """Return the sizes as a tensor of int64."""
     return rushlight.tensor(input.shape, dtype=rushlight.int64)
 
 
-def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False):
+def _convert_indices_from_coo_to_csr(input: Any, size: Any, *, out_int32: Any = False) -> Any:
     """Return where each row begins, given the sorted row of each element."""
     counts = rushlight.bincount(input, minlength=size)
     starts = rushlight.cat([counts.new_zeros(1), counts.cumsum(0)])
@@ -403,8 +501,12 @@ def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False):
 
 
 def _convert_indices_from_csr_to_coo(
-    crow_indices, col_indices, *, out_int32=False, transpose=False
-):
+    crow_indices: Any,
+    col_indices: Any,
+    *,
+    out_int32: Any = False,
+    transpose: Any = False,
+) -> Any:
     """Return the (2, number) indices of elements, given where each row begins."""
     lines = rushlight.arange(crow_indices.numel() - 1, device=crow_indices.device)
     rows = lines.repeat_interleave(crow_indices.diff())
@@ -413,27 +515,27 @@ def _convert_indices_from_csr_to_coo(
     return rushlight.stack([part.to(kind) for part in pair])
 
 
-def _softmax_backward_data(grad_output, output, dim, input_dtype):
+def _softmax_backward_data(grad_output: Any, output: Any, dim: Any, input_dtype: Any) -> Any:
     """Return the gradient of softmax by its input, given its output."""
     product = grad_output * output
     return (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
 
 
-def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
+def _log_softmax_backward_data(grad_output: Any, output: Any, dim: Any, input_dtype: Any) -> Any:
     """Return the gradient of log_softmax by its input, given its output."""
     return (grad_output - output.exp() * grad_output.sum(dim, keepdim=True)).to(input_dtype)
 
 
-def init_num_threads():
+def init_num_threads() -> Any:
     """Does nothing: the number of threads is known from the start."""
 
 
-def is_vulkan_available():
+def is_vulkan_available() -> Any:
     """Return False: no build has Vulkan."""
     return False
 
 
-def while_loop(cond_fn, body_fn, carried_inputs):
+def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any) -> Any:
     """Return what `carried_inputs` become by `body_fn` as long as `cond_fn` holds of them.
 
     Example:

@@ -2,12 +2,18 @@
 here all numbers are known.
 """
 
+from __future__ import annotations
+
 import math
 
 import rushlight
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def _text(message):
+
+def _text(message: Any) -> Any:
     if message is None:
         return "the condition is False"
     if not callable(message):
@@ -15,7 +21,7 @@ def _text(message):
     return str(message())
 
 
-def _check_with(error_type, cond, message=None):
+def _check_with(error_type: Any, cond: Any, message: Any = None) -> Any:
     """Raise `error_type`, with the text that `message()` returns, unless `cond`."""
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
@@ -23,39 +29,39 @@ def _check_with(error_type, cond, message=None):
         raise error_type(_text(message))
 
 
-def _check(cond, message=None):
+def _check(cond: Any, message: Any = None) -> Any:
     """Raise RuntimeError unless `cond`."""
     _check_with(RuntimeError, cond, message)
 
 
-def _check_is_size(i, message=None, *, max=None):
+def _check_is_size(i: Any, message: Any = None, *, max: Any = None) -> Any:
     """Raise RuntimeError unless `i` can be a size, and is at most `max`."""
     _check(i >= 0, message)
     if max is not None:
         _check(i <= max, message)
 
 
-def _check_index(cond, message=None):
+def _check_index(cond: Any, message: Any = None) -> Any:
     """Raise IndexError unless `cond`."""
     _check_with(IndexError, cond, message)
 
 
-def _check_value(cond, message=None):
+def _check_value(cond: Any, message: Any = None) -> Any:
     """Raise ValueError unless `cond`."""
     _check_with(ValueError, cond, message)
 
 
-def _check_type(cond, message=None):
+def _check_type(cond: Any, message: Any = None) -> Any:
     """Raise TypeError unless `cond`."""
     _check_with(TypeError, cond, message)
 
 
-def _check_not_implemented(cond, message=None):
+def _check_not_implemented(cond: Any, message: Any = None) -> Any:
     """Raise NotImplementedError unless `cond`."""
     _check_with(NotImplementedError, cond, message)
 
 
-def _check_tensor_all_with(error_type, cond, message=None):
+def _check_tensor_all_with(error_type: Any, cond: Any, message: Any = None) -> Any:
     """Raise `error_type` unless all elements of the tensor `cond` are true."""
     if not isinstance(cond, rushlight.Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
@@ -64,58 +70,58 @@ def _check_tensor_all_with(error_type, cond, message=None):
     _check_with(error_type, bool(cond.all()), message)
 
 
-def _check_tensor_all(cond, message=None):
+def _check_tensor_all(cond: Any, message: Any = None) -> Any:
     """Raise RuntimeError unless all elements of the tensor `cond` are true."""
     _check_tensor_all_with(RuntimeError, cond, message)
 
 
-def sym_int(a):
+def sym_int(a: Any) -> Any:
     """Return the number without its fraction."""
     return math.trunc(a)
 
 
-def sym_float(a):
+def sym_float(a: Any) -> Any:
     """Return the number as a float."""
     return float(a)
 
 
-def sym_not(a):
+def sym_not(a: Any) -> Any:
     """Return the contrary of a truth value."""
     return not a
 
 
-def _promoted(a, b, chosen):
+def _promoted(a: Any, b: Any, chosen: Any) -> Any:
     return float(chosen) if isinstance(a, float) or isinstance(b, float) else chosen
 
 
-def sym_max(a, b):
+def sym_max(a: Any, b: Any) -> Any:
     """Return the larger number; a float if one of them is."""
     return _promoted(a, b, max(a, b))
 
 
-def sym_min(a, b):
+def sym_min(a: Any, b: Any) -> Any:
     """Return the smaller number; a float if one of them is."""
     return _promoted(a, b, min(a, b))
 
 
-def sym_sum(args):
+def sym_sum(args: Any) -> Any:
     """Return the sum of a sequence of numbers."""
     return sum(args)
 
 
-def sym_ite(b, t, f):
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
     """Return t if b holds, else f."""
     if type(t) is not type(f):
         raise TypeError(f"sym_ite: {type(t).__name__} and {type(f).__name__} are two types")
     return t if b else f
 
 
-def sym_fresh_size(expr):
+def sym_fresh_size(expr: Any) -> Any:
     """Return the number."""
     return expr
 
 
-def _sym_function(name):
+def _sym_function(name: Any) -> Any:
     function = getattr(math, name)
 
     def compute(a):

@@ -247,7 +247,8 @@ class ExportedProgram:
         self.graph_signature: ExportGraphSignature = graph_signature
         self.state_dict: dict[str, Tensor] = state_dict
         self.constants: dict[str, Any] = constants
-        self.in_spec, self.out_spec = in_spec, out_spec
+        self.in_spec: Any = in_spec
+        self.out_spec: Any = out_spec
         self.input_guards: list[InputGuard] = input_guards
         self.range_constraints: dict[str, Any] = range_constraints
         self.example_inputs: Any = example_inputs

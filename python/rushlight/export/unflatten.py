@@ -431,7 +431,7 @@ class UnflattenedModule(_Generated):
                 "unflatten: the program does not say which module an operation is of: it was read "
                 "from a file, or scripted"
             )
-        self.graph = Graph()
+        self.graph: Graph = Graph()
         self.graph_signature: Any = copy.deepcopy(export_module.graph_signature)
         self.module_call_graph: list[Any] = export_module.module_call_graph
         self.range_constraints: dict[str, Any] = export_module.range_constraints

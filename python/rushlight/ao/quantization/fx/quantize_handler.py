@@ -31,6 +31,11 @@ class QuantizeHandler:
         is_standalone_module: the root is quantized by itself.
     """
 
+    node_pattern: Any
+    modules: Any
+    is_custom_module_: bool
+    is_standalone_module_: bool
+
     observation_type = ObservationType.OUTPUT_USE_DIFFERENT_OBSERVER_AS_INPUT
 
     def __init__(
