@@ -89,7 +89,7 @@ EXCEPTIONS = {
         f"optim/{name}.py:{name}": dict.fromkeys(
             ("foreach", "fused", "capturable", "has_complex", "has_sparse_grad"), ONE_WAY
         )
-        for name in ("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam",
+        for name in ("adadelta", "adagrad", "adam", "adamax", "asgd", "nadam", "radam",
                      "rmsprop", "rprop", "sgd")
     },  # fmt: skip
     "onnx/symbolic_helper.py": "libraries describe operations when imported; export raises",

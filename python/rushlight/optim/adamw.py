@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import Tensor
-from rushlight.optim.adam import Adam
-from rushlight.optim.optimizer import (
-    ParamsT,
-    _step_lists,
-)
+from rushlight.optim.adam import Adam, adam
+from rushlight.optim.optimizer import ParamsT
 
 __all__ = ["AdamW", "adamw"]
 
@@ -92,27 +89,8 @@ def adamw(
         found_inf: nothing is done if it is not zero.
         differentiable, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize: as `AdamW`.
     """
-    group = {
-        "betas": (beta1, beta2),
-        "amsgrad": amsgrad,
-        "lr": lr,
-        "weight_decay": weight_decay,
-        "eps": eps,
-        "maximize": maximize,
-        "differentiable": differentiable,
-        "decoupled_weight_decay": True,
-    }
-    _step_lists(
-        AdamW,
-        params,
-        grads,
-        {
-            "exp_avg": exp_avgs,
-            "exp_avg_sq": exp_avg_sqs,
-            "max_exp_avg_sq": max_exp_avg_sqs,
-            "step": state_steps,
-        },
-        group,
-        grad_scale,
-        found_inf,
-    )
+    adam(
+        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach, capturable,
+        differentiable, fused, grad_scale, found_inf, has_complex, True, amsgrad=amsgrad,
+        beta1=beta1, beta2=beta2, lr=lr, weight_decay=weight_decay, eps=eps, maximize=maximize,
+    )  # fmt: skip
