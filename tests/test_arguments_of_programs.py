@@ -573,6 +573,7 @@ ELSEWHERE = {
     "export.register_dataclass", "backends.opt_einsum.set_flags", "export.CustomObjArgument",
     "export.ModuleCallEntry", "export.ModuleCallSignature", "export.draft_export",
     "export.unflatten", "fx.experimental.proxy_tensor.DecompositionInterpreter",
+    "utils.benchmark.FuzzedParameter", "utils.benchmark.FuzzedTensor", "utils.benchmark.Fuzzer",
     "fx.experimental.proxy_tensor.dispatch_trace",
 }  # fmt: skip
 

@@ -298,7 +298,11 @@ def test_optimization():
 
 
 def test_normalize():
-    found = normalize_function(nn.functional.conv2d, (1, 2), normalize_to_only_use_kwargs=True)
+    with pytest.raises(RuntimeError, match="ambiguous"):  # of paddings
+        normalize_function(nn.functional.conv2d, (1, 2), normalize_to_only_use_kwargs=True)
+    types = (torch.Tensor, torch.Tensor, torch.Tensor, int, int)
+    found = normalize_function(nn.functional.conv2d, (1, 2, None, 1, 0), arg_types=types,
+                               normalize_to_only_use_kwargs=True)  # fmt: skip
     assert found.kwargs == {"input": 1, "weight": 2, "bias": None, "stride": 1, "padding": 0,
                             "dilation": 1, "groups": 1}  # fmt: skip
     assert normalize_function(torch.relu, (1,)) == ((1,), {})

@@ -14,6 +14,7 @@ from rushlight.sparse._tensor import (
     COO,
     CSR,
     SparseTensor,
+    check_has_elements,
     coalesced,
     compress,
     construct,
@@ -217,6 +218,7 @@ def to(
 
 def _moved(input, device, non_blocking=False):
     """The tensor on another device, to which gradients find their way."""
+    check_has_elements("to", device)
     if device == input.device or (device.index is None and device.type == input.device.type):
         return input
     first, second, _ = _C._sparse_parts(input)

@@ -11,6 +11,7 @@ from rushlight.sparse._tensor import (
     COO,
     CSC,
     CSR,
+    check_has_elements,
     compress,
     construct,
     keys_of,
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
     from rushlight.types import Device, _dtype, _layout
 
 
-def _place(device, pin_memory, *given):
+def _place(what, device, pin_memory, *given):
     """The device of what is made: the one that is asked for, or that of the first tensor given."""
     rushlight.empty(0, pin_memory=pin_memory)  # complains if memory is to be pinned
     if device is not None:
+        check_has_elements(what, device)
         return rushlight.device(device)
     tensors = [t for t in given if isinstance(t, rushlight.Tensor)]
     return tensors[0].device if tensors else rushlight.get_default_device()
@@ -66,7 +68,7 @@ def sparse_coo_tensor(
     """
     if layout not in (None, COO):
         raise RuntimeError(f"sparse_coo_tensor: the layout is torch.sparse_coo, not {layout}")
-    place = _place(device, pin_memory, values, indices)
+    place = _place("sparse_coo_tensor", device, pin_memory, values, indices)
     if values is None:
         size = size if size is not None else indices
         indices = rushlight.zeros(len(size), 0, dtype=rushlight.int64)
@@ -145,7 +147,7 @@ def _make_compressed(
     what, layout, compressed, plain, values, size, *, dtype=None, device=None, pin_memory=False,
     requires_grad=False,
 ):  # fmt: skip
-    place = _place(device, pin_memory, values, compressed)
+    place = _place(what, device, pin_memory, values, compressed)
     compressed, plain = _as_indices(compressed, place), _as_indices(plain, place)
     values = rushlight.as_tensor(values, dtype=dtype, device=place)
     size, lines = _checked_compressed(what, layout, compressed, plain, values, size)

@@ -19,6 +19,7 @@ from rushlight.sparse._tensor import (
     COO,
     CSC,
     CSR,
+    check_has_elements,
     coalesced,
     compress,
     construct,
@@ -251,6 +252,7 @@ def zeros_like(
         raise RuntimeError(f"zeros_like: sparse tensors have no memory format {memory_format}")
     rushlight.empty(0, pin_memory=pin_memory)  # complains if memory is to be pinned
     place = input.device if device is None else device
+    check_has_elements("zeros_like", place)
     compressed, plain, old = _C._sparse_parts(input)
     batch = 0 if plain is None else plain.dim() - 1
     values = rushlight.zeros(

@@ -298,6 +298,12 @@ def count(shape: Sequence[int]) -> int:
     return total
 
 
+def check_has_elements(what: str, device: Any) -> None:
+    """Raise NotImplementedError for the meta device: sparse tensors are what their indices are."""
+    if rushlight.device(device).type == "meta":
+        raise NotImplementedError(f"{what}: sparse tensors of the meta device have no indices")
+
+
 def keys_of(indices: Tensor, shape: Sequence[int]) -> Tensor:
     """The place of each index in a tensor of the sparse dims, as one number."""
     keys = rushlight.zeros(indices.size(1), dtype=rushlight.int64, device=indices.device)
