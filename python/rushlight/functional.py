@@ -522,6 +522,6 @@ set_module("rushlight", detach_, nonzero)
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("cdist", "istft", "pca_lowrank", "stft", "svd_lowrank"):
+    if name in ("istft", "pca_lowrank", "svd_lowrank"):
         return getattr(rushlight, name)
     raise AttributeError(f"module 'rushlight.functional' has no attribute {name!r}")

@@ -10,7 +10,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import rushlight
-from rushlight.library._operator import OpOverload, OpOverloadPacket
+from rushlight.library._operator import OpOverload, OpOverloadPacket as _Packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _rows_of(op):
         if row is not None:
             return [row]
         op = op.overloadpacket._function
-    elif isinstance(op, OpOverloadPacket):
+    elif isinstance(op, _Packet):
         op = op._function
     name = _table._target_of_functions().get(op)
     if name is None:  # a function of the module whose operation is a method
@@ -121,7 +121,7 @@ def _schemas_of(op):
     """
     if isinstance(op, OpOverload) and op._schema is not None:
         return [(op._schema, _of_schema(op._schema))]
-    if isinstance(op, OpOverloadPacket) and not hasattr(op, "_function"):
+    if isinstance(op, _Packet) and not hasattr(op, "_function"):
         found = [getattr(op, name)._schema for name in op.overloads()]
         return [(schema, _of_schema(schema)) for schema in found]
     rows = _rows_of(op)
@@ -272,10 +272,10 @@ def normalize_function(
         {'input': 1, 'start_dim': 0, 'end_dim': -1}
     """
     kwargs = kwargs or {}
-    is_builtin = isinstance(target, (types.BuiltinFunctionType, OpOverload, OpOverloadPacket))
+    is_builtin = isinstance(target, (types.BuiltinFunctionType, OpOverload, _Packet))
     if not is_builtin and hasattr(target, "_op"):
         target = target._op
-        is_builtin = isinstance(target, (OpOverload, OpOverloadPacket))
+        is_builtin = isinstance(target, (OpOverload, _Packet))
     if not is_builtin:
         signature = inspect.signature(inspect.unwrap(target))
         if isinstance(target, rushlight._C.function) and "out" not in kwargs:
