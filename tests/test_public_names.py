@@ -120,6 +120,7 @@ def test_they_take_attributes_where_torchs_do():
 
 # Their blocks are entered many times in each step of a training.
 NOT_COOPERATIVE = {"enable_grad", "inference_mode", "no_grad"}
+ABORTS = {"PT2ArchiveWriter"}  # torch's ends the process when it is given no path
 
 
 def some_arguments(lib):
@@ -170,7 +171,8 @@ def constructors():
     """How many were tried, and the classes whose constructors do not go on."""
     torch = pytest.importorskip("torch")
     classes = {ours: (module_name, name, theirs) for module_name, name, ours, theirs in pairs()
-               if isinstance(ours, type) and isinstance(theirs, type)}  # fmt: skip
+               if isinstance(ours, type) and isinstance(theirs, type) and name not in ABORTS
+               }  # fmt: skip
     tried, wrong = 0, []
     for ours, (module_name, name, theirs) in classes.items():
         for arguments, of_torch in zip(some_arguments(rushlight), some_arguments(torch)):

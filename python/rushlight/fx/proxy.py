@@ -64,6 +64,7 @@ class Scope:
     module_type: Any
 
     def __init__(self, module_path: str, module_type: Any) -> None:
+        super().__init__()
         self.module_path, self.module_type = module_path, module_type
 
 
