@@ -68,7 +68,7 @@ class _Methods:
 
     def cuda(self, device: Device = None, non_blocking: bool = False) -> UntypedStorage:
         """Return a copy on a GPU, by default the current one; this storage if it is there."""
-        place = _gpu(device)
+        place = "cuda" if device is None else device
         return self.to(device=place, non_blocking=non_blocking)
 
     def fill_(self, value: int) -> Self:
@@ -140,13 +140,6 @@ def _bytes_of(storage):
     return rushlight._C._tensor_on_storage(
         storage, rushlight.uint8, 0, (storage.nbytes(),), (1,)
     )
-
-
-def _gpu(device):
-    """The GPU that an argument names: a number, a device or its name; None is the current one."""
-    if device is None:
-        return rushlight.device("cuda")
-    return rushlight.device("cuda", device) if isinstance(device, int) else rushlight.device(device)
 
 
 def _on_buffer(buffer):

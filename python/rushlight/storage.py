@@ -6,7 +6,6 @@ import sys
 
 import rushlight
 from rushlight import UntypedStorage
-from rushlight._storage_methods import _gpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +106,8 @@ class TypedStorage(metaclass=_StorageKind):
 
     def cuda(self, device: Device = None, non_blocking: bool = False) -> TypedStorage:
         """Return a copy on a GPU, by default the current one."""
-        return self.to(device=_gpu(device), non_blocking=non_blocking)
+        place = "cuda" if device is None else device
+        return self.to(device=place, non_blocking=non_blocking)
 
     def to(self, *, device: Device, non_blocking: bool = False) -> TypedStorage:
         """Return a copy on a device."""

@@ -37,7 +37,7 @@ class Graph:
         self._graph = cuda.CUDAGraph(keep_graph)
         self._pool = pool
         self._mode = "global" if capture_error_mode == "default" else capture_error_mode
-        self._stream: Any = None
+        self._capture: Any = None
 
     def capture_begin(self) -> None:
         """Begin to capture the current stream, which must not be the default one."""
@@ -60,9 +60,9 @@ class Graph:
         return self._graph.pool()
 
     def __enter__(self) -> Self:
-        self._stream = cuda_for("Graph").graph(self._graph, self._pool, None, self._mode)
-        self._stream.__enter__()
+        self._capture = cuda_for("Graph").graph(self._graph, self._pool, None, self._mode)
+        self._capture.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._stream.__exit__(*exception)
+        self._capture.__exit__(*exception)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Below site-packages, by wheel and its version.
-_WHEELS = ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cu12/lib",
-           "nvidia/cublas/lib", "nvidia/cudnn/lib", "nvidia/nccl/lib")  # fmt: skip
+_WHEELS = ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cu12/lib", "nvidia/cublas/lib",
+           "nvidia/cudnn/lib", "nvidia/nccl/lib", "nvidia/nvtx/lib")  # fmt: skip
 
 
 def folders() -> Any:

@@ -159,4 +159,8 @@ def gather(
     return rushlight.cat(moved, dim) if out is None else rushlight.cat(moved, dim, out=out)
 
 
-set_module("rushlight.cuda.comm", broadcast, gather, place, reduce_add, scatter)
+set_module("rushlight.cuda.comm", place)
+set_module(
+    "rushlight.nn.parallel.comm", broadcast, broadcast_coalesced, gather, reduce_add,
+    reduce_add_coalesced, scatter,
+)  # fmt: skip

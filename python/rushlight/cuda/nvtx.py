@@ -10,9 +10,10 @@ import contextlib
 import ctypes
 import functools
 import itertools
-import pathlib
-import sys
+import os
 import threading
+
+from rushlight.cuda._libraries import folders as _folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ _numbers = itertools.count(1)  # of ranges without the library
 @functools.cache
 def _library():
     """NVIDIA's library, or None."""
-    folders = [pathlib.Path(place, "nvidia", part, "lib") for place in sys.path
-               for part in ("nvtx", "cu13")]  # fmt: skip
-    for place in (*(str(folder / name) for folder in folders for name in _FILES), *_FILES):
+    inside = [os.path.join(folder, name) for folder in _folders()[0] for name in _FILES]
+    for place in (*inside, *_FILES):
         with contextlib.suppress(OSError):
             library = ctypes.CDLL(place)
             library.nvtxRangeStartA.restype = ctypes.c_uint64

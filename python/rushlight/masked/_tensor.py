@@ -362,4 +362,5 @@ def _refused_comparison(func, *args, **kwargs):
     )
 
 
-set_module("rushlight.masked", MaskedTensor, as_masked_tensor, is_masked_tensor, masked_tensor)
+set_module("rushlight.masked.maskedtensor.core", MaskedTensor, is_masked_tensor)
+set_module("rushlight.masked.maskedtensor.creation", as_masked_tensor, masked_tensor)

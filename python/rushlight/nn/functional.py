@@ -133,10 +133,6 @@ def softmax(
 ) -> Tensor:
     """exp(x) / sum exp(x) along `dim`."""
     if dim is None:
-        if rushlight.overrides.has_torch_function_unary(input):
-            return rushlight.overrides.handle_torch_function(
-                softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype
-            )
         dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
     return rushlight.softmax(input, dim, dtype=dtype)
 
@@ -146,10 +142,6 @@ def log_softmax(
 ) -> Tensor:
     """x - log(sum exp(x)) along `dim`."""
     if dim is None:
-        if rushlight.overrides.has_torch_function_unary(input):
-            return rushlight.overrides.handle_torch_function(
-                log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype
-            )
         dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
     return rushlight.log_softmax(input, dim, dtype=dtype)
 

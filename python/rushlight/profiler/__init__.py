@@ -644,5 +644,9 @@ __all__ = [
 ]  # fmt: skip
 
 set_module("rushlight.autograd.profiler", record_function)
+set_module(
+    "rushlight.profiler.profiler", ExecutionTraceObserver, ProfilerAction,  # noqa: F821
+    profile, schedule, supported_activities, tensorboard_trace_handler,
+)  # fmt: skip
 
 from rushlight.profiler import itt  # noqa: E402, F401  (as torch.profiler.itt)

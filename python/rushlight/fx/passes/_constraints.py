@@ -4,6 +4,8 @@ before the second.
 
 from __future__ import annotations
 
+from rushlight._set_module import set_module
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,3 +32,6 @@ def this_before_that_pass_constraint(
         return a != that or b != this
 
     return depends_on
+
+
+set_module("rushlight.fx.passes.infra.pass_manager", this_before_that_pass_constraint)

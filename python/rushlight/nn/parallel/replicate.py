@@ -133,4 +133,4 @@ def parallel_apply(
     return [value for value, _ in results]
 
 
-set_module("rushlight.nn.parallel", parallel_apply)
+set_module("rushlight.nn.parallel.parallel_apply", parallel_apply)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 
 import rushlight
+from rushlight._set_module import set_module as _set_module
 from rushlight._windows import _cosines, _finish, _positions, bartlett_window, kaiser_window
 
 TYPE_CHECKING = False
@@ -230,3 +231,8 @@ __all__ = [
     "general_hamming", "hamming", "hann",
     "kaiser", "nuttall",
 ]  # fmt: skip
+
+_set_module(
+    "rushlight.signal.windows.windows", bartlett, blackman, cosine, exponential, gaussian,
+    general_cosine, general_hamming, hamming, hann, kaiser, nuttall,
+)  # fmt: skip

@@ -9,6 +9,7 @@ from rushlight.utils.benchmark._fuzzer import (
     FuzzedTensor,
     Fuzzer,
     ParameterAlias,
+    dtype_size,
 )
 from rushlight.utils.benchmark._measurement import (
     Measurement,
@@ -27,8 +28,11 @@ __all__ = [
     "timer", "trim_sigfig", "unit_to_english",
 ]  # fmt: skip
 
+_UTILS = "rushlight.utils.benchmark.utils"
 set_module(
-    __name__, Compare, FuzzedParameter, FuzzedTensor, Fuzzer, Language, Measurement,
-    ParameterAlias, TaskSpec, Timer, ordered_unique, select_unit, set_torch_threads, trim_sigfig,
-    unit_to_english,
+    f"{_UTILS}.common", Measurement, TaskSpec, ordered_unique, select_unit, set_torch_threads,
+    trim_sigfig, unit_to_english,
 )  # fmt: skip
+set_module(f"{_UTILS}.compare", Compare)
+set_module(f"{_UTILS}.fuzzer", FuzzedParameter, FuzzedTensor, Fuzzer, ParameterAlias, dtype_size)
+set_module(f"{_UTILS}.timer", Language, Timer)

@@ -15,6 +15,8 @@ from tensorboard.compat.proto.versions_pb2 import VersionDef
 
 import rushlight
 from rushlight.jit import _trace_graph
+from rushlight.jit._modules import _has_dict
+from rushlight.utils._pytree import tree_structure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,9 +39,10 @@ def graph(model: Module, args: Any, verbose: bool = False, strict: bool = True) 
         verbose: print the graph.
         strict: raise if the result has a dict in it.
     """
-    with _scopes(model), rushlight.no_grad():
+    labels = _labels(model)
+    with _scopes(model, labels), rushlight.no_grad():
         traced, result = _trace_graph.get_trace_graph(model, args)
-    if strict and _has_dict(result):
+    if strict and _has_dict(tree_structure(result)):
         raise RuntimeError(
             "add_graph: the model returns a dict, whose keys the graph does not show; return a "
             "tuple or a NamedTuple, or pass use_strict_trace=False"
@@ -47,13 +50,7 @@ def graph(model: Module, args: Any, verbose: bool = False, strict: bool = True) 
     if verbose:
         print(traced)
     stats = RunMetadata(step_stats=StepStats(dev_stats=[DeviceStepStats(device=_CPU)]))
-    return GraphDef(node=_nodes(model, traced), versions=VersionDef(producer=22)), stats
-
-
-def _has_dict(value):
-    if isinstance(value, (tuple, list)):
-        return any(map(_has_dict, value))
-    return isinstance(value, dict)
+    return GraphDef(node=_nodes(labels, traced), versions=VersionDef(producer=22)), stats
 
 
 def _labels(model):
@@ -67,7 +64,7 @@ def _labels(model):
 
 
 @contextlib.contextmanager
-def _scopes(model) -> Iterator[None]:
+def _scopes(model, labels) -> Iterator[None]:
     """Operations that are recorded here know the module that called them."""
 
     def enter(label):
@@ -80,7 +77,6 @@ def _scopes(model) -> Iterator[None]:
     def leave(module, args, output):
         _trace_graph.tracing_state().pop_scope()
 
-    labels = _labels(model)
     handles = []
     for path, module in model.named_modules():
         handles.append(module.register_forward_pre_hook(enter(labels[path])))
@@ -92,9 +88,8 @@ def _scopes(model) -> Iterator[None]:
             handle.remove()
 
 
-def _nodes(model, traced):
+def _nodes(labels, traced):
     """The NodeDefs of a TraceGraph."""
-    labels = _labels(model)
     names, nodes = {}, []
     for value in traced.inputs():
         owner, _, name = value.node().scopeName().rpartition(".")
@@ -105,7 +100,7 @@ def _nodes(model, traced):
             continue
         first, *others = results = list(node.outputs())
         operation = node.kind().rpartition("::")[2]
-        name = f"{node.scopeName() or type(model).__name__}/{operation}_{first.debugName()}"
+        name = f"{node.scopeName() or labels['']}/{operation}_{first.debugName()}"
         names.update({first: name, **{v: f"{name}:{i}" for i, v in enumerate(others, 1)}})
         arguments = list(node.inputs())
         nodes.append(_node(name, node.kind(), _inputs(arguments, names), results, arguments))

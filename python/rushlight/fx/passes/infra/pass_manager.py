@@ -6,7 +6,6 @@ import collections
 import functools
 import inspect
 
-from rushlight._set_module import set_module as _set_module
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.passes._constraints import (
     check_constraint,
@@ -183,5 +182,3 @@ class PassManager:
                 f"passes: {before}"
             ) from error
         return result.graph_module, result.modified
-
-_set_module(__name__, this_before_that_pass_constraint)

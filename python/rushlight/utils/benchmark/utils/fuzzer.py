@@ -1,6 +1,5 @@
 """Random sizes, strides and numbers to measure operations with."""
 
-from rushlight._set_module import set_module as _set_module
 from rushlight.utils.benchmark._fuzzer import (
     FuzzedParameter,
     FuzzedTensor,
@@ -10,5 +9,3 @@ from rushlight.utils.benchmark._fuzzer import (
 )
 
 __all__ = ["FuzzedParameter", "FuzzedTensor", "Fuzzer", "ParameterAlias", "dtype_size"]
-
-_set_module(__name__, FuzzedParameter, FuzzedTensor, Fuzzer, ParameterAlias, dtype_size)
