@@ -2,6 +2,7 @@
 
 import copy
 import io
+import warnings
 from typing import Dict, List, Optional  # noqa: UP035
 
 import pytest
@@ -412,6 +413,28 @@ def test_shapes_are_compared_and_legacy_types_are_tensors():
     assert same(x[None], torch.zeros(2, 3)) == (False, False, True)
 
 
+@pytest.mark.parametrize(
+    "looks, what",
+    [
+        (lambda x: x * 2 if x.sum() > 0 else x, "branches on the value"),
+        (lambda x: x * (2 if x.sum() > 0 else int(x[0])), "branches on the value"),
+        (lambda x: x * int(x[0] * 2), "__int__"),
+        (lambda x: x * float(x[0] * 2), "__float__"),
+        (lambda x: x * (x[0] * 2).tolist(), "tolist"),
+        (lambda x: x * torch.from_numpy((x * 2).numpy()), "numpy"),
+        (lambda x: x * (2 if 1 in x else 3), "__contains__"),
+        (lambda x: x * (2 if (x[0] > 0).item() else 3), "item"),
+    ],
+)
+def test_trace_keeps_what_a_program_reads_of_elements(looks, what):
+    with pytest.warns(torch.jit.TracerWarning, match=what) as warned:
+        traced = torch.jit.trace(looks, torch.ones(3))
+    assert warned[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same(traced(torch.full((3,), -5.0)), torch.full((3,), -10.0))
+
+
 def test_trace():
     net = GPT()
     traced = torch.jit.trace(net, torch.randint(0, 50, (2, 8)))
@@ -423,8 +446,6 @@ def test_trace():
         traced(torch.randint(0, 50, (1, 65)))
     function = torch.jit.trace(lambda x, y: x @ y + 1, (torch.ones(2, 3), torch.ones(3, 2)))
     assert function(torch.ones(4, 5), torch.ones(5, 1)).shape == (4, 1)
-    with pytest.raises(RuntimeError, match="branches on the value"):
-        torch.jit.trace(Gate(), torch.ones(3))
     with pytest.raises(RuntimeError, match="example_inputs"):
         torch.jit.trace(net)
 

@@ -96,7 +96,7 @@ def test_a_traced_program_reads_what_no_input_has_a_part_in():
 
 
 @pytest.mark.parametrize("kind", ["written", "drawn", "size"])
-def test_a_traced_program_does_not_read_what_may_change(kind):
+def test_a_traced_program_warns_when_it_reads_what_may_change(kind):
     def program(x):
         if kind == "written":
             seen = rushlight.zeros(2)
@@ -107,8 +107,8 @@ def test_a_traced_program_does_not_read_what_may_change(kind):
             seen = rushlight.arange(x.shape[0])
         return x + 1 if seen.sum() > 0 else x
 
-    with pytest.raises(rushlight.export.UnsupportedOperation, match="branches on the value"):
-        rushlight.jit.trace(program, rushlight.ones(3))
+    with pytest.warns(rushlight.jit.TracerWarning, match="branches on the value"):
+        rushlight.jit.trace(program, rushlight.ones(3), check_trace=False)
 
 
 @pytest.mark.parametrize(

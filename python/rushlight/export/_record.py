@@ -356,14 +356,15 @@ class Recorder(TorchFunctionMode):
         if name in ("item", "__int__", "__float__", "__index__"):
             return self._item(func, name, args[0])
         if name == "__bool__":
-            raise UnsupportedOperation(
-                "export: the program branches on the value of a tensor, which a graph does not "
-                f"know: use torch.cond or torch.where ({_where()})"
-            )
-        if name in _OF_VALUES:
-            raise UnsupportedOperation(
-                f"export: {name}() gives the program values that a graph does not know ({_where()})"
-            )
+            return self.value_of(
+                func, args, kwargs, "the program branches on the value of a tensor",
+                ", which a graph does not know: use torch.cond or torch.where",
+            )  # fmt: skip
+        if name in _OF_ELEMENTS:
+            return self.value_of(
+                func, args, kwargs, f"{name}() gives the program values",
+                " that a graph does not know",
+            )  # fmt: skip
         if name in _CONSTANTS:
             return self._literal(func, name, args, kwargs)
         if name in _SAME:
@@ -443,10 +444,18 @@ class Recorder(TorchFunctionMode):
             node = self.graph.call_function(item(), (self.node_of(x),))
             node.meta.update(val=value, stack_trace=_where(), expression=f"{node.name}")
             return symbol_of(self, node, value, node.name)
-        raise UnsupportedOperation(
-            f"export: {name}() of a tensor gives the program a value that a graph does not know; "
-            f"x.item() gives a number that it computes ({_where()})"
-        )
+        return self.value_of(
+            func, (x,), {}, f"{name}() of a tensor gives the program a value",
+            " that a graph does not know; x.item() gives a number that it computes",
+        )  # fmt: skip
+
+    def value_of(self, func, args, kwargs, what, instead):
+        """The answer to a program that looks at elements: none, or another recorder's."""
+        raise UnsupportedOperation(f"export: {what}{instead} ({_where()})")
+
+    def same_constant(self, one, other):
+        """Are these, of two runs, one constant of the graph?"""
+        return one is other
 
     def _literal(self, func, name, args, kwargs):
         """torch.tensor and its like: a constant, or a stack where it holds tensors and symbols."""

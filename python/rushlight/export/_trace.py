@@ -237,10 +237,11 @@ def difference(first, second):
     """What differs between two recordings: a sentence, or None."""
     graphs = [(first.graph, second.graph)]
     graphs += zip(first.recorder.subgraphs, second.recorder.subgraphs)
-    return next(filter(None, (_graphs_differ(a, b) for a, b in graphs)), None)
+    same = first.recorder.same_constant
+    return next(filter(None, (_graphs_differ(a, b, same) for a, b in graphs)), None)
 
 
-def _graphs_differ(a, b):
+def _graphs_differ(a, b, same_constant):
     pairs = {}
     nodes, others = list(a.nodes), list(b.nodes)
     for x, y in zip(nodes, others):
@@ -251,7 +252,7 @@ def _graphs_differ(a, b):
                 f"it calls {_name(x)} in one run and {_name(y)} in another, at {where}: it "
                 "branches on something that the graph does not hold"
             )
-        if x.meta.get("kind") == "constant" and x.meta["val"] is not y.meta["val"]:
+        if x.meta.get("kind") == "constant" and not same_constant(x.meta["val"], y.meta["val"]):
             return (
                 f"a tensor of shape {tuple(x.meta['val'].shape)} that is used at {where} is made "
                 "anew in each run, by something that is no operation of the table (such as a "

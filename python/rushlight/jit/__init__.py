@@ -10,9 +10,10 @@ import builtins
 import contextlib
 from typing import Any, Final
 
-from rushlight import _absent
+from rushlight import _absent, _C
 from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module as _set_module
+from rushlight.export._record import Recorder as _Recorder
 from rushlight.jit._errors import Error
 from rushlight.jit._modules import (
     CompilationError,
@@ -26,6 +27,7 @@ from rushlight.jit._modules import (
     trace,
     trace_module,
 )
+from rushlight.jit._tracer import TracerWarning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 _set_module(
     "rushlight.jit", CompilationError, ScriptFunction, ScriptModule, freeze, load,
-    optimize_for_inference, save, script, trace, trace_module,
+    optimize_for_inference, save, script, trace, trace_module, TracerWarning,
 )  # fmt: skip
 
 
@@ -92,10 +94,8 @@ def is_scripting():
 
 def is_tracing():
     """Is this being traced?"""
-    from rushlight import _C
-
-    names = (_C._get_function_stack_at(i) for i in range(_C._len_torch_function_stack()))
-    return any(type(mode).__name__ in ("Recorder", "_ScopedRecorder") for mode in names)
+    modes = (_C._get_function_stack_at(i) for i in range(_C._len_torch_function_stack()))
+    return any(builtins.isinstance(mode, _Recorder) for mode in modes)
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
@@ -133,14 +133,6 @@ def _get_trace_graph(f, args=(), kwargs=None, **options):
     from rushlight.jit._trace_graph import get_trace_graph
 
     return get_trace_graph(f, args, kwargs, **options)
-
-
-class TracerWarning(Warning):
-    """Torch's warning that a traced program depends on values; none is given here."""
-
-    @staticmethod
-    def ignore_lib_warnings():
-        """Does nothing: no such warning is given."""
 
 
 def Attribute(value: Any, type: Any) -> Any:

@@ -27,6 +27,7 @@ from rushlight.jit._interpreted import (
     interpreted_module,
     warn_interpreted,
 )
+from rushlight.jit._tracer import TraceRecorder
 from rushlight.jit._values import Builder, CompilationError, Computed
 from rushlight.nn import Module
 from rushlight.utils._pytree import tree_flatten
@@ -153,7 +154,8 @@ def trace(
     """Record what a function or module does with example inputs, as a graph.
 
     Sizes may change from call to call. What the program decided by sizes is checked at each call;
-    what it decides by values of tensors is an error.
+    where it looks at elements of tensors, a `TracerWarning` says so, and the graph goes on as with
+    the example.
 
     Args:
         func: a module or function.
@@ -219,7 +221,7 @@ def _traced(func, args, kwargs, check, strict):
             count += leaf.dim()
         else:
             sizes.append(None)
-    runs = [record(module, func, leaves, in_spec, names, sizes, True)
+    runs = [record(module, func, leaves, in_spec, names, sizes, True, TraceRecorder(dynamic=True))
             for _ in range(1 + bool(check))]  # fmt: skip
     if strict and _has_dict(runs[0].out_spec):
         raise RuntimeError(

@@ -16,6 +16,7 @@ from rushlight import _C, Tensor
 from rushlight.export import _record, _table
 from rushlight.export._trace import names_of_inputs, record
 from rushlight.fx import Node as _Recorded
+from rushlight.jit._tracer import TraceRecorder
 from rushlight.utils._pytree import tree_flatten
 
 TYPE_CHECKING = False
@@ -61,8 +62,8 @@ _WHOLE = {
 }  # fmt: skip
 
 
-class _ScopedRecorder(_record.Recorder):
-    """Notes the modules that are being called; asks the values of tensors, as a trace may."""
+class _ScopedRecorder(TraceRecorder):
+    """Notes the modules that are being called."""
 
     def create(self, target, args, kwargs, result):
         node = super().create(target, args, kwargs, result)
@@ -76,12 +77,6 @@ class _ScopedRecorder(_record.Recorder):
             node.meta["whole"] = _WHOLE[func.__name__]
             return result
         return super().__torch_function__(func, types, args, kwargs)
-
-    def _special(self, func, name, args, kwargs):
-        values = name in ("item", "__int__", "__float__", "__index__", "__bool__")
-        if values or name in _record._OF_VALUES:
-            return func(*args, **kwargs)
-        return super()._special(func, name, args, kwargs)
 
 
 class Type:
