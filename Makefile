@@ -241,8 +241,8 @@ define build_with_sanitizer
 	$(CONFIGURE) -B build/$(1) -DRUSHLIGHT_SANITIZE=$(1) $(2)
 	cmake --build build/$(1) -j $(JOBS)
 	rm -rf build/$(1)/python
-	cmake --install build/$(1) --prefix build/$(1)/python
 	cmake --install build/$(1) --prefix build/$(1)/python --component python
+	cmake --install build/$(1) --prefix build/$(1)/python
 endef
 
 wheel: $(VENV)/ready

@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 
+import sanitizers
 from table import PUBLIC, Array, DType, case, function, texts_of, tree_map
 
 import rushlight as rl
@@ -367,7 +368,7 @@ def worker(kind, first, last, skip, every, rounds):
 
     faulthandler.enable()
     warnings.simplefilter("ignore")
-    if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # which reserves the whole address space
+    if not sanitizers.ADDRESS:  # which reserves the whole address space
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
     rl.set_num_threads(1 if every > 1 else 2)
     count = 0

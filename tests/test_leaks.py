@@ -2,10 +2,10 @@
 
 import copy
 import gc
-import os
 import weakref
 
 import pytest
+import sanitizers
 
 import rushlight as torch
 from rushlight import _C, nn
@@ -167,7 +167,7 @@ def test_a_cycle_through_python_is_collected():
 
 
 @pytest.mark.skipif(
-    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer's build keeps no blocks"
+    sanitizers.ADDRESS, reason="the sanitizer's build keeps no blocks"
 )
 @pytest.mark.parametrize("threads", [1, 2])
 def test_training_asks_the_system_for_nothing_after_warm_up(threads):

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import sanitizers
 
 import rushlight
 import rushlight.multiprocessing as mp
@@ -118,7 +119,7 @@ def test_memory_and_descriptors_are_given_back():
 
 
 @pytest.mark.skipif(
-    "libasan" in os.environ.get("LD_PRELOAD", ""),
+    sanitizers.ADDRESS,
     reason="the sanitizer looks at objects through a pipe, for which no descriptor is left",
 )
 def test_too_many_descriptors_is_an_error():

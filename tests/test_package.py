@@ -1,6 +1,5 @@
 """What installing and importing rushlight costs, and what the package holds."""
 
-import os
 import shutil
 import struct
 import subprocess
@@ -8,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import sanitizers
 
 import rushlight
 
@@ -16,6 +16,7 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     from pip._vendor import tomli as tomllib
 
+ROOT = Path(__file__).parent.parent
 PACKAGE = Path(rushlight.__file__).parent
 MEGABYTE = 1_000_000
 
@@ -47,9 +48,9 @@ def test_it_works_without_numpy():
 
 
 def test_the_version_stands_in_one_place():
-    table = tomllib.loads((PACKAGE.parent.parent / "pyproject.toml").read_text())
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" in table["project"]["dynamic"] and "version" not in table["project"]
-    source = PACKAGE.parent.parent / table["tool"]["scikit-build"]["metadata"]["version"]["input"]
+    source = ROOT / table["tool"]["scikit-build"]["metadata"]["version"]["input"]
     assert f'__version__ = "{rushlight.__version__}"' in source.read_text()
 
 
@@ -57,7 +58,7 @@ def test_package_is_typed():
     assert (PACKAGE / "py.typed").exists()
 
 
-@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="instrumented code is big")
+@pytest.mark.skipif(sanitizers.ADDRESS, reason="instrumented code is big")
 def test_installed_size():
     files = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     assert sum(p.stat().st_size for p in files) <= 45 * MEGABYTE

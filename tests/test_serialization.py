@@ -15,6 +15,7 @@ import warnings
 import zipfile
 
 import pytest
+import sanitizers
 
 import rushlight
 from rushlight import _replaced_file, serialization
@@ -276,7 +277,7 @@ def test_a_mapped_file_that_is_truncated(tmp_path):
 
 
 @pytest.mark.skipif(
-    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer reports the signal itself"
+    sanitizers.ADDRESS, reason="the sanitizer reports the signal itself"
 )
 def test_other_bus_errors_still_end_the_process(tmp_path):
     path = str(tmp_path / "x")

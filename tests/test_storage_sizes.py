@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 import pytest
+import sanitizers
 
 import rushlight as torch
 
@@ -30,7 +31,8 @@ def test_memory_is_given_back_and_taken_again(of):
     )  # fmt: skip
     before = resident_bytes()
     storage.resize_(0)
-    assert before - resident_bytes() > 3 * COUNT
+    if not sanitizers.ADDRESS:  # which keeps memory that is given back, to see who still reads it
+        assert before - resident_bytes() > 3 * COUNT
     assert storage.size() == 0 and x.shape == (COUNT,) and x.data_ptr() == row.data_ptr() - 4 * (
         COUNT - 4)  # fmt: skip
     assert x.sum().item() == 0  # what was given back reads as zeros

@@ -40,6 +40,7 @@ _C.__getattr__ = lambda name: _python_part_of_core(name)
 _C._TensorMeta, _C.TensorBase = type(Tensor), Tensor  # noqa: F821  (of _C._types)
 
 newaxis = None
+torch = importlib.import_module(__name__)  # itself, for `from torch import torch`
 DeviceObjType = device  # noqa: F821  (of _C._types)
 legacy_contiguous_format = contiguous_format  # noqa: F821  (of _C._types)
 from_dlpack.__module__ = "rushlight.utils.dlpack"  # noqa: F821  (of _C._functions)
@@ -50,7 +51,7 @@ def _python_part_of_core(name):
     if name.startswith("__"):
         raise AttributeError(name)
     if name == "_nn":
-        return importlib.import_module("rushlight.nn.modules._conversion")  # its _parse_to
+        return importlib.import_module("rushlight._nn_names")
     if name in ("Graph", "Node", "Value"):  # of traces, in annotations above all
         traces = importlib.import_module("rushlight.jit._trace_graph")
         return traces.TraceGraph if name == "Graph" else getattr(traces, name)
@@ -209,7 +210,8 @@ _ELSEWHERE = {
     ),
     "_checks": ("is_tensor", "is_storage", "is_floating_point", "is_complex", "is_nonzero", "numel",
                 "typename", "is_grad_enabled", "is_inference_mode_enabled", "compile", "_assert",
-                "_assert_async",
+                "_assert_async", "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float",
+                "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_disable_dynamo",
                 "get_device_module", "SymBool", "SymFloat", "SymInt", "get_device",
                 "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_conj", "is_distributed",
                 "is_inference", "is_neg", "is_signed", "set_anomaly_enabled"),

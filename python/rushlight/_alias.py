@@ -7,10 +7,12 @@ not read, and not touched; it cannot be imported in the same process any more.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.machinery
 import importlib.util
 import opcode
+import os
 import sys
 import types
 
@@ -220,8 +222,8 @@ def _rename(module):
 
 
 def _name_what_is_missing(module):
-    """Give the module a `__getattr__` whose errors say the name by which a program for torch knows
-    it.
+    """Give the module a `__getattr__` that imports modules inside of it, as torch has imported most
+    of its own, and whose errors say the name by which a program for torch knows it.
     """
     torch_name = "torch" + module.__name__.removeprefix("rushlight")
     own = vars(module).get("__getattr__")
@@ -233,6 +235,8 @@ def _name_what_is_missing(module):
             except AttributeError as error:
                 if error.__traceback__.tb_next.tb_next is not None:  # it comes from further inside
                     raise
+        if name in _modules_inside(module):
+            return importlib.import_module(f"{torch_name}.{name}")
         frame = sys._getframe(1)
         if frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM and not name.startswith("__"):
             # An AttributeError would be replaced by one that says rushlight, and nothing of why.
@@ -244,6 +248,22 @@ def _name_what_is_missing(module):
         )
 
     module.__getattr__ = __getattr__
+
+
+@functools.cache
+def _modules_inside(module):
+    """The names of the files and folders of a package."""
+    found = set()
+    for folder in vars(module).get("__path__", ()):
+        try:
+            entries = os.listdir(folder)
+        except OSError:  # what a package in Python has below it need not be a folder
+            continue
+        for entry in entries:
+            name, _, kind = entry.partition(".")
+            if kind == "py" or (not kind and os.path.isdir(os.path.join(folder, entry))):
+                found.add(name)
+    return found - {"__init__", "__main__", "__pycache__", "lib", "include"}
 
 
 def _distribution():

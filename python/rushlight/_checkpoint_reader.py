@@ -18,6 +18,7 @@ import struct
 from collections import Counter, OrderedDict, defaultdict, deque
 
 import rushlight
+from rushlight import _tensor
 from rushlight._absent_dtypes import _CarriedDtype
 from rushlight._checkpoint_numpy import (
     ArrayDtype,
@@ -740,7 +741,7 @@ class TrustingUnpickler(pickle.Unpickler):
         if key == ("torch.storage", "UntypedStorage"):
             return rushlight.UntypedStorage
         if key == _REBUILD_FROM_TYPE:
-            return _trusting_rebuild_from_type
+            return _tensor._rebuild_from_type_v2
         if key in _FUNCTIONS and name.startswith(("_rebuild", "_get")):
             return _FUNCTIONS[key]
         package, dot, rest = module.partition(".")
@@ -749,12 +750,3 @@ class TrustingUnpickler(pickle.Unpickler):
     def persistent_load(self, reference: Sequence[_dtype | str]) -> StoredData:
         kind, *facts = reference[1:]
         return self._load_storage(kind if kind is not rushlight.UntypedStorage else None, *facts)
-
-
-def _trusting_rebuild_from_type(function, kind, arguments, state):
-    tensor = function(*arguments)
-    if type(tensor) is not kind:
-        tensor = tensor.as_subclass(kind)
-    if state:
-        tensor.__dict__.update(state)
-    return tensor

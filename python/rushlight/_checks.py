@@ -29,6 +29,27 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, rushlight.Tensor)
 
 
+def _disable_dynamo(fn=None, recursive=True):
+    """A decorator that changes nothing: functions run as they are."""
+    return (lambda f: f) if fn is None else fn
+
+
+def _cast(name, dtype):
+    def cast(input, non_blocking=False):
+        return input.to(getattr(rushlight, dtype), non_blocking=non_blocking)
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"Return `input` with dtype {dtype}: see `Tensor.to`."
+    return cast
+
+
+for _name, _dtype in (
+    ("Byte", "uint8"), ("Char", "int8"), ("Double", "float64"), ("Float", "float32"),
+    ("Half", "float16"), ("Int", "int32"), ("Long", "int64"), ("Short", "int16"),
+):  # fmt: skip
+    globals()[f"_cast_{_name}"] = _cast(f"_cast_{_name}", _dtype)
+
+
 def is_storage(obj: Any) -> bool:
     """Is it a storage?"""
     return isinstance(obj, (rushlight.UntypedStorage, rushlight.TypedStorage))

@@ -65,6 +65,29 @@ def _cuda_isCurrentStreamCapturing():
     return rushlight.cuda.is_current_stream_capturing()
 
 
+def _current_graph_task_id():
+    """A number for the backward pass of this thread, or -1."""
+    return _C.current_graph_task_id()
+
+
+def _get_cudnn_enabled():
+    """May cuDNN be used? See `backends.cudnn.enabled`."""
+    return rushlight.backends.cudnn.enabled
+
+
+def _parallel_info():
+    """See `__config__.parallel_info`."""
+    return rushlight.__config__.parallel_info()
+
+
+def _show_config():
+    """See `__config__.show`."""
+    return rushlight.__config__.show()
+
+
+_LinAlgError = rushlight.linalg.LinAlgError
+
+
 class ScriptObject:
     """An object of a class that TorchScript compiled: there is none."""
 

@@ -555,6 +555,16 @@ def _without_elements(dtype, offset, size, stride):
     return whole.as_strided(size, stride, offset)
 
 
+def _rebuild_from_type_v2(func, new_type, args, state):
+    """A tensor of a subclass, with its attributes, as files say it."""
+    tensor = func(*args)
+    if type(tensor) is not new_type:
+        tensor = tensor.as_subclass(new_type)
+    if state:
+        tensor.__dict__.update(state)
+    return tensor
+
+
 def _rebuild_subclass(kind, args, state):
     tensor = _rebuild(*args)
     if kind is not Tensor:

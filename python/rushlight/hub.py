@@ -87,6 +87,14 @@ def set_dir(d: str | PathLike[str]) -> None:
     _folder = os.path.expanduser(d)
 
 
+def _validate_not_a_forked_repo(repo_owner, repo_name, ref):
+    """Would ask the web whether a branch belongs to a repository: nothing is fetched from there."""
+    raise NotImplementedError(
+        f"hub: {repo_owner}/{repo_name}:{ref}: repositories are not fetched: give a folder, "
+        "source=\"local\""
+    )
+
+
 def _entry_points(repo_or_dir, source):
     if source != "local":
         raise ValueError(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import enum
 import threading
 import time
 from dataclasses import dataclass
+
+from rushlight._enums import NativeEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ STAT_EVENT: str = "torch.monitor.Stat"
 data_value_t: tuple[type, ...] = (str, int, float, bool)  # what the data of an event may be
 
 
-class Aggregation(enum.IntEnum):
+class Aggregation(NativeEnum):
     """What a `Stat` makes of its values."""
 
     VALUE = 0

@@ -121,6 +121,11 @@ struct GraphTask {
     return found != elsewhere_.end() && found->second.needed && found->second.dependencies > 0;
   }
 
+  void at_end(std::function<void()> f) { at_end_.push_back(std::move(f)); }
+  void end() {
+    for (size_t i = 0; i < at_end_.size(); ++i) std::exchange(at_end_[i], nullptr)();
+  }
+
   Tensor take_sum(const Node& node, size_t i) {
     if (streams_.used()) return {};  // the sum belongs to another stream
     if (&node != visiting_ || create_graph_ || node.hook_lists || (mode() & Anomaly)) return {};
@@ -416,6 +421,7 @@ struct GraphTask {
   std::vector<Later> later_;  // in anomaly mode
   std::vector<Frame> path_;
   std::vector<Node*> ready_;  // heap, latest first
+  std::vector<std::function<void()>> at_end_;
 };
 
 namespace {
@@ -485,7 +491,9 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
   observer::Scope event(EventKind::Backward, "autograd::engine::run_backward");
   GraphTask task(keep_graph, create_graph, inputs, accumulate);
   CurrentTask current(&task);
-  return task.run(edges, grads);
+  TensorList found = task.run(edges, grads);
+  task.end();
+  return found;
 }
 
 void fit_gradient(const Node& node, size_t i, Tensor& grad) {
@@ -525,6 +533,12 @@ Node* current_node() {
 bool current_backward_is_restricted() {
   auto* task = static_cast<GraphTask*>(thread_state().backward_task);
   return task && task->is_restricted();
+}
+
+void after_current_backward(std::function<void()> f) {
+  auto* task = static_cast<GraphTask*>(thread_state().backward_task);
+  check(task != nullptr, "Final callbacks can only be installed during backward pass.");
+  task->at_end(std::move(f));
 }
 
 bool current_backward_runs(Node* node) {

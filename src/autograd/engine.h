@@ -1,5 +1,7 @@
 // The engine: a topological walk of the graph from the roots.
 #pragma once
+#include <functional>
+
 #include "autograd/node.h"
 
 namespace rl {
@@ -31,6 +33,8 @@ Tensor accumulated_gradient(const Node& node, size_t i);
 int64_t current_backward();
 bool current_backward_runs(Node* node);
 bool current_backward_is_restricted();  // to inputs that were named
+// Calls f when that pass has ended without an error. f may ask for more calls and run other passes.
+void after_current_backward(std::function<void()> f);
 
 // With the mode Anomaly: does a gradient with a NaN in it raise an error?
 extern bool anomaly_checks_nan;

@@ -1,6 +1,8 @@
 // _C.run_backward: the engine, called without the GIL.
+#include <memory>
 #include <string>
 
+#include "autograd/current_node.h"
 #include "autograd/engine.h"
 #include "autograd/joined_node.h"
 #include "autograd/meta.h"
@@ -155,6 +157,24 @@ PyObject* will_execute(PyObject*, PyObject* node) {
   return guarded([&] { return wrap(current_backward_runs(to_node(node).get())); });
 }
 
+PyObject* running_node(PyObject*, PyObject*) { return wrap_node(current_node()); }
+
+// queue_callback(f): f() when the pass that runs has ended.
+PyObject* queue_callback(PyObject*, PyObject* function) {
+  return guarded([&]() -> PyObject* {
+    check_type(PyCallable_Check(function), "queue_callback: expected a function, got ",
+               type_name(function));
+    std::shared_ptr<PyObject> held(Py_NewRef(function), [](PyObject* f) {
+      if (!Py_IsInitialized()) return;
+      WithGil gil;
+      Py_DECREF(f);
+    });
+    after_current_backward(
+        [held] { with_python([&] { checked(PyObject_CallNoArgs(held.get())); }); });
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* is_restricted(PyObject*, PyObject*) { return wrap(current_backward_is_restricted()); }
 
 PyObject* last(PyObject*, PyObject*) {
@@ -200,6 +220,8 @@ PyMethodDef functions[] = {{"_last_node", last, METH_NOARGS, nullptr},
                            {"run_backward", run, METH_VARARGS, nullptr},
                            {"_leaves_of", find_leaves, METH_O, nullptr},
                            {"current_graph_task_id", task_id, METH_NOARGS, nullptr},
+                           {"_current_autograd_node", running_node, METH_NOARGS, nullptr},
+                           {"queue_callback", queue_callback, METH_O, nullptr},
                            {"backward_is_restricted", is_restricted, METH_NOARGS, nullptr},
                            {"will_engine_execute_node", will_execute, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};

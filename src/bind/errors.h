@@ -21,6 +21,17 @@ class CarriedError {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
+// Runs f with the GIL; a Python error leaves as a CarriedError, which may pass through the engine.
+template <class F>
+auto with_python(F&& f) {
+  WithGil gil;
+  try {
+    return f();
+  } catch (const PythonError&) {
+    throw CarriedError::take();
+  }
+}
+
 void init_errors(PyObject* module);
 
 }  // namespace rl::bind

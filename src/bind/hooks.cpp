@@ -35,17 +35,6 @@ class HookDict {
   Object dict_;
 };
 
-// Runs f with the GIL; a Python error leaves as a CarriedError, which may pass through the engine.
-template <class F>
-auto with_python(F&& f) {
-  WithGil gil;
-  try {
-    return f();
-  } catch (const PythonError&) {
-    throw CarriedError::take();
-  }
-}
-
 // The gradient that a hook returns in place of `grad`, which it must resemble.
 Tensor returned_in_place_of(const Tensor& grad, PyObject* result) {
   check_type(is_tensor(result), "expected Variable, but hook returned '", type_name(result), "'");

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import rushlight
-from rushlight._dynamo import config, eval_frame, exc
+from rushlight._dynamo import config, eval_frame, exc, utils as utils
 from rushlight._dynamo.eval_frame import OptimizedModule, is_dynamo_supported
 from rushlight.compiler import (
     allow_in_graph,
@@ -39,6 +39,19 @@ def mark_static_address(t: Tensor, guard: bool = True) -> None:
     """Say that a tensor stays where it is: nothing depends on it."""
 
 
+def explain(f: Any, *extra_args: Any, **extra_kwargs: Any) -> Any:
+    """Would say which graphs a function is cut into.
+
+    Raises:
+        NotImplementedError: functions run as they are: no graph is made.
+    """
+    raise NotImplementedError("_dynamo.explain: functions run as they are: no graph is made")
+
+
+def reset_code_caches() -> None:
+    """Forget what was compiled: nothing is."""
+
+
 def graph_break(msg: str = "") -> None:
     """Split the graph here: there is none."""
 
@@ -51,6 +64,7 @@ __all__ = [
     "disable",
     "eval_frame",
     "exc",
+    "explain",
     "graph_break",
     "is_compiling",
     "is_dynamo_supported",
@@ -58,6 +72,7 @@ __all__ = [
     "mark_dynamic",
     "mark_static",
     "mark_static_address",
+    "reset_code_caches",
     "optimize",
     "reset",
     "substitute_in_graph",

@@ -54,6 +54,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in ("InplaceFunction", "NestedIOFunction"):
         return getattr(function, name)
+    if name in ("DeviceType", "ProfilerActivity"):
+        return getattr(importlib.import_module(f"{__name__}.profiler"), name)
     if name in ("forward_ad", "functional", "profiler", "profiler_legacy", "profiler_util"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -106,8 +108,27 @@ class enforce_grad_layout_policy:
 
 def _profiler_enabled():
     """Is a profiler recording this thread?"""
-    profiler = sys.modules.get("rushlight.profiler")
-    return getattr(getattr(profiler, "_active", None), "recorder", None) is not None
+    return _C._profiler_active()
+
+
+def _is_checkpoint_valid():
+    """Does the backward pass that runs go to all leaves, so that it may run parts anew?"""
+    return not _C.backward_is_restricted()
+
+
+def _disable_profiler():
+    """End the trace of the profile under way, and return what it has recorded.
+
+    Raises:
+        RuntimeError: nothing is recorded.
+    """
+    from rushlight.profiler import profile_under_way
+
+    prof = profile_under_way()
+    if prof is None:
+        raise RuntimeError("can't disable profiler when it's not running")
+    prof.stop_trace()
+    return prof.recording
 
 
 def _older_argument(function, older, given, newer, other):

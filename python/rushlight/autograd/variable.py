@@ -11,16 +11,47 @@ marks a leaf; `x.data` of a volatile tensor is not volatile.
 from __future__ import annotations
 
 import rushlight
+from rushlight import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from typing_extensions import Self
 
+    from rushlight import Tensor
+
+
+class _Engine:
+    """The engine of backward passes, by the name under which programs ask it for more."""
+
+    @staticmethod
+    def queue_callback(callback: Callable[[], object]) -> None:
+        """Call `callback` when the backward pass of this thread has ended without an error.
+
+        Raises:
+            RuntimeError: none runs.
+        """
+        _C.queue_callback(callback)
+
+    @staticmethod
+    def run_backward(
+        tensors: Sequence[Tensor], grad_tensors: Sequence[Tensor | None], keep_graph: bool,
+        create_graph: bool, inputs: Sequence[Tensor] = (), allow_unreachable: bool = False,
+        accumulate_grad: bool = False,
+    ) -> tuple[Tensor | None, ...]:  # fmt: skip
+        """What `autograd.grad` and `autograd.backward` call: see these."""
+        return _C.run_backward(
+            tuple(tensors), tuple(grad_tensors), keep_graph, create_graph, tuple(inputs),
+            allow_unreachable, accumulate_grad,
+        )  # fmt: skip
+
 
 class VariableMeta(type):
     """The class of `Variable`: every tensor is an instance of it."""
+
+    _execution_engine = _Engine
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, rushlight.Tensor)

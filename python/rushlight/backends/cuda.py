@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 from rushlight import _absent
 from rushlight._C import _cuda
+from rushlight.nn.attention import SDPBackend as SDPBackend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

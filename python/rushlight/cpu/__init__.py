@@ -113,6 +113,46 @@ def get_capabilities() -> dict[str, Any]:
     return found
 
 
+def _has(*names):
+    known = get_capabilities()
+    return all(known.get(name, False) for name in names)
+
+
+def _is_avx2_supported():
+    """Has the processor AVX2?"""
+    return _has("avx2")
+
+
+def _is_avx512_supported():
+    """Has the processor AVX-512, with its parts for bytes, words and vectors of 128 bits?"""
+    return _has("avx512f", "avx512vl", "avx512bw", "avx512dq")
+
+
+def _is_avx512_bf16_supported():
+    """Has the processor products of bfloat16?"""
+    return _has("avx512_bf16")
+
+
+def _is_vnni_supported():
+    """Has the processor sums of products of bytes?"""
+    return _has("avx512_vnni")
+
+
+def _is_amx_tile_supported():
+    """Has the processor matrix units?"""
+    return _has("amx_tile")
+
+
+def _is_amx_fp16_supported():
+    """Has the processor matrix units for float16?"""
+    return _has("amx_fp16")
+
+
+def _init_amx():
+    """May the matrix units be used? They are asked for when they are needed."""
+    return _is_amx_tile_supported()
+
+
 @contextlib.contextmanager
 def stream(stream: Stream) -> Iterator[Any]:
     """A context that changes nothing."""

@@ -10,7 +10,7 @@ import builtins
 import contextlib
 from typing import Any, Final
 
-from rushlight import _absent, _C
+from rushlight import _C, _absent
 from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module as _set_module
 from rushlight.export._record import Recorder as _Recorder
@@ -85,6 +85,7 @@ def script_if_tracing(function):
 
 
 _script_if_tracing = script_if_tracing
+RecursiveScriptModule = ScriptModule  # which in torch is what `script` makes of a module
 
 
 def is_scripting():

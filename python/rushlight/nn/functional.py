@@ -6,7 +6,6 @@ written in Python: until the table has a row of the same name, which then takes 
 
 from __future__ import annotations
 
-import enum
 import functools
 import importlib
 import warnings
@@ -17,6 +16,7 @@ from typing import Any
 import rushlight
 from rushlight import Tensor, _absent
 from rushlight._autocast import autocasts as _autocasts
+from rushlight._enums import NativeEnum as _NativeEnum
 from rushlight._integers import is_integer as _is_integer
 from rushlight._set_module import set_module
 from rushlight._shown_name import shown_as as _shown_as
@@ -440,7 +440,7 @@ sparse_support_notes: dict[str, str] = {}
 tf32_notes: dict[str, str] = {}
 
 
-class ScalingType(enum.IntEnum):
+class ScalingType(_NativeEnum):
     """What shares a scale in products of 8 bits."""
 
     TensorWise = 0
@@ -451,7 +451,7 @@ class ScalingType(enum.IntEnum):
     BlockWise128x128 = 5
 
 
-class SwizzleType(enum.IntEnum):
+class SwizzleType(_NativeEnum):
     """In which order scales of products of 8 bits lie."""
 
     NO_SWIZZLE = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 
@@ -9,6 +10,12 @@ from rushlight import _absent
 from rushlight._set_module import set_module as _set_module
 from rushlight.onnx._export import OPSET as _OPSET, OnnxExporterError, to_model
 from rushlight.onnx._load import load
+from rushlight.onnx._modes import (
+    OperatorExportTypes as OperatorExportTypes,
+    TensorProtoDataType as TensorProtoDataType,
+    TrainingMode as TrainingMode,
+    exported_in as _exported_in,
+)
 
 _set_module("rushlight.onnx", OnnxExporterError, load)
 
@@ -108,6 +115,7 @@ def export(
         dynamic_axes: the older form of it: {name of an input: {dim: name}, or a list of dims}.
         verify: run the model by onnxruntime and compare.
         optimize: fold constants.
+        training: a `TrainingMode`, to export the module in that; None: as it is.
 
     Returns:
         ONNXProgram.
@@ -124,7 +132,7 @@ def export(
         verbose=verbose, report=report, profile=profile, fallback=fallback,
         dump_exported_program=dump_exported_program, custom_opsets=custom_opsets,
         export_modules_as_functions=export_modules_as_functions,
-        operator_export_type=operator_export_type, training=training,
+        operator_export_type=operator_export_type or None,
         dynamo=None if dynamo else "False", artifacts_dir=None if artifacts_dir == "." else True,
         autograd_inlining=None if autograd_inlining else "False",
         external_data=None if external_data else "False",
@@ -150,7 +158,8 @@ def export(
                 if not isinstance(axes, dict):
                     axes = {d: f"{names[place]}_dim_{d}" for d in axes}
                 dynamic_shapes.append({d: Dim(n) for d, n in axes.items()} or None)
-        program = export_program(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+        with _exporting(), _exported_in(model, training):
+            program = export_program(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     if optimize:
         program = passes.fold_constants(program)
     made = ONNXProgram(
@@ -177,15 +186,31 @@ def dynamo_export(
     return export(model, model_args, kwargs=model_kwargs)
 
 
+_is_exporting = False
+
+
+@contextlib.contextmanager
+def _exporting():
+    global _is_exporting
+    _is_exporting = True
+    try:
+        yield
+    finally:
+        _is_exporting = False
+
+
 def is_in_onnx_export() -> bool:
-    """Is a model being exported? Its program is recorded as any other: never."""
-    return False
+    """Is a model being exported?"""
+    return _is_exporting
 
 
 def register_custom_op_symbolic(
     symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int
 ) -> None:
-    """Say how an operation is written to ONNX files: nothing asks for it, see `export`."""
+    """Warns: `export` has its own operators for operations."""
+    from rushlight._ignored import warn_once
+
+    warn_once(f"onnx.register_custom_op_symbolic: {symbolic_name}: export does not ask for it")
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:

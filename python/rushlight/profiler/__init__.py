@@ -15,6 +15,7 @@ import sys
 import time
 import uuid
 import warnings
+import weakref
 from enum import Enum
 
 from rushlight import _C, _absent
@@ -180,6 +181,14 @@ def record_external(name: str, start: Any, end: Any, device: Device = -1, stream
     _C._profiler_external(name, start, end, device, stream)
 
 
+_latest = None  # a weak reference to the profile that began the latest recording
+
+
+def profile_under_way() -> Any:
+    """The profile that records now, or None."""
+    return _latest() if _latest is not None and _C._profiler_active() else None
+
+
 class _Session:
     """From the beginning of a recording to its end."""
 
@@ -205,6 +214,8 @@ class _Session:
             self.shows["profile_memory"], True, self.shows["with_stack"], self.shows["with_modules"]
         ):
             raise RuntimeError("profile: another profile is watching already")
+        global _latest
+        _latest = weakref.ref(prof)
         if self.shows["with_stack"]:
             _C._profiler_watch_calls()  # or not, where another profiler does
         if self.on_gpus:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict, namedtuple
-from enum import IntEnum
 
+from rushlight._enums import NativeEnum
 from rushlight._set_module import set_module
 
 TYPE_CHECKING = False
@@ -19,13 +19,10 @@ if TYPE_CHECKING:
     from rushlight.types import Device
 
 
-class DeviceType(IntEnum):
+class DeviceType(NativeEnum):
     """The kinds of devices that events name."""
 
     __module__ = "rushlight.autograd.profiler"  # where programs find it
-
-    def __str__(self) -> str:
-        return f"DeviceType.{self.name}"
 
     CPU = 0
     CUDA = 1

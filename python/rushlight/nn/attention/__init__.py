@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
-from enum import IntEnum
 from typing import Any
 
 from rushlight import _absent
+from rushlight._enums import NativeEnum
 
 __all__ = [
     "SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "activate_flash_attention_impl",
@@ -19,7 +19,7 @@ __all__ = [
 WARN_FOR_UNFUSED_KERNELS = False
 
 
-class SDPBackend(IntEnum):
+class SDPBackend(NativeEnum):
     """The kernels that programs may ask for."""
 
     ERROR = -1

@@ -7,7 +7,17 @@ import os
 from rushlight.utils.data.random_state import RNG as _RNG, numpy_seed
 from rushlight.utils.data.worker import WorkerInfo, get_worker_info
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["ManagerWatchdog", "WorkerInfo", "_RNG", "_generate_state", "get_worker_info"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_worker_info":
+        return get_worker_info()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class ManagerWatchdog:

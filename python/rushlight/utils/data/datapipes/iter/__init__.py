@@ -16,6 +16,11 @@ from rushlight.utils.data.datapipes.iter.combining import (
     MultiplexerIterDataPipe as Multiplexer,
     ZipperIterDataPipe as Zipper,
 )
+from rushlight.utils.data.datapipes.iter.files import (
+    FileListerIterDataPipe as FileLister,
+    FileOpenerIterDataPipe as FileOpener,
+    StreamReaderIterDataPipe as StreamReader,
+)
 from rushlight.utils.data.datapipes.iter.grouping import (
     BatcherIterDataPipe as Batcher,
     GrouperIterDataPipe as Grouper,
@@ -28,7 +33,7 @@ from rushlight.utils.data.datapipes.iter.sharding import (
 from rushlight.utils.data.datapipes.iter.utils import IterableWrapperIterDataPipe as IterableWrapper
 
 __all__ = [
-    "Batcher", "Collator", "Concater", "Demultiplexer", "Filter", "Forker", "Grouper",
-    "IterDataPipe", "IterableWrapper", "Mapper", "Multiplexer", "Sampler", "ShardingFilter",
-    "Shuffler", "UnBatcher", "Zipper",
+    "Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter",
+    "Forker", "Grouper", "IterDataPipe", "IterableWrapper", "Mapper", "Multiplexer", "Sampler",
+    "ShardingFilter", "Shuffler", "StreamReader", "UnBatcher", "Zipper",
 ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Compilers of graphs, of which there are none."""

@@ -1,0 +1,1 @@
+"""Binding processes to parts of a machine."""
