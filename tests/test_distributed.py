@@ -85,7 +85,7 @@ def test_mpi_starts_when_it_is_used():
 def test_data_parallel_gradients_are_those_of_one_process():
     ranks.by_environment(
         2, ranks.program("data_parallel"), "buckets", "accumulation", "unused",
-        "buffers_of_rank_0", "hooks", "precision",
+        "buffers_of_rank_0", "hooks", "precision", "parts_of_calls",
     ).check()  # fmt: skip
 
 
@@ -294,7 +294,7 @@ def test_sharded_models_with_tensor_parallelism():
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_wrapped_models(count):
-    sections = ["curves", "states", "whole_parameters", "details"]
+    sections = ["curves", "states", "whole_parameters", "details", "hooks"]
     ranks.by_environment(count, ranks.program("wrapped"), *sections).check()
 
 

@@ -59,7 +59,8 @@ def test_public_names_are_there_or_refuse():
 
 SECTIONS = [
     "data_parallel", "sharded", "tensor_parallel", "fully_sharded", "sequence_parallel",
-    "root_mean_square", "pipelined", "checkpointed", "counted",
+    "root_mean_square", "pipelined", "checkpointed", "counted", "set_on_modules", "hooked",
+    "old_states",
 ]  # fmt: skip
 
 

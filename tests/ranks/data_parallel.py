@@ -222,6 +222,19 @@ def precision():
         torch.testing.assert_close(p.grad, q.grad, rtol=0.1, atol=0.1)
 
 
+def parts_of_calls():
+    """What forward consists of, as methods."""
+    model = DDP(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+    assert model.will_sync_module_buffers()
+    with model.no_sync():
+        model(torch.ones(4, 2))
+    assert not model.will_sync_module_buffers()  # the pass before was not exchanged
+    assert not DDP(nn.BatchNorm1d(2), broadcast_buffers=False).will_sync_module_buffers()
+    assert not DDP(nn.Linear(2, 2)).will_sync_module_buffers()
+    x = torch.ones(4, 2)
+    assert model.to_kwargs((x, 3), {"y": [x]}, 0) == (((x, 3),), ({"y": [x]},))
+
+
 for section in sys.argv[1:]:
     globals()[section]()
 dist.barrier()

@@ -236,10 +236,15 @@ def set_optimizer_state_dict(
 
 def numbered_optimizer_state(model: Module, optimizer: Optimizer, state: Any) -> Any:
     """A state by names, whole or in parts, as the optimizer's own load_state_dict takes it."""
+    return numbered_state_of_groups(model, optimizer.param_groups, state)
+
+
+def numbered_state_of_groups(model: Module, groups: Any, state: Any) -> Any:
+    """The same for the optimizer's groups of parameters."""
     names, number = _names_of_parameters(model), 0
     made = {"state": {}, "param_groups": []}
     saved = {name: group for group in state["param_groups"] for name in group["params"]}
-    for group in optimizer.param_groups:
+    for group in groups:
         numbers, options = [], {}
         for parameter in group["params"]:
             name = names[id(parameter)]
