@@ -53,6 +53,27 @@ def test_a_store_keeps_values(store):
     assert store.has_extended_api()
 
 
+def test_a_barrier_of_a_store(store):
+    store.barrier("alone", 1)
+    passed = []
+
+    def come():
+        store.clone().barrier("three", 3)
+        passed.append(1)
+
+    others = [threading.Thread(target=come) for _ in range(2)]
+    for other in others:
+        other.start()
+    time.sleep(0.05)
+    assert not passed
+    store.barrier("three", 3, SECOND)
+    for other in others:
+        other.join()
+    assert len(passed) == 2
+    with pytest.raises(dist.DistStoreError, match="two/last_member"):
+        store.barrier("two", 2, SECOND / 20)
+
+
 def test_compare_set(store):
     assert store.compare_set("key", "", "first") == b"first"
     assert store.compare_set("key", "other", "second") == b"first"
