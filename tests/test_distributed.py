@@ -306,8 +306,8 @@ def test_a_checkpoint_of_three_ranks_is_read_by_two(tmp_path):
 @pytest.mark.parametrize("count", [2, 3])
 def test_options_and_tensors_made_in_parts(count):
     sections = [
-        "options", "methods", "creation", "losses", "prefetch", "keys", "styles", "parts", "local_steps",
-        "counted", "together", "broadcast_file",
+        "options", "methods", "creation", "losses", "prefetch", "keys", "styles", "parts",
+        "local_steps", "counted", "together", "broadcast_file",
     ]  # fmt: skip
     ranks.by_environment(count, ranks.program("names"), *sections).check()
 

@@ -394,7 +394,7 @@ def hooked():
         is_whole = strategy is ShardingStrategy.NO_SHARD
         plain = default_hooks.allreduce_hook if is_whole else default_hooks.reduce_scatter_hook
         # torch's hooks of fewer bytes want a GPU.
-        for hook in (plain, lambda state, *gradients: plain(state, *gradients)):
+        for hook in (plain, functools.partial(plain)):
             torch.manual_seed(0)
             model = FSDP(Toy(), sharding_strategy=strategy, device_id=torch.device("cpu"))
             model.register_comm_hook(default_hooks.DefaultState(dist.group.WORLD), hook)
