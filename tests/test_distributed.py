@@ -387,8 +387,12 @@ def check_rows(share, at_least):
 
 
 def test_pipelines_of_two_ranks():
-    sections = ["schedules", "errors", "put_off", "tracing", "chunks"]
+    sections = ["schedules", "errors", "put_off", "tracing", "chunks", "functions", "by_hand"]
     ranks.by_environment(2, ranks.program("pipelined"), *sections).check()
+
+
+def test_pipelines_beside_data_parallelism():
+    ranks.by_environment(4, ranks.program("pipelined"), "beside_data_parallelism").check()
 
 
 def test_pipelines_of_three_ranks():

@@ -340,6 +340,21 @@ class _Parameters:
                 parts[i] = piece.to(dtypes[i]).contiguous()
         return parts
 
+    def reduce_kept(self) -> None:
+        """Reduce the gradients that passes without reduction have added up."""
+        if self.kept_gradients is None:
+            return
+        kept, self.kept_gradients = self.kept_gradients, None
+        parts = self.reduce(kept, [sharded.dtype for sharded in self.sharded])
+        for sharded, part in zip(self.sharded, parts):
+            if part is None or not sharded.requires_grad:
+                continue
+            way = sharded.device_mesh, sharded.placements, sharded.shape
+            if sharded.grad is None:
+                sharded.grad = DTensor._make(part, *way)
+            else:
+                sharded.grad.to_local().add_(part)
+
     def _operation(self):
         is_mean = self.divide_factor is None and not self.settings.only_sums
         return ReduceOp.AVG if is_mean else ReduceOp.SUM
