@@ -338,17 +338,19 @@ def by_hand():
     group = dist.new_group([rank], use_local_synchronization=True)
     layer = nn.Linear(2, 2)
     stages = [PipelineStage(layer, i, 2, "cpu", group=group) for i in range(2)]
-    output = stages[0].forward_one_chunk(0, (torch.ones(1, 2),))
+    schedule = ScheduleLoopedBFS(stages, 1, loss)
+    output = layer(torch.ones(1, 2))
     stages[1].set_local_fwd_input(output, 0)
     assert stages[1]._arrived[0, 0][0].grad_fn is None
     stages[0].set_local_bwd_input((torch.ones(1, 2),), 0)
+    assert len(stages[0]._arrived) == 1
     refused(AssertionError, "is last", stages[1].set_local_bwd_input, (torch.ones(1),), 0)
     refused(AssertionError, "Expected tuple", stages[0].set_local_bwd_input, torch.ones(1), 0)
     refused(AssertionError, "is first", stages[0].get_local_bwd_output, 0)
-    refused(KeyError, "no gradients of micro-batch 0", stages[1].get_local_bwd_output, 0)
+    assert torch.equal(stages[1].get_local_bwd_output(0)[0], torch.ones(1, 2))
+    refused(KeyError, "no gradients of micro-batch 1", stages[1].get_local_bwd_output, 1)
     for name in ("get_fwd_recv_ops", "get_fwd_send_ops", "get_bwd_recv_ops", "get_bwd_send_ops"):
         refused(NotImplementedError, f"{name}.*by themselves", getattr(stages[0], name), 0)
-    schedule = ScheduleLoopedBFS(stages, 1, loss)
     first = stages[0].forward_one_chunk(0, (torch.ones(1, 2),))
     second = stages[1].forward_one_chunk(0, ())
     assert stages[1].output_chunks == [second]
