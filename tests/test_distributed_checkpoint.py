@@ -408,6 +408,10 @@ def test_parts_in_safetensors_are_put_together(tmp_path):
     writer = dcp.HuggingFaceStorageWriter(
         tmp_path, save_distributed=True, enable_consolidation=True
     )
+    assert writer.consolidated_output_path == str(tmp_path)
+    assert writer.metadata_path == "model.safetensors.index.json"
+    assert dcp.HuggingFaceStorageWriter(tmp_path).consolidated_output_path is None
+    assert dcp.DefaultLoadPlanner().original_state_dict == {}
     writer.path.mkdir()
     whole = torch.arange(8.0).view(4, 2)
     for rank, part in enumerate(whole.chunk(2)):

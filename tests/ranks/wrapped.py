@@ -215,6 +215,10 @@ def whole_parameters():
 
 
 def details():
+    model = FSDP(nn.Linear(2, 2), backward_prefetch=None)
+    assert (model.rank, model.world_size, model.compute_device.type) == (rank, size, "cpu")
+    assert model.backward_prefetch is None and not model.cpu_offload.offload_params
+    assert model.limit_all_gathers and not model.forward_prefetch
     model, alone = FSDP(Net(), auto_wrap_policy=by_layer), Net()
     for number in range(3):  # gradients add up, and are exchanged once
         with model.no_sync() if number < 2 else torch.enable_grad():

@@ -217,6 +217,12 @@ class FullyShardedDataParallel(Module):
         self.mixed_precision = precision
         self._mesh = _mesh_of(self.sharding_strategy, process_group, device_mesh)
         self.process_group: Any = self._mesh.get_group(self._mesh.ndim - 1)
+        self.rank: int = self.process_group.rank()
+        self.world_size: int = self.process_group.size()
+        self.compute_device: rushlight.device = rushlight.device("cpu")
+        self.cpu_offload: CPUOffload = cpu_offload or CPUOffload()
+        self.backward_prefetch: BackwardPrefetch | None = backward_prefetch
+        self.forward_prefetch, self.limit_all_gathers = forward_prefetch, limit_all_gathers
         self._is_root = None  # known at the first forward pass
         self._summoned = False
         self._buffer_dtypes = {}  # those that buffers had, by name; states have them

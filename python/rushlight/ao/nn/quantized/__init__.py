@@ -276,7 +276,7 @@ class _ConvNd(WeightedQuantizedModule):
             )
         if isinstance(plain_layer.padding, str):
             raise NotImplementedError(f"{type(self).__name__}: padding must be numbers")
-        for name in (*self._options, "padding_mode"):
+        for name in (*self._options, "padding_mode", "output_padding", "transposed"):
             setattr(self, name, getattr(plain_layer, name))
         shape, has_bias = plain_layer.weight.shape, plain_layer.bias is not None
         self.set_weight_bias(
@@ -590,6 +590,7 @@ class EmbeddingBag(Embedding):
             raise NotImplementedError("quantized EmbeddingBag: its weight has no gradient")
         super().__init__(num_embeddings, embedding_dim, dtype=dtype)
         self.mode, self.include_last_offset = mode, include_last_offset
+        self.pruned_weights: bool = False  # each row of the weight is there
         if _weight is not None:
             self.set_weight(_weight)
 

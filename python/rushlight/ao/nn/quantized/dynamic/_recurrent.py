@@ -445,6 +445,16 @@ class RNNCellBase(Module):
         self._packed_weight_ih = pack_weight_bias(_zeros(rows, input_size, dtype), zeros, dtype)
         self._packed_weight_hh = pack_weight_bias(_zeros(rows, hidden_size, dtype), zeros, dtype)
 
+    @property
+    def bias_ih(self) -> Tensor | None:
+        """The bias of the input's product."""
+        return self._packed_weight_ih.bias
+
+    @property
+    def bias_hh(self) -> Tensor | None:
+        """The bias of the state's product."""
+        return self._packed_weight_hh.bias
+
     def _get_name(self):
         return f"DynamicQuantized{type(self).__name__}"
 
