@@ -314,7 +314,7 @@ def test_a_call_says_what_it_is(monkeypatch):
     same = Call("all_reduce", tall, dist.ReduceOp.SUM)
     assert call.header() == same.header()
     monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
-    assert dist.get_debug_level() == "DETAIL" and call.header() != same.header()
+    assert dist.get_debug_level() is dist.DebugLevel.DETAIL and call.header() != same.header()
     for other in (
         Call("all_reduce", wide.double(), dist.ReduceOp.SUM),
         Call("all_reduce", wide, dist.ReduceOp.MAX),

@@ -144,6 +144,12 @@ def methods():
     refused(NotImplementedError, "cannot join it", group.merge_remote_group, dist.HashStore(), 9)
     refused(NotImplementedError, "MPI serves", dist.ProcessGroupGloo.create_device)
     refused(NotImplementedError, "MPI serves", dist.ProcessGroupGloo.create_default_device)
+    refused(NotImplementedError, "chooses the network", dist.ProcessGroupGloo.Options)
+    before = dist.get_debug_level()
+    dist.set_debug_level(dist.DebugLevel.INFO)
+    assert dist.get_debug_level().name == "INFO" and int(dist.get_debug_level()) == 1
+    dist.set_debug_level(before)
+    refused(TypeError, "expected a DebugLevel", dist.set_debug_level, "INFO")
     refused(NotImplementedError, "device_types", group.split_group, [0], device_types=["cpu"])
     first = group.split_group([0, 1], group_name="first two", group_desc="of some use")
     refused(ValueError, "is a group 0", group.split_group, [0], group_name="0")

@@ -11,6 +11,7 @@ import threading
 from typing import NewType
 
 import rushlight
+from rushlight import _absent
 from rushlight.distributed import _launchers
 from rushlight.distributed._agreement import Call, agree
 from rushlight.distributed._engine import Queue, Work
@@ -647,6 +648,12 @@ class ProcessGroupGloo(ProcessGroup):
         """
         ProcessGroupGloo.create_device(lazy_init=lazy_init)
 
+
+for _name, _member in _absent.refused(
+    dict.fromkeys(("Options", "Device"), "MPI serves the backend 'gloo' and chooses the network")
+).items():
+    _member.__qualname__ = f"ProcessGroupGloo.{_name}"
+    setattr(ProcessGroupGloo, _name, _member)
 
 _SHRINK_FLAGS = (0, 1)  # SHRINK_DEFAULT and SHRINK_ABORT
 
