@@ -360,6 +360,9 @@ def fully_sharded():
     fully_shard(unused, ignored_params={kept})
     assert unused.out.bias is kept
     refused(ValueError, "already been applied", fully_shard, unused)
+    refused(AssertionError, "cannot be copied", copy.deepcopy, unused)
+    rows = fully_shard(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    assert type(rows[:1]) is nn.Sequential and rows[:1][0] is rows[0]
     refused(NotImplementedError, "a list of its own", fully_shard, nn.LSTM(2, 2))
 
 

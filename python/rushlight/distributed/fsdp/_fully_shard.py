@@ -532,6 +532,17 @@ class FSDPModule:
 
     _fsdp: _Parameters
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """A module of the class before: parts of containers are made of their own class."""
+        made = cls.__mro__[2].__new__(cls.__mro__[2])
+        made.__init__(*args, **kwargs)
+        return made
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        raise AssertionError(
+            "fully_shard: the module cannot be copied: its state dict can, into another one"
+        )
+
     def _all(self):
         for module in self.modules():
             if isinstance(module, FSDPModule):
