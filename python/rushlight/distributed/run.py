@@ -60,10 +60,12 @@ def get_args_parser() -> Any:
     option("--local-ranks-filter", default="", help="show the output of these local ranks alone")
     for stream in ("stdout", "stderr"):
         option(f"--duplicate-{stream}-filters", default=None, type=_texts,
-               help=f"lines of a tee'd {stream} that contain one of these texts go to a file too")  # fmt: skip
+               help=f"lines of {stream} that --tee shows and have one of these texts go to a "
+                    "file of their own")  # fmt: skip
     option("--signals-to-handle", default="SIGTERM,SIGINT,SIGHUP,SIGQUIT",
            help="signals that end the workers too")  # fmt: skip
-    option("--shutdown-timeout", type=int, default=None, help="seconds for workers to end by themselves")
+    option("--shutdown-timeout", type=int, default=None,
+           help="seconds for workers to end by themselves")  # fmt: skip
     option("--virtual-local-rank", action="store_true",
            help="LOCAL_RANK is 0 in all workers, each of which sees one GPU")  # fmt: skip
     option("--node-rank", type=int, default=0, help="number of this machine, for static")

@@ -418,8 +418,8 @@ class Agent:
     def _streams(self, local_rank, files):
         """For standard output and errors: where the process writes, and how that is copied."""
         config = self.config
-        template = string.Template(config.log_line_prefix_template or "[${role_name}${local_rank}]:")
-        prefix = template.safe_substitute(
+        template = config.log_line_prefix_template or "[${role_name}${local_rank}]:"
+        prefix = string.Template(template).safe_substitute(
             role_name=config.role, rank=self.first_rank + local_rank, local_rank=local_rank
         )
         for paths, shown, own, filters, chosen in (

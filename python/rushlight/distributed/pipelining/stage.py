@@ -277,8 +277,7 @@ class PipelineStage:
         if backward_type == "weight":
             (kept,) = bwd_kwargs["param_groups"]
         else:
-            outputs, gradients = _with_history(bwd_kwargs["stage_output"], bwd_kwargs["output_grads"])
-            kept = {"outputs": outputs, "gradients": gradients}
+            kept = _with_history(bwd_kwargs["stage_output"], bwd_kwargs["output_grads"])
         outputs, gradients = kept["outputs"], kept["gradients"]
         if isinstance(self.submod, FSDPModule):
             self.submod.set_requires_gradient_sync(last_backward)
@@ -473,8 +472,8 @@ def build_stage(
 
 def _refuse_messages(name, number):
     raise NotImplementedError(
-        f"PipelineStage.{name}({number}): forward_one_chunk and backward_one_chunk send and receive "
-        "by themselves"
+        f"PipelineStage.{name}({number}): forward_one_chunk and backward_one_chunk send and "
+        "receive by themselves"
     )
 
 
@@ -487,7 +486,7 @@ def _with_history(outputs, gradients):
         for output, gradient in zip(outputs, gradients)
         if isinstance(output, rushlight.Tensor) and output.requires_grad
     ]
-    return [o for o, _ in pairs], [g for _, g in pairs]
+    return {"outputs": [o for o, _ in pairs], "gradients": [g for _, g in pairs]}
 
 
 def _tuple(thing):

@@ -117,7 +117,7 @@ class ChildFailedError(Exception):
         told = {rank: _described(rank, failure) for rank, failure in self.failures.items()}
         root = told.pop(first)
         title = f"{self.name} FAILED"
-        lines = [title, *root.splitlines(), *(line for t in told.values() for line in t.splitlines())]
+        lines = "\n".join((title, root, *told.values())).splitlines()
         width = min(60, max(map(len, lines)))
         border, section = boarder_delim * width, section_delim * width
         others = "\n".join(told.values()) or "  <NO_OTHER_FAILURES>"
