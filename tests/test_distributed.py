@@ -85,7 +85,7 @@ def test_mpi_starts_when_it_is_used():
 def test_data_parallel_gradients_are_those_of_one_process():
     ranks.by_environment(
         2, ranks.program("data_parallel"), "buckets", "accumulation", "unused",
-        "buffers_of_rank_0", "hooks", "precision",
+        "buffers_of_rank_0", "hooks", "precision", "parts_of_calls",
     ).check()  # fmt: skip
 
 
@@ -294,7 +294,7 @@ def test_sharded_models_with_tensor_parallelism():
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_wrapped_models(count):
-    sections = ["curves", "states", "whole_parameters", "details"]
+    sections = ["curves", "states", "whole_parameters", "details", "hooks"]
     ranks.by_environment(count, ranks.program("wrapped"), *sections).check()
 
 
@@ -306,8 +306,8 @@ def test_a_checkpoint_of_three_ranks_is_read_by_two(tmp_path):
 @pytest.mark.parametrize("count", [2, 3])
 def test_options_and_tensors_made_in_parts(count):
     sections = [
-        "options", "creation", "losses", "prefetch", "keys", "styles", "parts", "local_steps",
-        "counted", "together", "broadcast_file",
+        "options", "methods", "creation", "losses", "prefetch", "keys", "styles", "parts",
+        "local_steps", "counted", "together", "broadcast_file",
     ]  # fmt: skip
     ranks.by_environment(count, ranks.program("names"), *sections).check()
 
@@ -387,8 +387,12 @@ def check_rows(share, at_least):
 
 
 def test_pipelines_of_two_ranks():
-    sections = ["schedules", "errors", "put_off", "tracing", "chunks"]
+    sections = ["schedules", "errors", "put_off", "tracing", "chunks", "functions", "by_hand"]
     ranks.by_environment(2, ranks.program("pipelined"), *sections).check()
+
+
+def test_pipelines_beside_data_parallelism():
+    ranks.by_environment(4, ranks.program("pipelined"), "beside_data_parallelism").check()
 
 
 def test_pipelines_of_three_ranks():

@@ -15,6 +15,7 @@ from rushlight.distributed.checkpoint import (
     format_utils,
     metadata as kinds,
     planner as plans,
+    state_dict as states,
 )
 from rushlight.distributed.checkpoint.state_dict_loader import _load_state_dict_from_keys
 
@@ -242,9 +243,7 @@ def test_an_optimizers_state_without_an_optimizer(tmp_path):
     optimizer = torch.optim.Adam(model.parameters())
     model(torch.ones(1, 2)).sum().backward()
     optimizer.step()
-    from rushlight.distributed.checkpoint.state_dict import get_state_dict
-
-    saved, kept = get_state_dict(model, optimizer)
+    saved, kept = states.get_state_dict(model, optimizer)
     dcp.save({"model": saved, "optim": kept}, checkpoint_id=tmp_path, no_dist=True)
     reader = dcp.FileSystemReader(tmp_path)
     found = dcp.load_sharded_optimizer_state_dict(saved, "optim", reader)
@@ -253,6 +252,104 @@ def test_an_optimizers_state_without_an_optimizer(tmp_path):
     assert found["optim"]["param_groups"][0]["lr"] == 1e-3
     with pytest.raises(KeyError, match="no key 'other'"):
         dcp.load_sharded_optimizer_state_dict(saved, "other", reader)
+
+
+def two_optimizers(steps):
+    """A model, each layer with an optimizer of its own, after some steps."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+    optimizers = (
+        torch.optim.AdamW(model[0].parameters(), lr=0.1),
+        torch.optim.SGD(model[2].parameters(), lr=0.2 if steps else 0.5, momentum=0.9),
+    )
+    for _ in range(steps):
+        one_step(model, optimizers)
+    return model, optimizers
+
+
+def one_step(model, optimizers):
+    model(torch.ones(3, 2)).square().sum().backward()
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_an_optimizer_without_a_step_loads_what_others_have_saved(tmp_path, flat):
+    options = states.StateDictOptions(flatten_optimizer_state_dict=flat)
+    model, optimizers = two_optimizers(2)
+    saved, kept = states.get_state_dict(model, optimizers, options=options)
+    if flat:
+        assert kept["state.0.weight.exp_avg"].shape == (3, 2)
+        assert kept["param_groups.2.bias.lr"] == 0.2
+    else:
+        assert list(kept["state"]) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+        assert [g["params"] for g in kept["param_groups"]] == [list(saved)[:2], list(saved)[2:]]
+    dcp.save({"model": saved, "optim": kept}, checkpoint_id=tmp_path, no_dist=True)
+    other, others = two_optimizers(0)
+    saved, kept = states.get_state_dict(other, others, options=options)
+    into = {"model": saved, "optim": kept}
+    dcp.load(into, checkpoint_id=tmp_path, no_dist=True)
+    states.set_state_dict(
+        other, others, model_state_dict=into["model"], optim_state_dict=into["optim"],
+        options=options,
+    )  # fmt: skip
+    assert others[1].param_groups[0]["lr"] == 0.2
+    for pair in ((model, optimizers), (other, others)):
+        one_step(*pair)
+    for p, q in zip(model.parameters(), other.parameters()):
+        assert torch.equal(p, q)
+
+
+def test_states_of_nested_dicts_are_flattened():
+    kept = {"state": {"a": {"inner": {"x": 1, "y": 2.0}}}, "param_groups": [{"params": ["a"]}]}
+    flat = states._flattened(kept)
+    assert flat == {"state.a.inner.x": 1, "state.a.inner.y": 2.0}
+    assert states._unflattened_value(flat, "state.a.inner") == {"x": 1, "y": 2.0}
+    kept["state"]["a"]["inner"]["x"] = "text"
+    with pytest.raises(NotImplementedError, match="for state.a.inner.x"):
+        states._flattened(kept)
+
+
+def test_names_of_states_are_those_without_wrappers():
+    torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+    try:
+        wrapped = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.PReLU()))
+        outer = torch.nn.ModuleDict({"module": torch.nn.PReLU(), "in": wrapped})
+        assert list(states.get_model_state_dict(wrapped)) == ["0.weight"]
+        assert list(states.get_model_state_dict(outer)) == ["module.weight", "in.0.weight"]
+        state = {"module.weight": torch.full((1,), 3.0), "in.0.weight": torch.full((1,), 4.0)}
+        states.set_model_state_dict(outer, state)
+        assert [p.item() for p in outer.parameters()] == [3, 4]
+        compiled = torch.compile(torch.nn.Linear(1, 1))
+        assert list(states.get_model_state_dict(compiled)) == ["weight", "bias"]
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_states_of_submodules():
+    model, optimizers = two_optimizers(0)
+    with pytest.warns(FutureWarning, match="submodules is an older argument"):
+        found = states.get_model_state_dict(model, submodules={model[2]})
+    assert list(found) == ["2.weight", "2.bias"]
+    options = states.StateDictOptions(keep_submodule_prefixes=False)
+    with pytest.warns(FutureWarning):
+        found, kept = states.get_state_dict(model, (), submodules={model[2]}, options=options)
+    assert list(found) == ["weight", "bias"] and kept == {}
+    with pytest.raises(NotImplementedError, match="submodules"):
+        states.get_optimizer_state_dict(model, optimizers, submodules={model[2]})
+
+
+def test_options_of_states_are_checked():
+    model, _ = two_optimizers(0)
+    with pytest.raises(ValueError, match="full_state_dict must be True"):
+        states.set_model_state_dict(
+            model, {}, options=states.StateDictOptions(broadcast_from_rank0=True)
+        )
+    with pytest.raises(RuntimeError, match="give an optimizer"):
+        states.get_optimizer_state_dict(model, ())
+    with pytest.warns(UserWarning, match="dsd_fqn_modifiers has no effect"):
+        states.get_model_state_dict(model, options=states.StateDictOptions(dsd_fqn_modifiers="x"))
 
 
 def test_one_file_and_a_folder(tmp_path):
@@ -311,6 +408,10 @@ def test_parts_in_safetensors_are_put_together(tmp_path):
     writer = dcp.HuggingFaceStorageWriter(
         tmp_path, save_distributed=True, enable_consolidation=True
     )
+    assert writer.consolidated_output_path == str(tmp_path)
+    assert writer.metadata_path == "model.safetensors.index.json"
+    assert dcp.HuggingFaceStorageWriter(tmp_path).consolidated_output_path is None
+    assert dcp.DefaultLoadPlanner().original_state_dict == {}
     writer.path.mkdir()
     whole = torch.arange(8.0).view(4, 2)
     for rank, part in enumerate(whole.chunk(2)):

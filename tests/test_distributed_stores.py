@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import json
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -19,6 +20,9 @@ from rushlight.distributed import _launchers, _tcp_store, _wire
 from rushlight.distributed._agreement import Call
 from rushlight.distributed._table import Request
 from rushlight.distributed._world_server import process_mapping
+from rushlight.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
+from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError
+from rushlight.distributed.launcher import api as launcher
 
 SECOND = datetime.timedelta(seconds=1)
 
@@ -51,6 +55,27 @@ def test_a_store_keeps_values(store):
     assert store.delete_key("x") and not store.delete_key("x")
     assert {"a", "b", "n", "y"} <= set(store.list_keys()) and store.num_keys() >= 4
     assert store.has_extended_api()
+
+
+def test_a_barrier_of_a_store(store):
+    store.barrier("alone", 1)
+    passed = []
+
+    def come():
+        store.clone().barrier("three", 3)
+        passed.append(1)
+
+    others = [threading.Thread(target=come) for _ in range(2)]
+    for other in others:
+        other.start()
+    time.sleep(0.05)
+    assert not passed
+    store.barrier("three", 3, SECOND)
+    for other in others:
+        other.join()
+    assert len(passed) == 2
+    with pytest.raises(dist.DistStoreError, match="two/last_member"):
+        store.barrier("two", 2, SECOND / 20)
 
 
 def test_compare_set(store):
@@ -289,7 +314,7 @@ def test_a_call_says_what_it_is(monkeypatch):
     same = Call("all_reduce", tall, dist.ReduceOp.SUM)
     assert call.header() == same.header()
     monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
-    assert dist.get_debug_level() == "DETAIL" and call.header() != same.header()
+    assert dist.get_debug_level() is dist.DebugLevel.DETAIL and call.header() != same.header()
     for other in (
         Call("all_reduce", wide.double(), dist.ReduceOp.SUM),
         Call("all_reduce", wide, dist.ReduceOp.MAX),
@@ -315,11 +340,96 @@ def test_the_launchers_options():
                   ["--no-python", "-m", "x"], ["--rdzv-conf=a", "x"]):  # fmt: skip
         with pytest.raises(ValueError):
             run.config_from_args(parse(wrong))
-    from rushlight.distributed.launcher.api import stream_choice
+    words = (
+        "--tee 0:1 --signals-to-handle SIGUSR1 --duplicate-stdout-filters a,b --virtual-local-rank "
+        "--shutdown-timeout 7 --event-log-handler console --start-method spawn x.py"
+    )
+    config, *_ = run.config_from_args(parse(words.split()))
+    assert config.logs_specs._tee == {0: Std.OUT} and config.signals_to_handle == "SIGUSR1"
+    assert config.duplicate_stdout_filters == ["a", "b"] and config.virtual_local_rank
+    assert (config.shutdown_timeout, config.event_log_handler) == (7, "console")
+    with pytest.raises(ValueError, match="WORKER:NUMBER"):
+        run.config_from_args(parse(["--tee", "0=1", "x"]))
 
-    assert stream_choice("3", 2) == [3, 3] and stream_choice("0:1,1:2", 2) == [1, 2]
-    with pytest.raises(ValueError, match="RANK:NUMBER"):
-        stream_choice("0=1", 2)
+
+def launched(tmp_path, program, count=2, **options):
+    """What workers of a program write: their files, by path below the run's folder."""
+    logs = DefaultLogsSpecs(str(tmp_path), tee=Std.ALL)
+    options = {"max_restarts": 0, "logs_specs": logs} | options
+    launcher.elastic_launch(launcher.LaunchConfig(1, 1, count, **options), sys.executable)(
+        "-c", program
+    )
+    (folder,) = tmp_path.iterdir()
+    return {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file()}
+
+
+SAYS = "import os; print(os.environ['LOCAL_RANK'], os.environ.get('CUDA_VISIBLE_DEVICES'), 'a b')"
+
+
+def test_what_a_launched_program_writes(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7")
+    files = launched(
+        tmp_path, SAYS, virtual_local_rank=True, role="r", duplicate_stdout_filters=["7 a", "none"],
+        log_line_prefix_template="${role_name}|${rank}|${local_rank} ",
+    )  # fmt: skip
+    assert files["attempt_0/0/stdout.log"] == "0 5 a b\n"
+    assert files["attempt_0/1/stdout.log"] == "0 7 a b\n"
+    assert files["attempt_0/filtered_stdout.log"] == "0 7 a b\n"
+    assert "attempt_0/filtered_stderr.log" not in files
+    shown = sorted(capsys.readouterr().out.splitlines())
+    assert shown == ["r|0|0 0 5 a b", "r|1|1 0 7 a b"]
+    with pytest.raises(ValueError, match="exceeds available GPUs"):
+        launched(tmp_path, SAYS, 3, virtual_local_rank=True)
+
+
+def test_lines_begin_with_who_has_written_them(tmp_path, capsys):
+    launched(tmp_path, "print('here')", role="trainer")
+    assert sorted(capsys.readouterr().out.splitlines()) == ["[trainer0]:here", "[trainer1]:here"]
+
+
+def test_the_end_of_a_run_is_told(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(launcher.events, "record", lambda *what: told.append(what))
+    launched(tmp_path / "a", "pass", 1, event_log_handler="console", run_id="x")
+    with pytest.raises(ChildFailedError):
+        launched(tmp_path / "b", "raise SystemExit(3)", 1)
+    (first, where), (second, nowhere) = told
+    assert first.name == "torchelastic.worker.status.SUCCEEDED" and where == "console"
+    assert first.metadata["run_id"] == "x" and first.source.name == "AGENT"
+    assert second.name == "torchelastic.worker.status.FAILED" and nowhere == "null"
+
+
+def test_workers_that_do_not_end_are_killed(tmp_path):
+    program = "import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    program += "if os.environ['RANK'] == '0': time.sleep(0.5); raise SystemExit(3)\ntime.sleep(99)"
+    began = time.monotonic()
+    with pytest.raises(ChildFailedError):
+        launched(tmp_path, program, shutdown_timeout=0)
+    assert time.monotonic() - began < 20
+
+
+def test_signals_end_the_workers(tmp_path):
+    program = f"import os, signal, time; os.kill({os.getpid()}, signal.SIGUSR1); time.sleep(99)"
+    before = signal.getsignal(signal.SIGUSR1)
+    with pytest.raises(KeyboardInterrupt, match=str(int(signal.SIGUSR1))):
+        launched(tmp_path, program, 1, signals_to_handle="SIGUSR1,SIGUSR2")
+    assert signal.getsignal(signal.SIGUSR1) is before
+    with pytest.raises(ValueError, match="no signal 'SIGNONE'"):
+        launched(tmp_path, program, 1, signals_to_handle="SIGNONE")
+
+
+def test_settings_of_a_launch(monkeypatch):
+    config = launcher.LaunchConfig(1, 2, 3, rdzv_timeout=5)
+    assert config.rdzv_configs == {"timeout": 5} and config.shutdown_timeout == 30
+    monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "4")
+    assert launcher.LaunchConfig(1, 2, 3).shutdown_timeout == 4
+    assert isinstance(launcher.LaunchConfig(1, 2, 3).logs_specs, DefaultLogsSpecs)
+    with pytest.raises(ValueError, match="non-negative"):
+        launcher.LaunchConfig(1, 2, 3, shutdown_timeout=-1)
+    with pytest.raises(NotImplementedError, match="numa_options"):
+        launcher.LaunchConfig(1, 2, 3, numa_options=1)
+    with pytest.warns(UserWarning, match="start_method 'fork' has no effect"):
+        launcher.LaunchConfig(1, 2, 3, start_method="fork")
 
 
 # What a client can send that is none of ours; each must leave the server at work.

@@ -59,7 +59,8 @@ def test_public_names_are_there_or_refuse():
 
 SECTIONS = [
     "data_parallel", "sharded", "tensor_parallel", "fully_sharded", "sequence_parallel",
-    "root_mean_square", "pipelined", "checkpointed", "counted",
+    "root_mean_square", "pipelined", "checkpointed", "counted", "set_on_modules", "hooked",
+    "old_states",
 ]  # fmt: skip
 
 
@@ -67,3 +68,39 @@ SECTIONS = [
 def test_a_program_prints_the_same_losses(section):
     ours = losses(section, "-m", "rushlight")
     assert len(ours) >= 4 and ours == pytest.approx(losses(section), rel=1e-4, abs=1e-4)
+
+
+def styles(torch):
+    """What styles of tensor parallelism remember of how they were made, as text."""
+    from importlib import import_module
+
+    name = f"{torch.__name__}.distributed.tensor"
+    tensor, parallel = import_module(name), import_module(f"{name}.parallel")
+    cut, copied = tensor.Shard(0), tensor.Replicate()
+    ways = {"input_layouts": cut, "desired_input_layouts": (copied,)}
+    named = {"input_kwarg_layouts": {"x": cut}, "desired_input_kwarg_layouts": {"x": copied}}
+    out = {"output_layouts": (None, cut), "desired_output_layouts": (None, copied)}
+    made = [
+        parallel.ColwiseParallel(), parallel.ColwiseParallel(output_layouts=copied),
+        parallel.RowwiseParallel(use_local_output=False),
+        parallel.SequenceParallel(sequence_dim=2), parallel.PrepareModuleInput(**ways),
+        parallel.PrepareModuleInput(**named), parallel.PrepareModuleOutput(**out),
+    ]  # fmt: skip
+    partial = tensor.Partial
+    return [
+        *({key: str(value) for key, value in vars(style).items()} for style in made),
+        *(style.desired_input_layouts for style in made[:2]),
+        (partial.ALL_REDUCE_OPS, partial.LINEAR_REDUCE_OPS),
+    ]
+
+
+def test_styles_of_tensor_parallelism_have_torchs_attributes():
+    import rushlight
+
+    theirs = styles(torch)
+    for i, (mine, wanted) in enumerate(zip(styles(rushlight), theirs, strict=True)):
+        if isinstance(wanted, dict):  # one that is a property here is compared by itself
+            wanted = {key: value for key, value in wanted.items() if key in mine}
+            assert mine == wanted, i
+        else:
+            assert str(mine) == str(wanted), i

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import datetime
+import json
 import logging
 import multiprocessing
 import os
@@ -21,6 +22,7 @@ from rushlight.distributed.elastic.multiprocessing import (
     DefaultLogsSpecs,
     SignalException,
     Std,
+    errors,
     start_processes,
     to_map,
 )
@@ -286,3 +288,56 @@ def test_small_functions(monkeypatch):
     sampler = ElasticDistributedSampler(list(range(11)), 2, 1, start_index=4)
     other = ElasticDistributedSampler(list(range(11)), 2, 0, start_index=4)
     assert len(sampler) == 4 and {*sampler, *other} == set(range(4, 11))
+
+
+# --- errors of workers
+
+
+def test_an_error_file_is_passed_on(tmp_path, monkeypatch):
+    child, mine = tmp_path / "child.json", tmp_path / "mine.json"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(child))
+    try:
+        raise ValueError("no luck")
+    except ValueError as error:
+        errors.ErrorHandler().record_exception(error)
+    failure = errors.ProcessFailure(0, 7, 3, str(child))
+    assert failure.error_file_data["message"]["message"] == "ValueError: no luck"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(mine))
+
+    @errors.record
+    def main():
+        raise errors.ChildFailedError("train.py", {4: failure})
+
+    with pytest.raises(errors.ChildFailedError):
+        main()
+    told = json.loads(mine.read_text())["message"]
+    assert told["errorCode"] == 3 and told["message"] == "ValueError: no luck"
+    child.write_text('{"message": "as text", "timestamp": "12"}')
+    failure = errors.ProcessFailure(0, 7, 3, str(child))
+    assert (failure.message, failure.timestamp) == ("as text", 12)
+    errors.ErrorHandler().dump_error_file(str(child), 3)
+    assert json.loads(mine.read_text()) == {"message": "as text", "timestamp": "12"}
+    monkeypatch.delenv("TORCHELASTIC_ERROR_FILE")
+    mine.unlink()
+    errors.ErrorHandler().dump_error_file(str(child))
+    assert not mine.exists()
+
+
+def test_failures_as_text():
+    first = errors.ProcessFailure(1, 22, -9, "", 5, "killed\nby somebody", 100)
+    later = errors.ProcessFailure(0, 21, 3, "", 4, "consequence", 200)
+    assert first.error_file_data == {"message": "<NONE>"}
+    assert errors.ProcessFailure(0, 1, -99, "").signal_name() == "<N/A>"
+    text = errors.ChildFailedError("train.py", {4: later, 5: first}).format_msg("#", "~")
+    lines = text.splitlines()
+    assert lines[0] == "" and lines[2] == "train.py FAILED" and lines[1] == lines[-1] == "#" * len(
+        lines[1]
+    )
+    assert set(lines[3]) == {"~"} and lines[4:6] == [
+        "Failures:", "rank 4 (local rank 0, process 21):",
+    ]  # fmt: skip
+    at = lines.index("Root Cause (first observed failure):")
+    assert lines[at + 1] == "rank 5 (local rank 1, process 22):"
+    assert "  exitcode  : -9 (SIGKILL)" in lines and lines[-2] == "  by somebody"
+    alone = errors.ChildFailedError("x", {5: first}).format_msg()
+    assert "  <NO_OTHER_FAILURES>" in alone

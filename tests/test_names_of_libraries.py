@@ -297,6 +297,20 @@ def test_what_is_refused():
             refused()
 
 
+def test_members_of_refused_classes_say_why():
+    rpc = torch.distributed.rpc
+    assert not hasattr(rpc.BackendType, "TENSORPIPE") and not hasattr(rpc.RRef, "_private")
+    for ask in (
+        lambda: rpc.BackendType.TENSORPIPE,
+        lambda: rpc.TensorPipeRpcBackendOptions.num_worker_threads,
+        lambda: torch.distributed.Reducer.prepare_for_forward,
+    ):
+        with pytest.raises(NotImplementedError, match=r"^distributed\..*\(its \w+\)$"):
+            ask()
+    with pytest.raises(NotImplementedError, match=r"init_from_module_rref: 3 at w0/cpu"):
+        torch.distributed.nn.RemoteModule.init_from_module_rref("w0/cpu", 3)
+
+
 def test_a_module_that_lacks_its_library_is_no_attribute(monkeypatch):
     monkeypatch.setitem(sys.modules, "rushlight.utils.tensorboard", None)
     monkeypatch.delattr(torch.utils, "tensorboard", raising=False)

@@ -116,3 +116,26 @@ def test_quantizable_lstms_are_lstms(options):
         nn.quantizable.LSTM.from_float(nn.LSTM(3, 4, proj_size=2))
     split = nn.quantizable.LSTM.from_float(plain, split_gates=True)
     rl.testing.assert_close(split(x)[0], plain(x)[0])
+
+
+def test_options_that_layers_keep():
+    q = nnq
+    conv, back = q.Conv2d(2, 3, 3), q.ConvTranspose2d(2, 3, 3, 2, output_padding=1)
+    assert (conv.transposed, conv.output_padding) == (False, (0, 0))
+    assert (back.transposed, back.output_padding) == (True, (1, 1))
+    assert q.EmbeddingBag(4, 8).pruned_weights is False
+    cell = dynamic.GRUCell(2, 3)
+    assert cell.bias_ih.tolist() == cell.bias_hh.tolist() == [0.0] * 9
+    assert dynamic.RNNCell(2, 3, bias=False).bias_hh is None
+
+
+def test_the_state_that_a_quantizable_cell_begins_with():
+    cell = rl.ao.nn.quantizable.LSTMCell(2, 3)
+    cell.initial_hidden_state_qparams, cell.initial_cell_state_qparams = (0.5, 7), (0.25, -3)
+    cell.cell_state_dtype = rl.qint32
+    h, c = cell.initialize_hidden(2, is_quantized=True)
+    assert (h.q_scale(), h.q_zero_point(), h.dtype) == (0.5, 7, rl.quint8)
+    assert (c.q_scale(), c.q_zero_point(), c.dtype) == (0.25, -3, rl.qint32)
+    assert h.dequantize().tolist() == c.dequantize().tolist() == [[0.0] * 3] * 2
+    plain, _ = cell.initialize_hidden(2)
+    assert not plain.is_quantized

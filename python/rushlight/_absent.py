@@ -54,6 +54,21 @@ def refusals(kind: str, names: Sequence[str], error: type[Any] = AssertionError)
     return {name: make(name) for name in names}
 
 
+class _NoMember(NotImplementedError, AttributeError):
+    """A member of a refused class is asked for: `hasattr` says that it is not there."""
+
+
+class _Refused(type):
+    """The class of refused classes: whoever asks for their members is told the reason too."""
+
+    _reason = ""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        raise _NoMember(f"{cls._reason} (its {name})")
+
+
 def refused(reasons: dict[str, str]) -> dict[str, Any]:
     """Functions of the calling module, and classes for capitalised names, that raise
     NotImplementedError: `reasons` says why, by name.
@@ -70,7 +85,9 @@ def refused(reasons: dict[str, str]) -> dict[str, Any]:
         function.__doc__ = f"Raises NotImplementedError: {reason}."
         if name[0].isupper():
             members = {"__init__": function, "__doc__": function.__doc__, "__module__": home}
-            return type(name, (), members)
+            made = _Refused(name, (), members)
+            made._reason = f"{where}.{name}: {reason}".lstrip(".")
+            return made
         return function
 
     return {name: make(name, reason) for name, reason in reasons.items()}

@@ -139,6 +139,10 @@ def copies():
         into = torch.empty(size * 2, 3, dtype=dtype)
         dist.all_gather_into_tensor(into, parts[rank])
         same(into, torch.cat(parts), ("all_gather_into_tensor", dtype))
+        into = torch.zeros(size * 2, 3, dtype=dtype)  # whose own part is there already
+        into[2 * rank : 2 * rank + 2] = parts[rank]
+        dist.all_gather_into_tensor(into, into[2 * rank : 2 * rank + 2])
+        same(into, torch.cat(parts), ("all_gather_into_tensor in place", dtype))
         stacked = torch.empty(size, 2, 3, dtype=dtype)
         dist.all_gather_into_tensor(stacked, parts[rank])
         same(stacked, torch.stack(parts), ("stacked", dtype))

@@ -1,6 +1,7 @@
 """DistributedDataParallel against one process that sees all data."""
 
 import copy
+import logging
 import sys
 
 import rushlight as torch
@@ -130,6 +131,17 @@ def buffers_of_rank_0():
         assert "rank 1 has ('weight', (3, 2)" in str(error), error
 
 
+class Kept(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self):
+        super().__init__()
+        self.records = []
+
+    def emit(self, record):
+        self.records.append(record)
+
+
 def hooks():
     train(hook=(None, default_hooks.allreduce_hook))
     train(hook=(dist.group.WORLD, default_hooks.fp16_compress_hook), tolerance=5e-3)
@@ -149,13 +161,20 @@ def hooks():
     for function in (powerSGD_hook.powerSGD_hook, powerSGD_hook.batched_powerSGD_hook):
         for batched in (False, True):
             state = powerSGD_hook.PowerSGDState(
-                None, 2, start_powerSGD_iter=2, batch_tensors_with_same_shape=batched
-            )
+                None, 2, start_powerSGD_iter=2, batch_tensors_with_same_shape=batched,
+                compression_stats_logging_frequency=50,
+            )  # fmt: skip
+            logged = logging.getLogger(powerSGD_hook.__name__)
+            logged.addHandler(Kept()), logged.setLevel(logging.INFO)
             ddp, alone = train(120, hook=(state, function), alike=False)
             x, y = data(0)
             losses = [nn.functional.mse_loss(m(x), y).item() for m in (ddp, alone)]
             assert losses[0] < losses[1] * 1.3 + 0.05, losses
             assert state.compression_stats()[0] > 1.3
+            kept = logged.handlers.pop()
+            assert [record.args[0] for record in kept.records] == [2, 52, 102]
+            assert kept.records[1].args[1] > kept.records[1].args[2] > 0
+            assert state.next_stats_report == 152
             flat = torch.cat([p.detach().reshape(-1) for p in ddp.parameters()])
             found = [torch.empty_like(flat) for _ in range(size)]
             dist.all_gather(found, flat)
@@ -220,6 +239,19 @@ def precision():
     for p, q in zip(ddp.module.parameters(), alone.parameters()):
         assert p.grad.dtype is torch.float32
         torch.testing.assert_close(p.grad, q.grad, rtol=0.1, atol=0.1)
+
+
+def parts_of_calls():
+    """What forward consists of, as methods."""
+    model = DDP(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+    assert model.will_sync_module_buffers()
+    with model.no_sync():
+        model(torch.ones(4, 2))
+    assert not model.will_sync_module_buffers()  # the pass before was not exchanged
+    assert not DDP(nn.BatchNorm1d(2), broadcast_buffers=False).will_sync_module_buffers()
+    assert not DDP(nn.Linear(2, 2)).will_sync_module_buffers()
+    x = torch.ones(4, 2)
+    assert model.to_kwargs((x, 3), {"y": [x]}, 0) == (((x, 3),), ({"y": [x]},))
 
 
 for section in sys.argv[1:]:

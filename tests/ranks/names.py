@@ -1,5 +1,6 @@
 """Smaller things: options of groups, DTensors made in parts, losses of divided classes."""
 
+import datetime
 import sys
 
 from refusal import refused
@@ -87,6 +88,88 @@ def options():
         dist.all_reduce(mine.clone())
     assert [e.name for e in profile.events()].count("my exchange") == 1
     dist.breakpoint(rank=0, skip=1)  # passed by
+
+
+def methods():
+    """Of a ProcessGroup: what its functions have as functions too, and its end."""
+    group, mine = dist.group.WORLD, torch.full((2,), float(rank + 1))
+    others = [[r + 1.0] * 2 for r in range(size)]
+    outputs = [torch.empty(2 * size) for _ in range(2)]
+    for gather in (group.allgather_into_tensor_coalesced, group.all_gather_single_coalesced):
+        gather(outputs, [mine, -mine]).wait()
+        assert outputs[0].view(-1, 2).tolist() == others and torch.equal(outputs[1], -outputs[0])
+    into = torch.empty(2 * size)
+    group.all_gather_single(into, mine).wait()
+    assert torch.equal(into, outputs[0])
+    lists = [[torch.empty(2), torch.empty(2)] for _ in range(size)]
+    group.allgather_coalesced(lists, [mine, -mine]).wait()
+    assert [first.tolist() for first, _ in lists] == others
+    assert all(torch.equal(first, -second) for first, second in lists)
+    options = dist.ReduceScatterOptions()
+    options.reduceOp = dist.ReduceOp(dist.ReduceOp.MAX)
+    assert options.reduceOp.op is dist.ReduceOp.MAX
+    part = torch.empty(1)
+    group.reduce_scatter_single(part, torch.arange(size) + 1.0 * rank, options).wait()
+    assert part.item() == rank + size - 1
+    parts = [torch.empty(1), torch.empty(1)]
+    whole = torch.arange(size * 1.0)
+    group.reduce_scatter_tensor_coalesced(parts, [whole, -whole]).wait()
+    assert [p.item() for p in parts] == [rank * size, -rank * size]
+    group.reduce_scatter_single_coalesced(parts, [whole, -whole], options).wait()
+    assert [p.item() for p in parts] == [rank, -rank]
+    x = torch.empty(size)
+    group.all_to_all_single(x, torch.arange(size) + 10.0 * rank, [], []).wait()
+    assert x.tolist() == [rank + 10.0 * r for r in range(size)]
+    if rank == 0:
+        group.send([mine], 1, 3).wait()
+    elif rank == 1:
+        work = group.recv_anysource([mine], 3)
+        work.block_current_stream()
+        assert mine.tolist() == [1.0, 1.0] and work.source_rank() == 0
+    group.monitored_barrier(datetime.timedelta(seconds=30), True)
+    work = group.allreduce([torch.ones(2)])
+    assert work.get_future_result().wait() == 0
+    assert dist.Work.unbox(work.boxed()) is work
+    assert dist.ProcessGroup.unbox(group.boxed()) is group
+    if rank == 0:
+        group.get_group_store().set("from 0", "here")
+    assert group.get_group_store().get("from 0") == b"here"
+    assert group.GLOO is dist.Backend.backend_type_map["gloo"] and int(group.GLOO) == 1
+    group.use_pg_for_symm_mem_rendezvous = False
+    assert not group.use_pg_for_symm_mem_rendezvous
+    refused(
+        NotImplementedError, "symmetric memory", setattr, group, "use_pg_for_symm_mem_rendezvous",
+        True,
+    )  # fmt: skip
+    refused(NotImplementedError, "cannot join it", group.merge_remote_group, dist.HashStore(), 9)
+    refused(NotImplementedError, "MPI serves", dist.ProcessGroupGloo.create_device)
+    refused(NotImplementedError, "MPI serves", dist.ProcessGroupGloo.create_default_device)
+    refused(NotImplementedError, "chooses the network", dist.ProcessGroupGloo.Options)
+    before = dist.get_debug_level()
+    dist.set_debug_level(dist.DebugLevel.INFO)
+    assert dist.get_debug_level().name == "INFO" and int(dist.get_debug_level()) == 1
+    dist.set_debug_level(before)
+    refused(TypeError, "expected a DebugLevel", dist.set_debug_level, "INFO")
+    refused(NotImplementedError, "device_types", group.split_group, [0], device_types=["cpu"])
+    first = group.split_group([0, 1], group_name="first two", group_desc="of some use")
+    refused(ValueError, "is a group 0", group.split_group, [0], group_name="0")
+    assert (first is None) is (rank > 1)
+    if first is not None:
+        assert (first.group_name, first.group_desc) == ("first two", "of some use")
+        x = torch.ones(3)
+        work = first.allreduce([x])
+        first.shutdown()
+        assert work.is_completed() and x.tolist() == [2.0] * 3
+        refused(dist.DistBackendError, "was shut down", first.allreduce, [x])
+        dist.destroy_process_group(first)
+    second = group.split_group([0, 1])
+    if rank == 0:  # the other never comes
+        work = second.allreduce([torch.ones(3)])
+        second.abort()
+        refused(dist.DistBackendError, "was aborted", work.wait)
+        assert work.get_future_result().wait() == 2
+        refused(dist.DistBackendError, "was aborted", second.allreduce, [x])
+    dist.barrier()
 
 
 def creation():

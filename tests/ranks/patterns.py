@@ -3,6 +3,7 @@
 Written for torch; `python -m rushlight` runs it too, and prints the same losses.
 """
 
+import copy
 import functools
 import os
 import sys
@@ -265,6 +266,202 @@ def fully_sharded():
     losses.append(float(sum(p.full_tensor().sum() for p in empty.parameters())))
     assert empty(words_of(0)[0]).shape == (4, 6, 16)
     show("fully_sharded", losses)
+
+
+class Branches(nn.Module):
+    """Two layers, of which a call uses one."""
+
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.out = nn.Linear(6, 2)
+
+    def forward(self, x, goes_left=True):
+        return self.out(torch.relu(self.left(x) if goes_left else self.right(x)))
+
+
+def numbers_of(model):
+    """A few sums of gradients; a parameter without one counts as -1."""
+    grads = [p.grad for p in model.parameters()]
+    return [-1.0 if g is None else float((g.full_tensor() ** 2).sum()) for g in grads]
+
+
+def set_on_modules():
+    """What methods of FSDPModule set: which gradients come out, and what is exchanged."""
+    from torch.distributed.fsdp import fully_shard
+
+    rank, size, losses, calls = dist.get_rank(), dist.get_world_size(), [], []
+
+    class Gather:
+        def allocate(self, size, *, dtype, device):
+            return torch.empty(*size, dtype=dtype, device=device)
+
+        def __call__(self, output_tensor, input_tensor, group, async_op=False):
+            calls.append("gather")
+            return dist.all_gather_into_tensor(output_tensor, input_tensor, group, async_op)
+
+    class Reduce(Gather):
+        def __call__(self, output_tensor, input_tensor, group, op, async_op=False):
+            calls.append("reduce")
+            return dist.reduce_scatter_tensor(output_tensor, input_tensor, op, group, async_op)
+
+    def made(mesh=None):
+        torch.manual_seed(0)
+        return fully_shard(Branches(), mesh=mesh)
+
+    def passed(model, *goes_left, seed=0):
+        torch.manual_seed(seed + rank)
+        model(torch.randn(3, 6), *goes_left).square().sum().backward()
+
+    model = made()
+    passed(model)
+    losses += numbers_of(model)  # the other branch has no gradient
+    model = made()
+    model.set_reduce_scatter_unused_params(True)
+    passed(model, rank == 0)
+    losses += numbers_of(model)
+    model = made()
+    model.set_custom_all_gather(Gather())
+    model.set_custom_reduce_scatter(Reduce())
+    model.set_force_sum_reduction_for_comms(True)
+    passed(model)
+    assert set(calls) == {"gather", "reduce"}, calls
+    losses += numbers_of(model)
+    model = made()
+    model.set_all_reduce_hook(lambda reduced: reduced.mul_(3))
+    model.set_separate_reduce_scatter_group()
+    passed(model)
+    losses += numbers_of(model)
+    grid = init_device_mesh("cpu", (size, 1), mesh_dim_names=("copies", "parts"))
+    model = made(grid)
+    for step in range(2):
+        model.set_requires_all_reduce(step == 1)
+        passed(model, seed=10 * step)
+        assert (model.out.weight.grad is None) is (step == 0)
+    losses += numbers_of(model)
+    model = made()
+    model.set_custom_all_gather(Gather())
+    model.set_reshard_after_backward(False)
+    counts = []
+    for step in range(4):
+        del calls[:]
+        model.set_reshard_after_backward(step % 2 == 1)
+        passed(model)
+        counts.append(len(calls))
+    assert counts == [1, 0, 1, 0], counts
+    losses += numbers_of(model)
+    for wrong, error in ((1, ValueError), (None, ValueError)):
+        try:
+            model.set_reshard_after_forward(wrong)
+        except error:
+            continue
+        raise AssertionError(wrong)
+
+    class Failing(nn.Module):
+        def forward(self, x):
+            if self.fails:
+                raise KeyError("on purpose")
+            return x * 2
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 6), Failing(), nn.Linear(6, 2))
+    fully_shard(model[0])
+    fully_shard(model)
+    for fails in (True, False):
+        model[1].fails = fails
+        try:
+            passed(model)
+            assert not fails
+        except KeyError:
+            model.reset_iter_state()
+    losses += numbers_of(model)
+    try:
+        model[0].reset_iter_state()
+    except RuntimeError as error:
+        assert "root" in str(error)
+    else:
+        raise AssertionError("reset_iter_state of an inner module")
+    show("set_on_modules", losses)
+
+
+def hooked():
+    """Hooks that reduce the gradients of FullyShardedDataParallel."""
+    from torch.distributed.algorithms._comm_hooks import default_hooks
+    from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy
+
+    losses = []
+    for strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.NO_SHARD):
+        is_whole = strategy is ShardingStrategy.NO_SHARD
+        plain = default_hooks.allreduce_hook if is_whole else default_hooks.reduce_scatter_hook
+        # torch's hooks of fewer bytes want a GPU.
+        for hook in (plain, functools.partial(plain)):
+            torch.manual_seed(0)
+            model = FSDP(Toy(), sharding_strategy=strategy, device_id=torch.device("cpu"))
+            model.register_comm_hook(default_hooks.DefaultState(dist.group.WORLD), hook)
+            try:
+                model.register_comm_hook(None, hook)
+            except AssertionError as error:
+                assert "already registered" in str(error)
+            optimizer = optim.SGD(model.parameters(), lr=0.1)
+            for step in range(3):
+                torch.manual_seed(10 * step + dist.get_rank())
+                optimizer.zero_grad()
+                loss = nn.MSELoss()(model(torch.randn(20, 10)), torch.randn(20, 5))
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+    show("hooked", losses)
+
+
+def old_states():
+    """The older functions of FullyShardedDataParallel for states of optimizers."""
+    import warnings
+
+    from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+
+    warnings.simplefilter("ignore")
+
+    def made(seed, steps):
+        torch.manual_seed(seed)
+        model = FSDP(Toy(), device_id=torch.device("cpu"))
+        optimizer, losses = optim.Adam(model.parameters(), lr=0.1), []
+        for step in range(steps):
+            train(model, optimizer, step, losses)
+        return model, optimizer, losses
+
+    def train(model, optimizer, step, losses):
+        torch.manual_seed(10 * step + dist.get_rank())
+        optimizer.zero_grad()
+        loss = nn.MSELoss()(model(torch.randn(20, 10)), torch.randn(20, 5))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+
+    model, optimizer, losses = made(0, 2)
+    whole = FSDP.full_optim_state_dict(model, optimizer, rank0_only=False)
+    at_0 = FSDP.full_optim_state_dict(model, optimizer)
+    parts = FSDP.sharded_optim_state_dict(model, optimizer)
+    state = copy.deepcopy(model.state_dict())
+    assert set(parts["state"]) == set(whole["state"])
+    for loaded in range(3):
+        again, adam, _ = made(1, 1)
+        again.load_state_dict(copy.deepcopy(state))
+        # What they give and take may share memory with the optimizer, whose step changes it.
+        whole, at_0 = copy.deepcopy(whole), copy.deepcopy(at_0)
+        if loaded == 0:
+            kept = FSDP.shard_full_optim_state_dict(whole, again, optim=adam)
+        elif loaded == 1:
+            kept = FSDP.scatter_full_optim_state_dict(
+                at_0 if dist.get_rank() == 0 else None, again, optim=adam
+            )
+        else:
+            kept = FSDP.flatten_sharded_optim_state_dict(parts, again, adam)
+        adam.load_state_dict(copy.deepcopy(kept))
+        train(again, adam, 2, losses)
+        train(again, adam, 3, losses)
+    train(model, optimizer, 2, losses)
+    train(model, optimizer, 3, losses)
+    show("old_states", losses)
 
 
 def sequence_parallel(norm=nn.LayerNorm, name="sequence_parallel"):

@@ -8,7 +8,10 @@ from refusal import refused
 import rushlight as torch
 import rushlight.distributed as dist
 from rushlight import nn
+from rushlight.distributed.device_mesh import init_device_mesh
+from rushlight.distributed.fsdp import fully_shard
 from rushlight.distributed.pipelining import (
+    Pipe,
     PipelineStage,
     Schedule1F1B,
     ScheduleDualPipeV,
@@ -21,6 +24,7 @@ from rushlight.distributed.pipelining import (
     build_stage,
     pipe_split,
     pipeline,
+    schedules as kinds,
 )
 from rushlight.distributed.pipelining.microbatch import TensorChunkSpec
 
@@ -212,6 +216,9 @@ def tracing():
 
     plain = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))
     assert pipeline(plain, (x,), split_policy=policy).num_stages == 2
+    pipe = Pipe.from_tracing(plain, (x,), split_policy=policy)
+    assert pipe.num_stages == 2 and torch.equal(pipe(x), plain(x))
+    assert (pipe.has_loss_and_backward, pipe.loss_spec, pipe.replicated_params) == (False, None, [])
 
 
 def chunks():
@@ -230,6 +237,137 @@ def chunks():
     x = torch.arange(12.0).view(3, 4)
     found = schedule.step(*([x] if rank == 0 else []), **({"y": x} if rank == 0 else {}))
     assert rank == 0 or torch.equal(found["a"], x * 4)
+
+
+def functions():
+    """Steps of a schedule that functions of the program perform."""
+    done = []
+
+    def forward(action, context):
+        stages = {stage.stage_index: stage for stage in context.schedule_ref._stages}
+        stage, number = stages[action.stage_index], action.microbatch_index
+        args = context.arg_mbs[number] if stage.is_first else ()
+        output = stage.forward_one_chunk(number, args, context.kwarg_mbs[number])
+        context.schedule_ref._maybe_compute_loss(stage, output, context.target_mbs, number)
+        done.append(str(action))
+
+    def backward(action, context):
+        schedule, number = context.schedule_ref, action.microbatch_index
+        (stage,) = [s for s in schedule._stages if s.stage_index == action.stage_index]
+        schedule.backward_counter[stage.stage_index] += 1
+        is_last = schedule.backward_counter[stage.stage_index] == schedule._n_microbatches
+        stage.backward_one_chunk(number, schedule._maybe_get_loss(stage, number), True, is_last)
+        done.append(str(action))
+
+    class Own(ScheduleLoopedBFS):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.register_custom_function(kinds.FORWARD, forward)
+            self.register_custom_function(kinds.FULL_BACKWARD, backward)
+
+    schedule = check(Own, 2, 3)
+    order = list(map(str, schedule.pipeline_order[rank]))
+    once = [step for step in order if "F" in step]
+    assert done == (order + once) * 2, done
+    refused(ValueError, "Invalid computation type F", schedule.register_custom_function, "F", None)
+    whole = check(ScheduleInterleaved1F1B, 2, 2 * size)
+    assert (whole.n_local_stages, whole.number_of_rounds) == (2, 2)
+    assert whole.microbatches_per_round == size
+
+
+def beside_data_parallelism():
+    """Stages of which several processes have copies, or parts, that exchange gradients once."""
+    grid = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("data", "stages"))
+    stages, row = grid.size(1), grid.get_local_rank("data")
+    number, count = grid.get_local_rank("stages"), 4
+    # Without the rows' numbers, of which a gradient is None.
+    alone = [nn.Linear(3, 3) for _ in range(stages)]
+    for p in nn.ModuleList(alone).parameters():
+        dist.broadcast(p.detach(), 0)
+    data = grid.get_group("data")
+    exchanged = []
+    for kind in (Schedule1F1B, ScheduleGPipe):
+        for way in ("copies", "parts"):
+            layer = copy.deepcopy(alone[number])
+            if way == "copies":
+                module = nn.parallel.DistributedDataParallel(layer, process_group=data)
+                reducer = module.reducer
+                finish = reducer._finish
+                reducer._finish = lambda finish=finish: (exchanged.append(1), finish())
+            else:
+                module = fully_shard(layer, mesh=grid["data"])
+                reduce = layer._fsdp.reduce
+                layer._fsdp.reduce = lambda *args, reduce=reduce: (
+                    exchanged.append(1), reduce(*args),
+                )[1]  # fmt: skip
+            stage = PipelineStage(module, number, stages, "cpu", group=grid.get_group("stages"))
+            schedule = kind(stage, count, loss)
+            for step in range(2):
+                g = torch.Generator().manual_seed(step)
+                whole = torch.randn(2, 2 * count, 3, generator=g)
+                found = whole
+                nn.ModuleList(alone).zero_grad()
+                for one in alone:
+                    found = one(found)
+                loss(found, torch.ones(2, 2 * count, 3)).backward()
+                module.zero_grad()
+                del exchanged[:]
+                last = {"target": torch.ones(2 * count, 3)} if stage.is_last else {}
+                schedule.step(*((whole[row],) if stage.is_first else ()), **last)
+                assert exchanged == [1], (way, exchanged)
+                for p, q in zip(module.parameters(), alone[number].parameters()):
+                    grad = p.grad.full_tensor() if way == "parts" else p.grad
+                    torch.testing.assert_close(grad, q.grad, msg=f"{kind} {way}")
+    # Gradients that were kept are exchanged when the program says so.
+    layer = fully_shard(copy.deepcopy(alone[number]), mesh=grid["data"])
+    stage = PipelineStage(layer, number, stages, "cpu", group=grid.get_group("stages"))
+    layer.set_requires_gradient_sync(False)
+    for _ in range(2):
+        layer(torch.full((1, 3), row + 1.0)).sum().backward()
+        assert layer.weight.grad is None
+    stage.perform_reduce_grad(2)
+    assert torch.equal(layer.weight.grad.full_tensor(), torch.full((3, 3), 1.5))
+    layer.set_requires_gradient_sync(False)
+    layer(torch.full((1, 3), row + 1.0)).sum().backward()
+    stage.perform_reduce_grad(1)
+    assert torch.equal(layer.weight.grad.full_tensor(), torch.full((3, 3), 3.0))
+
+
+def by_hand():
+    """Stages of one process, with what one gives to the next in the program's hands."""
+    group = dist.new_group([rank], use_local_synchronization=True)
+    layer = nn.Linear(2, 2)
+    stages = [PipelineStage(layer, i, 2, "cpu", group=group) for i in range(2)]
+    schedule = ScheduleLoopedBFS(stages, 1, loss)
+    output = layer(torch.ones(1, 2))
+    stages[1].set_local_fwd_input(output, 0)
+    assert stages[1]._arrived[0, 0][0].grad_fn is None
+    stages[0].set_local_bwd_input((torch.ones(1, 2),), 0)
+    assert len(stages[0]._arrived) == 1
+    refused(AssertionError, "is last", stages[1].set_local_bwd_input, (torch.ones(1),), 0)
+    refused(AssertionError, "Expected tuple", stages[0].set_local_bwd_input, torch.ones(1), 0)
+    refused(AssertionError, "is first", stages[0].get_local_bwd_output, 0)
+    assert torch.equal(stages[1].get_local_bwd_output(0)[0], torch.ones(1, 2))
+    refused(KeyError, "no gradients of micro-batch 1", stages[1].get_local_bwd_output, 1)
+    for name in ("get_fwd_recv_ops", "get_fwd_send_ops", "get_bwd_recv_ops", "get_bwd_send_ops"):
+        refused(NotImplementedError, f"{name}(0)", getattr(stages[0], name), 0)
+    first = stages[0].forward_one_chunk(0, (torch.ones(1, 2),))
+    second = stages[1].forward_one_chunk(0, ())
+    assert stages[1].output_chunks == [second]
+    stages[1].backward_one_chunk(0, second.sum())
+    (given,) = stages[1].get_local_bwd_output(0)
+    assert torch.equal(given, layer.weight.detach().sum(0, keepdim=True))
+    refused(RuntimeError, "Unknown backward type", stages[0].backward_maybe_with_nosync, "x", {})
+    x = torch.ones(1, 2, requires_grad=True)
+    about = {
+        "stage_output": (layer(x),), "output_grads": (torch.ones(1, 2),), "input_values": [x],
+    }  # fmt: skip
+    layer.zero_grad()
+    (found,), kept = stages[0].backward_maybe_with_nosync("input", about)
+    assert torch.equal(found, given) and layer.weight.grad is None
+    stages[0].backward_maybe_with_nosync("weight", {"param_groups": kept})
+    assert torch.equal(layer.weight.grad, torch.ones(2, 2)) and first.shape == (1, 2)
+    assert schedule._stages == stages
 
 
 for section in sys.argv[1:]:

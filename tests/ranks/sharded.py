@@ -360,6 +360,9 @@ def fully_sharded():
     fully_shard(unused, ignored_params={kept})
     assert unused.out.bias is kept
     refused(ValueError, "already been applied", fully_shard, unused)
+    refused(AssertionError, "cannot be copied", copy.deepcopy, unused)
+    rows = fully_shard(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    assert type(rows[:1]) is nn.Sequential and rows[:1][0] is rows[0]
     refused(NotImplementedError, "a list of its own", fully_shard, nn.LSTM(2, 2))
 
 
@@ -470,6 +473,16 @@ def states():
     states.set_model_state_dict(other, saved, options=options)
     for p, q in zip(model.parameters(), other.parameters()):
         assert torch.equal(p.full_tensor(), q.full_tensor())
+    for flat in (False, True):
+        options = states.StateDictOptions(
+            full_state_dict=True, broadcast_from_rank0=True, flatten_optimizer_state_dict=flat
+        )
+        kept = states.get_optimizer_state_dict(model, optimizer, options=options)
+        other, adam = made(2)
+        states.set_optimizer_state_dict(other, adam, kept if rank == 0 else {}, options=options)
+        for p, q in zip(model.parameters(), other.parameters()):
+            one, two = optimizer.state[p]["exp_avg"], adam.state[q]["exp_avg"]
+            assert torch.equal(one.full_tensor(), two.full_tensor())
 
 
 for section in sys.argv[1:]:

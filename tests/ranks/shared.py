@@ -119,6 +119,8 @@ def sharded_optimizer():
             sharded = ZeroRedundancyOptimizer(
                 model.parameters(), optimizer_class, parameters_as_bucket_view=as_views, **options
             )
+            assert sharded.parameters_as_bucket_view is as_views and sharded.initialized
+            assert sharded.global_rank == rank
             plain = optimizer_class(alone.parameters(), **options)
             for step in range(6):
                 x = torch.randn(2 * size, 4, generator=torch.Generator().manual_seed(step))

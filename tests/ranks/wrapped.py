@@ -10,6 +10,7 @@ from refusal import refused
 import rushlight as torch
 import rushlight.distributed as dist
 from rushlight import nn
+from rushlight.distributed.algorithms._comm_hooks import default_hooks
 from rushlight.distributed.fsdp import (
     CPUOffload,
     FullOptimStateDictConfig,
@@ -214,6 +215,10 @@ def whole_parameters():
 
 
 def details():
+    model = FSDP(nn.Linear(2, 2), backward_prefetch=None)
+    assert (model.rank, model.world_size, model.compute_device.type) == (rank, size, "cpu")
+    assert model.backward_prefetch is None and not model.cpu_offload.offload_params
+    assert model.limit_all_gathers and not model.forward_prefetch
     model, alone = FSDP(Net(), auto_wrap_policy=by_layer), Net()
     for number in range(3):  # gradients add up, and are exchanged once
         with model.no_sync() if number < 2 else torch.enable_grad():
@@ -262,6 +267,41 @@ def details():
             ShardingStrategy.HYBRID_SHARD)  # fmt: skip
     refused(ValueError, "CPU alone", FSDP, Net(), device_id=0)
     refused(ValueError, "one already", FSDP, FSDP(Net()))
+
+
+def hooks():
+    """Gradients by hooks of fewer bytes, and what cannot have a hook."""
+    wanted, _ = losses(DistributedDataParallel(Net()))
+    world = dist.group.WORLD
+    state = default_hooks.LowPrecisionState(world)
+    assert (state.world_size, state.parameter_type) == (size, torch.float32)
+    assert state.gradient_predivide_factor * state.gradient_postdivide_factor == size
+    for strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.NO_SHARD):
+        for hook in (default_hooks.fp16_compress_hook, default_hooks.bf16_compress_hook):
+            model = FSDP(Net(), sharding_strategy=strategy, auto_wrap_policy=by_layer)
+            model.register_comm_hook(state, hook)
+            found, _ = losses(model)
+            close(found, wanted, rtol=0.05, atol=0.02)
+            assert not torch.equal(found, wanted)
+    sizes = []
+
+    def first_part(state, gradients, mine):
+        sizes.append((gradients.numel(), mine.numel()))
+        mine.copy_(gradients.view(size, -1)[rank])
+
+    model = FSDP(nn.Linear(3, 2 * size, bias=False))
+    model.register_comm_hook(None, first_part)
+    model(torch.full((1, 3), rank + 1.0)).sum().backward()
+    assert sizes == [(6 * size, 6)]
+    assert torch.equal(model.weight.grad.to_local(), torch.full((2, 3), rank + 1.0))
+    refused(AssertionError, "already registered", model.register_comm_hook, None, first_part)
+    model = FSDP(Net(), auto_wrap_policy=by_layer)
+    refused(ValueError, "must be callable", model.register_comm_hook, None, 3)
+    model(torch.ones(1, 6))
+    refused(AssertionError, "root instance", model.layers[0].register_comm_hook, None, first_part)
+    model = FSDP(Net(), sharding_strategy=ShardingStrategy.HYBRID_SHARD)
+    refused(AssertionError, "hybrid strategies", model.register_comm_hook, None, first_part)
+    refused(ValueError, "explicit ProcessGroup", default_hooks.DefaultState, None)
 
 
 for section in sys.argv[1:]:

@@ -12,6 +12,7 @@ alone needs no MPI. docs/distributed.md has the launchers and what happens when 
 
 from __future__ import annotations
 
+import enum
 import importlib
 import importlib.util
 import os
@@ -97,25 +98,30 @@ def is_torchelastic_launched() -> bool:
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
-class DebugLevel:
+class DebugLevel(enum.Enum):
     """How much is checked: what TORCH_DISTRIBUTED_DEBUG says."""
 
-    OFF, INFO, DETAIL = "OFF", "INFO", "DETAIL"
+    OFF, INFO, DETAIL = range(3)
+
+    def __int__(self) -> int:
+        return self.value
 
 
-def get_debug_level() -> Any:
+def get_debug_level() -> DebugLevel:
     """What TORCH_DISTRIBUTED_DEBUG says."""
     level = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
-    if level not in ("OFF", "INFO", "DETAIL"):
+    if level not in DebugLevel.__members__:
         raise RuntimeError(
             f"The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL, but got {level!r}"
         )
-    return level
+    return DebugLevel[level]
 
 
-def set_debug_level(level: Any) -> None:
+def set_debug_level(level: DebugLevel) -> None:
     """Set what TORCH_DISTRIBUTED_DEBUG says."""
-    os.environ["TORCH_DISTRIBUTED_DEBUG"] = level
+    if not isinstance(level, DebugLevel):
+        raise TypeError(f"set_debug_level: expected a DebugLevel, got {level!r}")
+    os.environ["TORCH_DISTRIBUTED_DEBUG"] = level.name
 
 
 def supports_complex(reduceOp: Any) -> bool:

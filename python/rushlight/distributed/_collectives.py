@@ -130,6 +130,13 @@ def _plain(tensor):
     return tensor.detach().resolve_conj().resolve_neg().contiguous()
 
 
+def _apart(tensor, other):
+    """A contiguous tensor of the CPU, copied where it shares bytes with another: MPI wants that."""
+    begin, start = tensor.data_ptr(), other.data_ptr()
+    overlaps = begin < start + other.nbytes and start < begin + tensor.nbytes
+    return tensor.clone() if overlaps and tensor.is_cpu else tensor
+
+
 # ------------------------------------------------------------------ reductions
 
 
@@ -536,7 +543,7 @@ def all_gather_into_tensor(
         staged = into if into.is_contiguous() else into.new_empty(into.shape)
         if staged.numel():
             flat = staged.view(-1)
-            sent = _plain(input_tensor).view(-1)
+            sent = _apart(_plain(input_tensor).view(-1), flat)
             yield found.carrier(flat).all_gather(flat, sent, [count] * found.size())
         if staged is not into:
             into.copy_(staged)
@@ -690,9 +697,8 @@ def all_to_all_single(
     def steps(work):
         yield from agree(found, call, work)
         staged = into if into.is_contiguous() else into.new_empty(into.shape)
-        yield from _all_to_all(
-            found, work, staged.view(-1), _plain(input).view(-1), output_counts, input_counts
-        )
+        sent = _apart(_plain(input).view(-1), staged)
+        yield from _all_to_all(found, work, staged.view(-1), sent, output_counts, input_counts)
         if staged is not into:
             into.copy_(staged)
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any
 
+    from typing_extensions import Self
+
 _SPIN_SECONDS = 2e-4
 _SHORTEST_PAUSE = 2e-5
 _LONGEST_PAUSE = 5e-4
@@ -238,6 +240,23 @@ class Work:
         """Wait for the end."""
         self.wait()
 
+    def block_current_stream(self) -> None:
+        """Let what comes next on this stream of a GPU wait for the end; on the CPU, wait."""
+        self.wait()
+
+    def get_future_result(self) -> Any:
+        """A future of 0, for an operation that ends well, or of 2."""
+        return self.get_future().then(lambda future: 0 if self.is_success() else 2)
+
+    def boxed(self) -> Self:
+        """This object: it needs no other form where operators take it."""
+        return self
+
+    @staticmethod
+    def unbox(boxed: Work) -> Work:
+        """What `boxed` gave, again."""
+        return boxed
+
     def get_future(self) -> Any:
         """A future of the tensors it writes."""
         with self._future_lock:
@@ -271,10 +290,13 @@ class Queue:
         self.messages = []  # those of send and receive
         self.last = None
         self.count = 0
+        self.ended: str | None = None  # why there are no more operations
 
     def submit(self, work: Any, is_message: bool = False) -> None:
         """Begin an operation, or line it up behind those before it."""
         self.engine.check(work)
+        if self.ended is not None:
+            raise DistBackendError(f"{work.describe()}: {self.ended}")
         if is_message:
             self.messages.append(work)
         else:
@@ -410,15 +432,24 @@ class Engine:
             return
         try:
             for queue in list(self.queues):
-                works = queue.under_way()
-                queue.operations.clear()
-                queue.messages = []
-                for work in works:
-                    self._abandoned.append((work._steps, work._requests, work._outputs))
-                    text = self.failure
-                    if work.what not in text:
-                        text = f"{work.describe()}: {text}"
-                    work.finish(DistBackendError(text))
+                self._end(queue, self.failure)
             self.queues.clear()
         finally:
             self._lock.release()
+
+    def _end(self, queue, why):
+        """End the operations of a queue with an error."""
+        works = queue.under_way()
+        queue.operations.clear()
+        queue.messages = []
+        for work in works:
+            self._abandoned.append((work._steps, work._requests, work._outputs))
+            text = why if work.what in why else f"{work.describe()}: {why}"
+            work.finish(DistBackendError(text))
+
+    def abort(self, queue: Any, why: str) -> None:
+        """End the operations of a queue, and refuse new ones there."""
+        with self._lock:
+            queue.ended = why
+            self._end(queue, why)
+            self.queues.pop(queue, None)

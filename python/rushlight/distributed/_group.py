@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import enum
 import os
 import sys
 import threading
 from typing import NewType
 
 import rushlight
+from rushlight import _absent
 from rushlight.distributed import _launchers
 from rushlight.distributed._agreement import Call, agree
 from rushlight.distributed._engine import Queue, Work
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any, NoReturn
 
+    from typing_extensions import Self
+
     from rushlight import Tensor
 
 default_pg_timeout = datetime.timedelta(minutes=30)
@@ -32,6 +36,15 @@ _NOT_INITIALIZED = (
 
 
 GroupName = NewType("GroupName", str)
+
+
+class BackendType(enum.Enum):
+    """The kinds of backends that torch knows."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, CUSTOM = range(7)
+
+    def __int__(self) -> int:
+        return self.value
 
 
 class Backend(str):
@@ -47,6 +60,12 @@ class Backend(str):
     default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
     # A backend -> the kinds of devices whose tensors it carries.
     backend_capability = {GLOO: ["cpu"], NCCL: ["cuda"], MPI: ["cpu"]}
+    # A backend -> the kind that it is.
+    backend_type_map = {
+        UNDEFINED: BackendType.UNDEFINED, GLOO: BackendType.GLOO, NCCL: BackendType.NCCL,
+        XCCL: BackendType.XCCL, UCC: BackendType.UCC, MPI: BackendType.MPI,
+        FAKE: BackendType.CUSTOM,
+    }  # fmt: skip
 
     def __new__(cls, name: str) -> Any:
         if not isinstance(name, str):
@@ -180,6 +199,11 @@ class ProcessGroup:
         name, description: the group's.
     """
 
+    BackendType = BackendType
+    UNDEFINED, GLOO, NCCL = BackendType.UNDEFINED, BackendType.GLOO, BackendType.NCCL
+    XCCL, UCC, MPI = BackendType.XCCL, BackendType.UCC, BackendType.MPI
+    CUSTOM = BackendType.CUSTOM
+
     def __init__(
         self,
         world: Any,
@@ -307,18 +331,122 @@ class ProcessGroup:
         """Set the time-out of each operation."""
         self._timeout = timeout
 
+    def get_group_store(self) -> Any:
+        """The store of this group: a part of that of the world."""
+        return PrefixStore(self._name, self._world.store)
+
+    def abort(self) -> None:
+        """End the operations that are under way with an error, and refuse new ones."""
+        why = f"the process group {self._name} was aborted"
+        if self._gpus is not None:
+            self._gpus.close()
+        self._world.engine.abort(self._queue, why)
+
+    def shutdown(self) -> None:
+        """Wait for the operations that are under way, and refuse new ones."""
+        for work in self._queue.under_way():
+            work.wait()
+        if self._gpus is not None:
+            self._gpus.close()
+        self._queue.ended = f"the process group {self._name} was shut down"
+
+    def monitored_barrier(
+        self, timeout: timedelta | None = None, wait_all_ranks: bool = False
+    ) -> None:
+        """distributed.monitored_barrier of this group.
+
+        Args:
+            timeout: a timedelta; that of the group by default.
+            wait_all_ranks: name all that are missing, which happens in any case.
+        """
+        from rushlight.distributed import _collectives
+
+        _collectives.monitored_barrier(self, timeout, wait_all_ranks)
+
+    def split_group(
+        self,
+        ranks: Sequence[int],
+        timeout: timedelta | None = None,
+        opts: Any = None,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+        device_types: Any = None,
+    ) -> Any:
+        """The group of some members, or None in the others; all of them make the call.
+
+        Args:
+            ranks: in this group.
+            timeout: of its operations; that of this group by default.
+            opts, device_types: None.
+            group_name: its name, which is in no other group; one is made by default.
+            group_desc: what it is for.
+        """
+        if opts is not None or device_types is not None:
+            raise NotImplementedError(
+                "ProcessGroup.split_group: opts and device_types are not supported"
+            )
+        if group_name is not None and group_name in groups.by_name:
+            raise ValueError(f"ProcessGroup.split_group: there is a group {group_name} already")
+        made = split_group(self, [list(ranks)], timeout, None, group_desc)
+        if made is not None and group_name is not None:
+            groups.by_name[group_name] = groups.by_name.pop(made._name)
+            made._name = made._queue.name = group_name
+        return made
+
+    def merge_remote_group(
+        self,
+        store: Any,
+        size: int,
+        timeout: timedelta | None = None,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+    ) -> NoReturn:
+        """Raises NotImplementedError: the processes of a world meet when it begins.
+
+        Args:
+            store: where the members of both groups would meet.
+            size: how many they are.
+            timeout: how long to wait for them.
+            group_name, group_desc: of the larger group.
+        """
+        raise NotImplementedError(
+            f"ProcessGroup.merge_remote_group: {size} processes by {store}: processes that were "
+            "not there when the world began cannot join it"
+        )
+
+    @property
+    def use_pg_for_symm_mem_rendezvous(self) -> bool:
+        """Does symmetric memory meet by this group? There is none: False."""
+        return False
+
+    @use_pg_for_symm_mem_rendezvous.setter
+    def use_pg_for_symm_mem_rendezvous(self, value: bool) -> None:
+        if value:
+            raise NotImplementedError(
+                "ProcessGroup.use_pg_for_symm_mem_rendezvous: there is no symmetric memory"
+            )
+
+    def boxed(self) -> Self:
+        """This group: it needs no other form where operators take it."""
+        return self
+
+    @staticmethod
+    def unbox(boxed: ProcessGroup) -> ProcessGroup:
+        """What `boxed` gave, again."""
+        return boxed
+
     def __repr__(self) -> str:
         return f"<ProcessGroup {self._name}: rank {self.rank()} of {self.size()}>"
 
     def _begin(self, name, opts, *args, **kwargs):
         """Begin the operation of that name with the options' time-out; its Work."""
-        import rushlight.distributed as distributed
+        from rushlight.distributed import _collectives
 
         kept, limit = self._timeout, getattr(opts, "timeout", None)
         if limit is not None and limit > datetime.timedelta():
             self._timeout = limit
         try:
-            work = getattr(distributed, name)(*args, group=self, async_op=True, **kwargs)
+            work = getattr(_collectives, name)(*args, group=self, async_op=True, **kwargs)
         finally:
             self._timeout = kept
         if not getattr(opts, "asyncOp", True):
@@ -348,6 +476,45 @@ class ProcessGroup:
         """all_gather of a tensor into a list, or into the one list in a list; returns its Work."""
         outputs = _only_list(output_tensors)
         return self._begin("all_gather", opts, outputs, _only(input_tensors))
+
+    def allgather_coalesced(
+        self, output_lists: Sequence[Any], input_list: Sequence[Tensor], opts: Any = None
+    ) -> Work:
+        """all_gather of several tensors: list i gets those of member i; returns one Work."""
+        return self._begin("all_gather_coalesced", opts, output_lists, input_list)
+
+    def allgather_into_tensor_coalesced(
+        self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any = None
+    ) -> Work:
+        """all_gather_into_tensor of several tensors; returns one Work."""
+        return self._begin("all_gather_into_tensor_coalesced", opts, outputs, inputs)
+
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+
+    def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
+        """all_gather_into_tensor; returns its Work."""
+        return self._begin("all_gather_into_tensor", opts, output, input)
+
+    _allgather_base = all_gather_single
+
+    def reduce_scatter_single(
+        self, outputTensor: Tensor, inputTensor: Tensor, opts: Any = None
+    ) -> Work:
+        """reduce_scatter_tensor; returns its Work."""
+        return self._begin(
+            "reduce_scatter_tensor", opts, outputTensor, inputTensor, _operation(opts)
+        )
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter_tensor_coalesced(
+        self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any = None
+    ) -> Work:
+        """reduce_scatter_tensor of several tensors; returns one Work."""
+        operation = _operation(opts)
+        return self._begin("reduce_scatter_tensor_coalesced", opts, outputs, inputs, operation)
+
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
         """gather of a tensor at the member `opts` or `opts.rootRank`; returns its Work."""
@@ -384,6 +551,8 @@ class ProcessGroup:
         sizes = output_split_sizes, input_split_sizes
         return self._begin("all_to_all_single", opts, output, input, *sizes)
 
+    all_to_all_single = alltoall_base
+
     def barrier(self, opts: Any = None) -> Work:
         """barrier; returns its Work."""
         device = getattr(opts, "device", None)
@@ -405,6 +574,12 @@ class ProcessGroup:
         from rushlight.distributed import irecv
 
         return irecv(_only(tensors), group=self, tag=tag, group_src=src)
+
+    def recv_anysource(self, tensors: Sequence[Tensor], tag: int = 0) -> Work:
+        """irecv of a tensor, or of one in a list, from any member; returns its Work."""
+        from rushlight.distributed import irecv
+
+        return irecv(_only(tensors), group=self, tag=tag)
 
 
 def _only(tensors):
@@ -449,6 +624,36 @@ class ProcessGroupGloo(ProcessGroup):
             "rank=rank, world_size=size), then new_group"
         )
 
+    @staticmethod
+    def create_device(
+        hostname: str = "", interface: str = "", lazy_init: bool | None = None
+    ) -> NoReturn:
+        """Raises NotImplementedError: MPI chooses the network.
+
+        Args:
+            hostname, interface: of this machine, on the network.
+            lazy_init: whether to connect when the first message is sent.
+        """
+        raise NotImplementedError(
+            f"ProcessGroupGloo.create_device({hostname!r}, {interface!r}, {lazy_init}): MPI serves "
+            "the backend 'gloo' and chooses the network; its launcher and environment say which"
+        )
+
+    @staticmethod
+    def create_default_device(lazy_init: bool | None = None) -> NoReturn:
+        """Raises NotImplementedError, as create_device.
+
+        Args:
+            lazy_init: whether to connect when the first message is sent.
+        """
+        ProcessGroupGloo.create_device(lazy_init=lazy_init)
+
+
+for _name, _member in _absent.refused(
+    dict.fromkeys(("Options", "Device"), "MPI serves the backend 'gloo' and chooses the network")
+).items():
+    _member.__qualname__ = f"ProcessGroupGloo.{_name}"
+    setattr(ProcessGroupGloo, _name, _member)
 
 _SHRINK_FLAGS = (0, 1)  # SHRINK_DEFAULT and SHRINK_ABORT
 

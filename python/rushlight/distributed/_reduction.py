@@ -41,6 +41,11 @@ class ReduceOp(enum.Enum):
     BXOR = 7
     PREMUL_SUM = 8
 
+    @property
+    def op(self) -> ReduceOp:
+        """This member: torch has objects that hold one."""
+        return self
+
 
 ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # torch has the members there
 

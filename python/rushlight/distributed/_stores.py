@@ -145,6 +145,22 @@ class Store:
         """All keys."""
         return [key.decode() for key in self._execute(Request.LIST_KEYS, [])]
 
+    def barrier(self, key: str, world_size: int, timeout: timedelta | None = None) -> None:
+        """Wait until `world_size` processes have come here with the same key.
+
+        Args:
+            key: for this barrier alone: who comes later with it does not wait.
+            world_size: how many come.
+            timeout: a timedelta; that of the store by default.
+
+        Raises:
+            DistStoreError: the others did not come before the time-out.
+        """
+        if self.add(f"{key}/num_members", 1) == world_size:
+            self.set(f"{key}/last_member", "1")
+        keys = [f"{key}/last_member"]
+        self.wait(keys) if timeout is None else self.wait(keys, timeout)
+
     def has_extended_api(self) -> bool:
         """Are there append, multi_get and multi_set?"""
         return True

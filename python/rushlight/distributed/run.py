@@ -15,6 +15,7 @@ import runpy
 import sys
 from argparse import REMAINDER
 
+from rushlight.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, Std
 from rushlight.distributed.launcher.api import LOCAL_RANK_WORD, LaunchConfig, elastic_launch
 
 TYPE_CHECKING = False
@@ -49,6 +50,7 @@ def get_args_parser() -> Any:
     option("--monitor-interval", type=float, default=0.1, help="seconds between looks at workers")
     option("--start-method", default="spawn", choices=["spawn", "fork", "forkserver"],
            help="accepted: the workers of a program are always fresh processes")  # fmt: skip
+    option("--event-log-handler", default="null", help="told how the run ends: null or console")
     option("--role", default="default", help="a name that workers see in ROLE_NAME")
     option("-m", "--module", action="store_true", help="run a module, as python -m does")
     option("--no-python", action="store_true", help="run a command that is no Python program")
@@ -56,6 +58,16 @@ def get_args_parser() -> Any:
     option("-r", "--redirects", default="0", help="output to files: 0, 1, 2, 3 or RANK:NUMBER,...")
     option("-t", "--tee", default="0", help="output to files too; as for --redirects")
     option("--local-ranks-filter", default="", help="show the output of these local ranks alone")
+    for stream in ("stdout", "stderr"):
+        option(f"--duplicate-{stream}-filters", default=None, type=_texts,
+               help=f"lines of {stream} that --tee shows and have one of these texts go to a "
+                    "file of their own")  # fmt: skip
+    option("--signals-to-handle", default="SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+           help="signals that end the workers too")  # fmt: skip
+    option("--shutdown-timeout", type=int, default=None,
+           help="seconds for workers to end by themselves")  # fmt: skip
+    option("--virtual-local-rank", action="store_true",
+           help="LOCAL_RANK is 0 in all workers, each of which sees one GPU")  # fmt: skip
     option("--node-rank", type=int, default=0, help="number of this machine, for static")
     option("--master-addr", default="127.0.0.1", help="machine 0, for static")
     option("--master-port", type=int, default=29500, help="its port, for static")
@@ -64,6 +76,10 @@ def get_args_parser() -> Any:
     parser.add_argument("training_script_args", nargs=REMAINDER, help="its arguments")
     _defaults_from_environment(parser)
     return parser
+
+
+def _texts(words):
+    return [word for word in words.split(",") if word]
 
 
 def _defaults_from_environment(parser):
@@ -169,11 +185,17 @@ def config_from_args(args: Any) -> Any:
         max_restarts=args.max_restarts,
         monitor_interval=args.monitor_interval,
         start_method=args.start_method,
-        log_dir=args.log_dir,
-        redirects=args.redirects,
-        tee=args.tee,
-        local_ranks_filter=shown or None,
+        logs_specs=DefaultLogsSpecs(
+            args.log_dir, Std.from_str(args.redirects), Std.from_str(args.tee), shown or None
+        ),
+        log_line_prefix_template=os.environ.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"),
         local_addr=args.local_addr,
+        event_log_handler=args.event_log_handler,
+        signals_to_handle=args.signals_to_handle,
+        duplicate_stdout_filters=args.duplicate_stdout_filters,
+        duplicate_stderr_filters=args.duplicate_stderr_filters,
+        virtual_local_rank=args.virtual_local_rank,
+        shutdown_timeout=args.shutdown_timeout,
     )
     program_words = list(args.training_script_args)
     if not get_use_env(args):

@@ -42,6 +42,10 @@ class FakeQuantizeBase(Module):
         for name in ("fake_quant_enabled", "observer_enabled"):
             self.register_buffer(name, rushlight.ones(1, dtype=self._switch_dtype))
 
+    def calculate_qparams(self, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Return scale and zero point."""
+        raise NotImplementedError(f"{type(self).__name__}.calculate_qparams: a class defines it")
+
     def enable_fake_quant(self, enabled: bool = True) -> None:
         """Round, or do not."""
         self.fake_quant_enabled.fill_(int(enabled))

@@ -208,6 +208,13 @@ class UniformQuantizationObserverBase(ObserverBase):
         return scale.reshape(-1), zero_point.reshape(-1)
 
 
+    def reset_min_max_vals(self) -> None:
+        """Forget the range that was seen, where an observer keeps one."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.reset_min_max_vals: this observer does not reset its range"
+        )
+
+
 def _check_range(min_val, max_val):
     empty = min_val.numel() == 0 or max_val.numel() == 0
     if empty or (min_val.dim() == 0 and min_val == _INF and max_val == -_INF):
@@ -463,6 +470,20 @@ class HistogramObserver(UniformQuantizationObserverBase):
         least, most = _RANGES[dtype][0]
         self.dst_nbins: Any = most - least + 1
         self.upsample_rate = 16
+
+    def reset_histogram(self, x: Tensor, min_val: Tensor, max_val: Tensor) -> None:
+        """Forget what was seen, and begin with a tensor.
+
+        Args:
+            x: the tensor.
+            min_val, max_val: the range of the histogram; elements outside are left out.
+        """
+        if min_val.numel() != 1 or max_val.numel() != 1:
+            raise AssertionError("histogram min/max values must be scalar.")
+        self.min_val.resize_(min_val.shape).copy_(min_val)
+        self.max_val.resize_(max_val.shape).copy_(max_val)
+        counts = rushlight.histc(x.detach(), self.bins, min_val.item(), max_val.item())
+        self.histogram.copy_(counts)
 
     def forward(self, x_orig: Tensor) -> Tensor:
         if not x_orig.numel():

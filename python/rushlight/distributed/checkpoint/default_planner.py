@@ -207,6 +207,7 @@ class DefaultLoadPlanner(LoadPlanner):
         self.flatten_state_dict = flatten_state_dict
         self.flatten_sharded_tensors = flatten_sharded_tensors
         self.allow_partial_load = allow_partial_load
+        self.original_state_dict = {}
         self.mappings: dict[str, tuple[Any, ...]] = {}
 
     def set_up_planner(

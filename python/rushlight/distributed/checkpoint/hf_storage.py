@@ -89,6 +89,16 @@ class HuggingFaceStorageWriter(FileSystemWriter):
         if enable_consolidation:
             self.path = self.path / _SHARDED
 
+    @property
+    def metadata_path(self) -> str:
+        """The name of the file that says which file has which tensor."""
+        return _INDEX
+
+    @property
+    def consolidated_output_path(self) -> str | None:
+        """The folder of whole tensors, if parts are put together."""
+        return str(self.whole_path) if self.enable_consolidation else None
+
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
         """Number the processes that write files of their own."""
         if not self.save_distributed and sum(bool(plan.items) for plan in plans) > 1:

@@ -6,8 +6,10 @@ import dataclasses
 from typing import TypeAlias, Union
 
 import rushlight
+from rushlight._ignored import warn_once, warn_program
 from rushlight.distributed import _collectives as collectives, _group, _objects as objects
 from rushlight.distributed.tensor._dtensor import DTensor, distribute_tensor
+from rushlight.nn.parallel.distributed import DistributedDataParallel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +27,10 @@ DictValueType: TypeAlias = dict[str, ValueType]
 ListDictValueType: TypeAlias = list[DictValueType]
 OptimizerStateType: TypeAlias = dict[str, Union[DictValueType, ListDictValueType]]  # noqa: UP007
 
-_WRAPPER = "module."  # DistributedDataParallel's
-_SHARDED = "_fsdp_wrapped_module."  # FullyShardedDataParallel's
+# What wrappers put before the names inside them.
+_COMPILED = "_orig_mod."
+_SHARDED = "_fsdp_wrapped_module."
+_RECOMPUTED = "_checkpoint_wrapped_module."
 
 
 @dataclasses.dataclass
@@ -38,18 +42,52 @@ class StateDictOptions:
         cpu_offload: on the CPU, where they are.
         ignore_frozen_params: without parameters that need no gradient.
         strict: loading refuses keys that are missing or too many.
-        broadcast_from_rank0: rank 0 alone has the state that is loaded.
+        broadcast_from_rank0: rank 0 alone has the state that is loaded, which is whole.
+        keep_submodule_prefixes: states of submodules alone keep the submodules' names.
+        flatten_optimizer_state_dict: an optimizer's state is one dict, of keys like
+            "state.layer.weight.exp_avg" and "param_groups.layer.weight.lr".
+        dsd_fqn_modifiers: another value warns: names are those that state_dict() gives.
     """
 
     full_state_dict: bool = False
     cpu_offload: bool = False
     ignore_frozen_params: bool = False
+    keep_submodule_prefixes: bool = True
     strict: bool = True
     broadcast_from_rank0: bool = False
+    flatten_optimizer_state_dict: bool = False
+    dsd_fqn_modifiers: str = "_fqn_modifiers"
 
 
-def _name(name):
-    return name.removeprefix(_WRAPPER).replace(_SHARDED, "")
+def _checked(options):
+    """The options, or those by default."""
+    options = options or StateDictOptions()
+    if options.broadcast_from_rank0 and not options.full_state_dict:
+        raise ValueError("full_state_dict must be True when broadcast_from_rank0 is True.")
+    if options.dsd_fqn_modifiers != "_fqn_modifiers":
+        warn_once(
+            "StateDictOptions: dsd_fqn_modifiers has no effect: names are those of state_dict()"
+        )
+    return options
+
+
+def _renaming(model):
+    """A function of names in a model, which gives them without what wrappers put there."""
+    wrappers = [
+        f"{path}.module." if path else "module."
+        for path, module in model.named_modules()
+        if isinstance(module, DistributedDataParallel)
+    ]
+
+    def without(name):
+        for wrapper in reversed(wrappers):  # the inner ones first
+            if name.startswith(wrapper):
+                name = wrapper.removesuffix("module.") + name[len(wrapper) :]
+        for part in (_COMPILED, _SHARDED, _RECOMPUTED):
+            name = name.replace(part, "")
+        return name
+
+    return without
 
 
 def _given(value, options):
@@ -74,19 +112,35 @@ def get_model_state_dict(model: Module, *, submodules: Any = None, options: Any 
 
     Args:
         model: the model.
-        submodules: None.
+        submodules: a set of modules in it, whose states alone are meant; an older way to ask.
         options: a StateDictOptions.
     """
-    if submodules is not None:
-        raise NotImplementedError("get_model_state_dict: submodules is not supported")
-    options = options or StateDictOptions()
-    frozen = {name for name, p in model.named_parameters() if not p.requires_grad}
+    options, name_of = _checked(options), _renaming(model)
+    frozen = {name_of(name) for name, p in model.named_parameters() if not p.requires_grad}
     state = {
-        _name(name): _given(value, options)
+        name_of(name): _given(value, options)
         for name, value in model.state_dict().items()
-        if not (options.ignore_frozen_params and name in frozen)
+        if not (options.ignore_frozen_params and name_of(name) in frozen)
     }
+    if submodules:
+        warn_program(
+            "get_model_state_dict: submodules is an older argument: leave out of the state what is "
+            "not wanted",
+            FutureWarning,
+        )
+        state = _of_submodules(state, model, set(submodules), options.keep_submodule_prefixes)
     return {} if _is_empty_here(options) else state
+
+
+def _of_submodules(state, model, submodules, keeps_names):
+    """What of a state belongs to some of the modules in a model."""
+    name_of, chosen = _renaming(model), {}
+    prefixes = {f"{name_of(p + '.')}" for p, m in model.named_modules() if m in submodules}
+    for name, value in state.items():
+        for prefix in prefixes:
+            if name.startswith(prefix):
+                chosen[name if keeps_names else name[len(prefix) :]] = value
+    return chosen
 
 
 def _from_rank_0(state):
@@ -131,11 +185,11 @@ def set_model_state_dict(model: Module, model_state_dict: Any, *, options: Any =
     Returns:
         The missing and the unexpected keys, as load_state_dict does.
     """
-    options = options or StateDictOptions()
+    options, name_of = _checked(options), _renaming(model)
     if options.broadcast_from_rank0:
         model_state_dict = _from_rank_0(model_state_dict)
     present = model.state_dict()
-    renamed = {_name(name): name for name in present}
+    renamed = {name_of(name): name for name in present}
     state = {
         renamed.get(key, key): _like(value, present.get(renamed.get(key, key)))
         for key, value in model_state_dict.items()
@@ -144,36 +198,111 @@ def set_model_state_dict(model: Module, model_state_dict: Any, *, options: Any =
 
 
 def _names_of_parameters(model):
-    return {id(parameter): _name(name) for name, parameter in model.named_parameters()}
+    name_of = _renaming(model)
+    return {id(parameter): name_of(name) for name, parameter in model.named_parameters()}
 
 
 def get_optimizer_state_dict(
     model: Module, optimizers: Any, *, submodules: Any = None, options: Any = None
 ) -> Any:
-    """An optimizer's state by the names of the parameters.
+    """The state of an optimizer, or of several, by the names of the parameters.
+
+    An optimizer that has made no step yet makes its state first.
 
     Args:
         model: the model.
-        optimizers: the optimizer.
+        optimizers: an optimizer, or several.
         submodules: None.
         options: a StateDictOptions.
     """
     if submodules is not None:
         raise NotImplementedError("get_optimizer_state_dict: submodules is not supported")
-    options = options or StateDictOptions()
-    optimizer, names = _only(optimizers), _names_of_parameters(model)
-    state = {
-        names[id(parameter)]: {key: _given(value, options) for key, value in kept.items()}
-        for parameter, kept in optimizer.state.items()
-    }
-    groups = [
-        {
-            **{key: value for key, value in group.items() if key != "params"},
-            "params": [names[id(parameter)] for parameter in group["params"]],
-        }
-        for group in optimizer.param_groups
-    ]
-    return {} if _is_empty_here(options) else {"state": state, "param_groups": groups}
+    options, names = _checked(options), _names_of_parameters(model)
+    made = {"state": {}, "param_groups": []}
+    for optimizer in _all_of(optimizers):
+        _init_optim_state(optimizer)
+        made["state"].update(
+            (names[id(parameter)], {key: _given(value, options) for key, value in kept.items()})
+            for parameter, kept in optimizer.state.items()
+        )
+        made["param_groups"] += [
+            {
+                **{key: value for key, value in group.items() if key != "params"},
+                "params": [names[id(parameter)] for parameter in group["params"]],
+            }
+            for group in optimizer.param_groups
+        ]
+    if _is_empty_here(options):
+        return {}
+    return _flattened(made) if options.flatten_optimizer_state_dict else made
+
+
+def _all_of(optimizers):
+    single = isinstance(optimizers, rushlight.optim.Optimizer)
+    found = (optimizers,) if single else tuple(optimizers)
+    if not found:
+        raise RuntimeError("state_dict: give an optimizer, or several")
+    return found
+
+
+def _flattened(made):
+    """An optimizer's state as one dict."""
+    flat = {}
+
+    def put(prefix, value):
+        if isinstance(value, dict):
+            for key, part in value.items():
+                put(f"{prefix}.{key}", part)
+        elif isinstance(value, (rushlight.Tensor, int, float)):
+            flat[prefix] = value
+        else:
+            raise NotImplementedError(
+                "flatten_optimizer_state_dict: states may be tensors, int, float and dicts of them,"
+                f" got {type(value)} for {prefix}"
+            )
+
+    for name, kept in made["state"].items():
+        put(f"state.{name}", kept)
+    for group in made["param_groups"]:
+        for name in group["params"]:
+            flat |= {f"param_groups.{name}.{k}": v for k, v in group.items() if k != "params"}
+    return flat
+
+
+def _unflattened(flat, optimizer, names):
+    """The state of one optimizer again, whose own state says which keys there are."""
+    made = {"state": {}, "param_groups": []}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            name = names[id(parameter)]
+            prefix = f"param_groups.{name}."
+            saved = {key: flat[prefix + key] for key in group if prefix + key in flat}
+            if not saved:
+                continue  # of another process, or the other name of a shared parameter
+            made["param_groups"].append({**saved, "params": [name]})
+            kept = {
+                key: _unflattened_value(flat, f"state.{name}.{key}")
+                for key in optimizer.state.get(parameter, {})
+            }
+            kept = {key: value for key, value in kept.items() if value is not None}
+            if kept:
+                made["state"][name] = kept
+    return made
+
+
+def _unflattened_value(flat, key):
+    """The value of a key, or a dict of those that begin with it, or None."""
+    if key in flat:
+        return flat[key]
+    made = {}
+    for long, value in flat.items():
+        if long.startswith(f"{key}."):
+            *outer, last = long[len(key) + 1 :].split(".")
+            at = made
+            for part in outer:
+                at = at.setdefault(part, {})
+            at[last] = value
+    return made or None
 
 
 def _init_optim_state(optim):
@@ -192,14 +321,6 @@ def _init_optim_state(optim):
     optim.zero_grad(set_to_none=True)
 
 
-def _only(optimizers):
-    if isinstance(optimizers, rushlight.optim.Optimizer):
-        return optimizers
-    if len(list(optimizers)) != 1:
-        raise NotImplementedError("state_dict: several optimizers of one model")
-    return next(iter(optimizers))
-
-
 def set_optimizer_state_dict(
     model: Module, optimizers: Any, optim_state_dict: Any, *, options: Any = None
 ) -> None:
@@ -207,19 +328,26 @@ def set_optimizer_state_dict(
 
     Args:
         model: the model.
-        optimizers: the optimizer.
-        optim_state_dict: the state.
+        optimizers: an optimizer, or several.
+        optim_state_dict: the state, also in one dict.
         options: a StateDictOptions.
     """
-    options = options or StateDictOptions()
+    options, names = _checked(options), _names_of_parameters(model)
+    optimizers = _all_of(optimizers)
     if options.broadcast_from_rank0:
-        raise NotImplementedError(
-            "set_optimizer_state_dict: broadcast_from_rank0: load the state in all ranks"
-        )
-    optimizer, names = _only(optimizers), _names_of_parameters(model)
+        optim_state_dict = _nested_from_rank_0(optim_state_dict)
+    for optimizer in optimizers:
+        state = optim_state_dict
+        if "state" not in state:
+            _init_optim_state(optimizer)
+            state = _unflattened(state, optimizer, names)
+        _set_state(optimizer, names, state, options)
+
+
+def _set_state(optimizer, names, state, options):
     saved = {
         name: {k: v for k, v in group.items() if k != "params"}
-        for group in optim_state_dict["param_groups"]
+        for group in state["param_groups"]
         for name in group["params"]
     }
     for group in optimizer.param_groups:
@@ -230,16 +358,35 @@ def set_optimizer_state_dict(
                     raise KeyError(f"set_optimizer_state_dict: nothing is saved for {name}")
                 continue
             group.update(saved[name])
-            if name in optim_state_dict["state"]:
-                optimizer.state[parameter] = _kept_like(optim_state_dict["state"][name], parameter)
+            if name in state["state"]:
+                optimizer.state[parameter] = _kept_like(state["state"][name], parameter)
+
+
+def _nested_from_rank_0(state):
+    """An optimizer's state of rank 0, in all."""
+    state, is_nested = (state, ["state" in state]) if _group.get_rank() == 0 else ({}, [None])
+    objects.broadcast_object_list(is_nested, src=0)
+    if not is_nested[0]:
+        return _from_rank_0(state)
+    flat = {(name, k): v for name, kept in state.get("state", {}).items() for k, v in kept.items()}
+    flat = _from_rank_0({**flat, "groups": state.get("param_groups")})
+    made = {"state": {}, "param_groups": flat.pop("groups")}
+    for (name, key), value in flat.items():
+        made["state"].setdefault(name, {})[key] = value
+    return made
 
 
 def numbered_optimizer_state(model: Module, optimizer: Optimizer, state: Any) -> Any:
     """A state by names, whole or in parts, as the optimizer's own load_state_dict takes it."""
+    return numbered_state_of_groups(model, optimizer.param_groups, state)
+
+
+def numbered_state_of_groups(model: Module, groups: Any, state: Any) -> Any:
+    """The same for the optimizer's groups of parameters."""
     names, number = _names_of_parameters(model), 0
     made = {"state": {}, "param_groups": []}
     saved = {name: group for group in state["param_groups"] for name in group["params"]}
-    for group in optimizer.param_groups:
+    for group in groups:
         numbers, options = [], {}
         for parameter in group["params"]:
             name = names[id(parameter)]
@@ -267,11 +414,22 @@ def _kept_like(kept, parameter):
 def get_state_dict(
     model: Module, optimizers: Any, *, submodules: Any = None, options: Any = None
 ) -> Any:
-    """(get_model_state_dict, get_optimizer_state_dict) of a model and its optimizer."""
-    return (
-        get_model_state_dict(model, submodules=submodules, options=options),
-        get_optimizer_state_dict(model, optimizers, submodules=submodules, options=options),
-    )
+    """(get_model_state_dict, get_optimizer_state_dict) of a model and its optimizers.
+
+    Args:
+        model: the model.
+        optimizers: an optimizer, several, or none: ().
+        submodules: a set of modules, where there is no optimizer.
+        options: a StateDictOptions.
+    """
+    is_one = isinstance(optimizers, rushlight.optim.Optimizer)
+    optimizers = (optimizers,) if is_one else tuple(optimizers)
+    of_optimizers = {}
+    if optimizers:
+        of_optimizers = get_optimizer_state_dict(
+            model, optimizers, submodules=submodules, options=options
+        )
+    return get_model_state_dict(model, submodules=submodules, options=options), of_optimizers
 
 
 def set_state_dict(
@@ -283,7 +441,10 @@ def set_state_dict(
     options: Any = None,
 ) -> Any:
     """Load both states of get_state_dict."""
-    set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
+    is_one = isinstance(optimizers, rushlight.optim.Optimizer)
+    optimizers = (optimizers,) if is_one else tuple(optimizers)
+    if optimizers:
+        set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)
 
 

@@ -11,12 +11,13 @@ import dataclasses
 import functools
 
 import rushlight
+from rushlight._ignored import older_name, warn_once
 from rushlight._set_module import set_module
 from rushlight.autograd import Function
 from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.distributed import _collectives as collectives
 from rushlight.distributed._casts import cast_floating, moved
-from rushlight.distributed._group import get_world_size
+from rushlight.distributed._group import get_process_group_ranks, get_world_size, new_group
 from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.device_mesh import init_device_mesh
 from rushlight.distributed.tensor._dtensor import DTensor
@@ -25,7 +26,8 @@ from rushlight.nn import Module, Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, NoReturn
 
     from rushlight import Tensor
     from rushlight.distributed.device_mesh import DeviceMesh
@@ -148,6 +150,35 @@ class _Outside:
         return DTensor._make(tensor, self.mesh, self.placements, self.shape)
 
 
+@dataclasses.dataclass
+class _Settings:
+    """What methods of FSDPModule, or FullyShardedDataParallel, have set.
+
+    Args:
+        reduces_copies: gradients are reduced along the mesh's dim of copies too.
+        reshards_after_backward: whole parameters are dropped after backward.
+        gathers_in_backward: they may be put together in backward.
+        reduces_unused: parameters without a gradient take part in reductions, by zeros.
+        only_sums: collectives add up, and the division comes afterwards.
+        gather, reduce_scatter: what exchanges in place of the collectives.
+        hook, stream: called with what was reduced, on a stream of its own.
+        event: for which the next forward pass waits.
+        communication: FullyShardedDataParallel's hook and its state.
+    """
+
+    reduces_copies: bool = True
+    reshards_after_backward: bool = True
+    gathers_in_backward: bool = True
+    reduces_unused: bool = False
+    only_sums: bool = False
+    gather: Any = None
+    reduce_scatter: Any = None
+    hook: Any = None
+    stream: Any = None
+    event: Any = None
+    communication: Any = None
+
+
 class _Parameters:
     """The parameters that one call of fully_shard has divided."""
 
@@ -189,6 +220,11 @@ class _Parameters:
         self.full, self._again = None, None
         self.forward_prefetch, self.backward_prefetch = (), ()
         self.divide_factor = None
+        self.is_root = None  # known at the first forward pass
+        self.settings = _Settings()
+        self.kept = None  # whole parameters that a backward pass has left for the next forward
+        self.partial: dict[int, Any] = {}  # sums of gradients that wait for those of the copies
+        self.group_of_reduction = self.group
         self.put_sharded()
 
     # ------------------------------------------------------------ in modules
@@ -225,6 +261,12 @@ class _Parameters:
             self.full = None
             self.put_sharded()
 
+    def forget(self) -> None:
+        """Drop all that a pass which did not end has left."""
+        self.reshard()
+        self._again = self.kept = self.kept_gradients = None
+        self.partial.clear()
+
     # ------------------------------------------------------------ exchanging
 
     def _rests(self):
@@ -245,8 +287,7 @@ class _Parameters:
         whole = []
         for indices in _by_dtype(padded):
             sent = rushlight.cat([padded[i] for i in indices])
-            rows = sent.new_empty(size, sent.numel())
-            collectives.all_gather_into_tensor(rows, sent, group=self.group)
+            rows = self._exchange(sent)
             columns = rows.split([counts[i] for i in indices], 1)
             for i, column in zip(indices, columns):
                 shape = self.shapes[i]
@@ -254,33 +295,125 @@ class _Parameters:
                 whole.append((i, together[: shape[0]].contiguous()))
         return [tensor for _, tensor in sorted(whole, key=lambda pair: pair[0])]
 
+    def _exchange(self, sent):
+        """The flat tensors of all processes, as rows."""
+        size, comm = self.group.size(), self.settings.gather
+        if comm is None or size == 1:
+            rows = sent.new_empty(size, sent.numel())
+            collectives.all_gather_into_tensor(rows, sent, group=self.group)
+            return rows
+        count = sent.numel()
+        rows = comm.allocate((size * count,), dtype=sent.dtype, device=sent.device)
+        mine = rows.narrow(0, self.group.rank() * count, count).copy_(sent)
+        work = comm(output_tensor=rows, input_tensor=mine, group=self.group, async_op=False)
+        if work is not None:
+            work.wait()
+        return rows.view(size, count)
+
     def reduce(self, gradients: Any, dtypes: Any) -> Any:
-        """This process's parts of the mean of all gradients."""
-        size, rank, laid_out = self.group.size(), self.group.rank(), []
+        """This process's parts of the mean of all gradients; None where there is no gradient."""
+        size, rank, laid_out = self.group.size(), self.group.rank(), {}
         dtype = self.policy.reduce_dtype or self.policy.param_dtype
-        for gradient, step in zip(gradients, self.steps):
+        for i, (gradient, step) in enumerate(zip(gradients, self.steps)):
+            if gradient is None:
+                continue
             gradient = gradient.to(dtype) if dtype is not None else gradient
             missing = size * step - gradient.size(0)
             if missing:
                 rows = gradient.new_zeros(missing, *gradient.shape[1:])
                 gradient = rushlight.cat([gradient, rows])
-            laid_out.append(gradient.reshape(size, -1))
+            laid_out[i] = gradient.reshape(size, -1)
         parts = [None] * len(gradients)
         for indices in _by_dtype(laid_out):
-            sent = rushlight.cat([laid_out[i] for i in indices], 1)
-            mine = sent.new_empty(sent.size(1))
-            op = ReduceOp.AVG if self.divide_factor is None else ReduceOp.SUM
-            collectives.reduce_scatter_tensor(mine, sent, op, self.group)
-            if self.copies is not None:
-                collectives.all_reduce(mine, op, self.copies)
-            if self.divide_factor is not None:
-                mine.div_(self.divide_factor)
+            mine = self._reduced(rushlight.cat([laid_out[i] for i in indices], 1))
             pieces = mine.split([laid_out[i].size(1) for i in indices])
+            for i, piece in zip(indices, pieces):
+                if i in self.partial:
+                    piece += self.partial.pop(i)
+            if self.copies is not None and not self.settings.reduces_copies:
+                self.partial.update(zip(indices, pieces))
+                continue
+            self._finish(mine)
             for i, piece in zip(indices, pieces):
                 count, _ = Shard.local_shard_size_and_offset(self.shapes[i][0], size, rank)
                 piece = piece.view(self.steps[i], *self.shapes[i][1:])[:count]
                 parts[i] = piece.to(dtypes[i]).contiguous()
         return parts
+
+    def reduce_kept(self) -> None:
+        """Reduce the gradients that passes without reduction have added up."""
+        if self.kept_gradients is None:
+            return
+        kept, self.kept_gradients = self.kept_gradients, None
+        parts = self.reduce(kept, [sharded.dtype for sharded in self.sharded])
+        for sharded, part in zip(self.sharded, parts):
+            if part is None or not sharded.requires_grad:
+                continue
+            way = sharded.device_mesh, sharded.placements, sharded.shape
+            if sharded.grad is None:
+                sharded.grad = DTensor._make(part, *way)
+            else:
+                sharded.grad.to_local().add_(part)
+
+    def _operation(self):
+        is_mean = self.divide_factor is None and not self.settings.only_sums
+        return ReduceOp.AVG if is_mean else ReduceOp.SUM
+
+    def _reduced(self, sent):
+        """This process's row of the sum or mean of all processes' rows."""
+        settings, group, op = self.settings, self.group_of_reduction, self._operation()
+        if settings.communication is not None:
+            return self._by_hook(sent)
+        comm = settings.reduce_scatter
+        if comm is None or group.size() == 1:
+            mine = sent.new_empty(sent.size(1))
+            collectives.reduce_scatter_tensor(mine, sent, op, group)
+            return mine
+        place = {"dtype": sent.dtype, "device": sent.device}
+        whole = comm.allocate((sent.numel(),), **place).copy_(sent.view(-1))
+        mine = comm.allocate((sent.size(1),), **place)
+        work = comm(output_tensor=mine, input_tensor=whole, group=group, op=op, async_op=False)
+        if work is not None:
+            work.wait()
+        return mine
+
+    def _by_hook(self, sent):
+        """What FullyShardedDataParallel's hook makes of the flat gradients."""
+        hook, state, is_whole = self.settings.communication
+        flat = sent.reshape(-1)
+        if is_whole:
+            hook(state, flat)
+            return flat
+        mine = flat.new_empty(sent.size(1))
+        hook(state, flat, mine)
+        return mine
+
+    def _finish(self, mine):
+        """Reduce among copies, divide, and call the program's hook."""
+        settings = self.settings
+        if settings.communication is not None:
+            return
+        if self.copies is not None:
+            collectives.all_reduce(mine, self._operation(), self.copies)
+        if settings.only_sums:  # the hook adds up too
+            self._call_hook(mine)
+        if self._operation() is ReduceOp.SUM:
+            processes = self.group.size() * (1 if self.copies is None else self.copies.size())
+            mine.div_(processes if self.divide_factor is None else self.divide_factor)
+        if not settings.only_sums:
+            self._call_hook(mine)
+
+    def _call_hook(self, mine):
+        hook, stream = self.settings.hook, self.settings.stream
+        if hook is None:
+            return
+        if stream is None:
+            hook(mine)
+            return
+        stream.wait_stream(rushlight.cuda.current_stream(mine.device))
+        with rushlight.cuda.stream(stream):
+            hook(mine)
+        rushlight.cuda.current_stream(mine.device).wait_stream(stream)
 
     # -------------------------------------------------- what backward has to get again
 
@@ -303,21 +436,34 @@ class _Parameters:
         if not isinstance(packed, _Saved):
             return packed
         if self._again is None:
+            if not self.settings.gathers_in_backward and self.kept is None:
+                raise RuntimeError(
+                    "set_unshard_in_backward(False): backward needs a parameter of shape "
+                    f"{list(self.shapes[packed.index])}, which is not put together"
+                )
             self.gather_again()
             for parameters in self.backward_prefetch:
-                if parameters.reshards and parameters._again is None:
+                wanted = parameters.reshards and parameters.settings.gathers_in_backward
+                if wanted and parameters._again is None:
                     parameters.gather_again()
         whole = self._again[packed.index]
         return whole.as_strided(packed.size, packed.stride, packed.offset)
 
     def gather_again(self) -> None:
         """Put together for backward what forward has dropped."""
+        if self.kept is not None:
+            self._again = self.kept
+            return
         with rushlight.no_grad():
             locals_ = [parameter.to_local().detach() for parameter in self.sharded]
             self._again = self.gather(locals_)
 
     def end_of_backward(self) -> None:
-        """Forget what was put together for backward."""
+        """Forget what was put together, or keep it for the next forward pass."""
+        if self.settings.reshards_after_backward:
+            self.kept = None
+        elif self._again is not None:
+            self.kept = self._again
         self._again = None
 
 
@@ -332,8 +478,9 @@ class _Saved:
 
 
 def _by_dtype(tensors):
+    """Lists of the places in a list, or keys in a dict, of tensors of one dtype."""
     groups = {}
-    for i, tensor in enumerate(tensors):
+    for i, tensor in tensors.items() if isinstance(tensors, dict) else enumerate(tensors):
         groups.setdefault(tensor.dtype, []).append(i)
     return list(groups.values())
 
@@ -346,25 +493,33 @@ class _Unshard(Function):
         ctx.parameters, ctx.dtypes = parameters, [local.dtype for local in locals_]
         ctx.devices = [local.device for local in locals_]
         ctx.set_materialize_grads(False)
-        return tuple(parameters.gather([local.detach() for local in locals_]))
+        if parameters.kept is None:
+            whole = parameters.gather([local.detach() for local in locals_])
+            if parameters.reshards or parameters.settings.reshards_after_backward:
+                return tuple(whole)
+            parameters.kept = whole
+        return tuple(tensor.detach() for tensor in parameters.kept)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         parameters = ctx.parameters
         parameters.end_of_backward()
-        dtypes = [parameters.policy.param_dtype or dtype for dtype in ctx.dtypes]
-        whole = [
-            rushlight.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient
-            for gradient, shape, dtype, device in zip(
-                gradients, parameters.shapes, dtypes, ctx.devices
-            )
-        ]
+        whole = list(gradients)
         if parameters.kept_gradients is not None:
-            whole = [new + kept for new, kept in zip(whole, parameters.kept_gradients)]
+            for i, kept in enumerate(parameters.kept_gradients):
+                if kept is not None:
+                    whole[i] = kept if whole[i] is None else whole[i] + kept
             parameters.kept_gradients = None
         if not parameters.reduces:
             parameters.kept_gradients = whole
             return (None,) * (1 + len(whole))
+        for i, sharded in enumerate(parameters.sharded):
+            takes_part = parameters.settings.reduces_unused and sharded.requires_grad
+            if whole[i] is None and (takes_part or i in parameters.partial):
+                dtype = parameters.policy.param_dtype or ctx.dtypes[i]
+                whole[i] = rushlight.zeros(
+                    parameters.shapes[i], dtype=dtype, device=ctx.devices[i]
+                )
         parts = parameters.reduce(whole, ctx.dtypes)
         return None, *(
             part if sharded.requires_grad else None
@@ -375,10 +530,26 @@ class _Unshard(Function):
 class FSDPModule:
     """What fully_shard adds to the class of a module."""
 
+    _fsdp: _Parameters
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """A module of the class before: parts of containers are made of their own class."""
+        made = cls.__mro__[2].__new__(cls.__mro__[2])
+        made.__init__(*args, **kwargs)
+        return made
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        raise AssertionError(
+            "fully_shard: the module cannot be copied: its state dict can, into another one"
+        )
+
     def _all(self):
         for module in self.modules():
             if isinstance(module, FSDPModule):
                 yield module._fsdp
+
+    def _chosen(self, recurse):
+        return list(self._all()) if recurse else [self._fsdp]
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
         """Put this module's parameters together, before it runs.
@@ -392,18 +563,65 @@ class FSDPModule:
     def reshard(self) -> None:
         """Keep this process's parts alone."""
         self._fsdp.reshard()
+        self._fsdp.kept = None
+
+    def reset_iter_state(self) -> None:
+        """After an exception in forward or backward: forget all that the pass has left.
+
+        Gradients that were not reduced yet are lost. Call it on the outermost module.
+
+        Raises:
+            RuntimeError: this module is in another one.
+        """
+        if self._fsdp.is_root is False:
+            raise RuntimeError("reset_iter_state must be called on the root FSDP module")
+        for module in self.modules():
+            if isinstance(module, FSDPModule):
+                object.__setattr__(module, "_fsdp_inside", False)
+                module._fsdp.forget()
 
     def set_requires_gradient_sync(
         self, requires_gradient_sync: Any, *, recurse: bool = True
     ) -> None:
         """False: backward adds gradients up in this process, for the next pass that reduces."""
-        for parameters in self._all() if recurse else (self._fsdp,):
+        for parameters in self._chosen(recurse):
             parameters.reduces = requires_gradient_sync
+            parameters.settings.reduces_copies = requires_gradient_sync
 
-    def set_reshard_after_forward(self, reshard_after_forward: Any, recurse: bool = True) -> None:
+    def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
+        """False: gradients are reduced and divided, but not among copies, and add up until a pass
+        that reduces those too. For a mesh of two dims; with one dim there are no copies.
+
+        Args:
+            requires_all_reduce: True or False.
+            recurse: of the modules in this one too.
+        """
+        for parameters in self._chosen(recurse):
+            parameters.settings.reduces_copies = requires_all_reduce
+
+    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
         """Whether whole parameters are dropped between forward and backward."""
-        for parameters in self._all() if recurse else (self._fsdp,):
+        if not isinstance(reshard_after_forward, bool):
+            raise ValueError(
+                f"reshard_after_forward should be a bool, got {type(reshard_after_forward)}"
+            )
+        for parameters in self._chosen(recurse):
             parameters.reshards = reshard_after_forward
+
+    def set_reshard_after_backward(
+        self, reshard_after_backward: bool, *, recurse: bool = True
+    ) -> None:
+        """Whether whole parameters are dropped after backward.
+
+        False spares the next forward pass an exchange, while gradients add up: set it to True
+        again for the backward pass before the optimizer's step, whose changes are not seen else.
+
+        Args:
+            reshard_after_backward: True or False.
+            recurse: of the modules in this one too.
+        """
+        for parameters in self._chosen(recurse):
+            parameters.settings.reshards_after_backward = reshard_after_backward
 
     def set_modules_to_forward_prefetch(self, modules: list[FSDPModule]) -> None:
         """Modules whose parameters are put together when this one begins its forward pass.
@@ -421,6 +639,57 @@ class FSDPModule:
         """
         self._fsdp.backward_prefetch = _parameters_of(modules, "set_modules_to_backward_prefetch")
 
+    def set_custom_all_gather(self, comm: Any) -> None:
+        """Let an object put parameters together in place of all_gather_into_tensor.
+
+        Args:
+            comm: `allocate(size, dtype=, device=)` gives memory; `comm(output_tensor=,
+                input_tensor=, group=, async_op=)` exchanges, and returns None or a Work.
+        """
+        self._fsdp.settings.gather = comm
+
+    def set_custom_reduce_scatter(self, comm: Any) -> None:
+        """Let an object reduce gradients in place of reduce_scatter_tensor.
+
+        Args:
+            comm: as that of set_custom_all_gather, but called with `op` too.
+        """
+        self._fsdp.settings.reduce_scatter = comm
+
+    def set_all_reduce_hook(
+        self, hook: Callable[[Tensor], None], *, stream: rushlight.cuda.Stream | None = None
+    ) -> None:
+        """Let a function change reduced gradients, as to reduce them among further processes.
+
+        Args:
+            hook: called with this process's part of them, one behind the other; works in place.
+            stream: of a GPU, on which it is called; not with a mesh of two dims.
+        """
+        if stream is not None and self._fsdp.copies is not None:
+            raise ValueError("stream cannot be set when using native HSDP")
+        self._fsdp.settings.hook = hook
+        if stream is not None:
+            self._fsdp.settings.stream = stream
+
+    def set_post_optim_event(self, event: rushlight.Event) -> None:
+        """An event of the optimizer's step for which the next forward pass waits, once.
+
+        Args:
+            event: recorded after the step.
+        """
+        if not callable(getattr(event, "wait", None)):
+            raise TypeError(f"set_post_optim_event: expected an Event, got {event!r}")
+        self._fsdp.settings.event = event
+
+    def set_reduce_scatter_divide_factor(self, factor: float) -> None:
+        """The older name of set_gradient_divide_factor.
+
+        Args:
+            factor: the number.
+        """
+        older_name("set_reduce_scatter_divide_factor", "set_gradient_divide_factor")
+        self.set_gradient_divide_factor(factor)
+
     def set_gradient_divide_factor(self, factor: float) -> None:
         """Divide this module's gradients by a number instead of the number of processes.
 
@@ -430,6 +699,106 @@ class FSDPModule:
         if not factor > 0:
             raise ValueError(f"set_gradient_divide_factor: factor must be positive, got {factor}")
         self._fsdp.divide_factor = float(factor)
+
+    def set_force_sum_reduction_for_comms(self, enable: bool) -> None:
+        """Whether collectives only add up, with a division of its own afterwards.
+
+        Args:
+            enable: True or False.
+        """
+        self._fsdp.settings.only_sums = enable
+
+    def set_reduce_scatter_unused_params(
+        self, reduce_scatter_unused_params: bool, *, recurse: bool = True
+    ) -> None:
+        """Whether parameters to which backward gives no gradient take part in reductions, by zeros:
+        for processes that use different ones.
+
+        Args:
+            reduce_scatter_unused_params: True or False.
+            recurse: of the modules in this one too.
+        """
+        for parameters in self._chosen(recurse):
+            parameters.settings.reduces_unused = reduce_scatter_unused_params
+
+    def set_reduce_scatter_max_input_buffers(
+        self, max_input_buffers: int, *, recurse: bool = True
+    ) -> None:
+        """How many reductions of gradients may be under way; warns of more than one, which is what
+        there is.
+
+        Args:
+            max_input_buffers: the number, at least 1.
+            recurse: of the modules in this one too.
+        """
+        if isinstance(max_input_buffers, bool) or not isinstance(max_input_buffers, int):
+            raise TypeError(
+                f"max_input_buffers must be an int, got {type(max_input_buffers).__name__}"
+            )
+        if max_input_buffers < 1:
+            raise ValueError(f"max_input_buffers must be a positive int, got {max_input_buffers}")
+        if max_input_buffers > 1 and self._chosen(recurse):
+            warn_once(
+                "set_reduce_scatter_max_input_buffers: max_input_buffers has no effect: each "
+                "reduction is waited for before the next begins"
+            )
+
+    def set_separate_reduce_scatter_group(
+        self, enable: bool = True, *, recurse: bool = True
+    ) -> None:
+        """Whether gradients are reduced in a group of their own. All processes make the call.
+
+        Args:
+            enable: True, or False for that of the parameters again.
+            recurse: of the modules in this one too.
+        """
+        made = {}
+        for parameters in self._chosen(recurse):
+            group = parameters.group
+            if not enable:
+                parameters.group_of_reduction = group
+            elif parameters.group_of_reduction is group:
+                ranks = tuple(get_process_group_ranks(group))
+                if ranks not in made:
+                    made[ranks] = new_group(list(ranks), use_local_synchronization=True)
+                parameters.group_of_reduction = made[ranks]
+
+    def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
+        """Whether parameters may be put together in backward. With False, a backward pass that
+        needs one raises a RuntimeError; that of an embedding needs none.
+
+        Args:
+            unshard_in_backward: True or False.
+        """
+        self._fsdp.settings.gathers_in_backward = unshard_in_backward
+
+    def set_allocate_memory_from_process_group_for_comm(self, enable: bool) -> None:
+        """Whether what is exchanged lies in memory of the group's own; warns that groups have none.
+
+        Args:
+            enable: True or False.
+        """
+        settings = self._fsdp.settings
+        if settings.gather is not None or settings.reduce_scatter is not None:
+            raise AssertionError(
+                "set_allocate_memory_from_process_group_for_comm: not with set_custom_all_gather "
+                "or set_custom_reduce_scatter, which have memory of their own"
+            )
+        if enable:
+            warn_once(
+                "set_allocate_memory_from_process_group_for_comm: enable has no effect: process "
+                "groups have no allocator of their own"
+            )
+
+    def set_symm_mem_for_comm(self, backend: str = "NCCL") -> NoReturn:
+        """Raises NotImplementedError: there is no symmetric memory.
+
+        Args:
+            backend: what gives it.
+        """
+        raise NotImplementedError(
+            f"set_symm_mem_for_comm: symmetric memory of {backend} is not supported"
+        )
 
     def set_is_last_backward(self, is_last_backward: bool) -> None:
         """Whether the next backward pass is the last of several.
@@ -467,6 +836,12 @@ def share_comm_ctx(modules: list[FSDPModule]) -> None:
 def _run_whole(module, forward, args, kwargs):
     parameters = module._fsdp
     policy = parameters.policy
+    if parameters.is_root is None:
+        for inner in module._all():
+            inner.is_root = inner is parameters
+    if parameters.settings.event is not None:
+        parameters.settings.event.wait()
+        parameters.settings.event = None
     if parameters.sharded and parameters.sharded[0].is_cuda:
         args, kwargs = moved((args, kwargs), parameters.sharded[0].device)
     if policy.param_dtype is not None and policy.cast_forward_inputs:
@@ -483,6 +858,8 @@ def _run_whole(module, forward, args, kwargs):
     finally:
         object.__setattr__(module, "_fsdp_inside", False)
         parameters.reshard()
+        if parameters.reshards:
+            parameters.kept = None
     return output if policy.output_dtype is None else cast_floating(output, policy.output_dtype)
 
 
@@ -596,7 +973,13 @@ def fully_shard(
     before = type(module)
     module.__class__ = type(f"FSDP{before.__name__}", (FSDPModule, before), {})
     _wrap(module, "forward")
+    module.register_load_state_dict_pre_hook(_drop_kept)
     return module
+
+
+def _drop_kept(module, *_):
+    """Whole parameters that were kept are not those of the state that is loaded."""
+    module._fsdp.kept = None
 
 
 def register_fsdp_forward_method(module: Module, method_name: Any) -> None:

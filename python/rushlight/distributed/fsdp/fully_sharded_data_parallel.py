@@ -217,6 +217,12 @@ class FullyShardedDataParallel(Module):
         self.mixed_precision = precision
         self._mesh = _mesh_of(self.sharding_strategy, process_group, device_mesh)
         self.process_group: Any = self._mesh.get_group(self._mesh.ndim - 1)
+        self.rank: int = self.process_group.rank()
+        self.world_size: int = self.process_group.size()
+        self.compute_device: rushlight.device = rushlight.device("cpu")
+        self.cpu_offload: CPUOffload = cpu_offload or CPUOffload()
+        self.backward_prefetch: BackwardPrefetch | None = backward_prefetch
+        self.forward_prefetch, self.limit_all_gathers = forward_prefetch, limit_all_gathers
         self._is_root = None  # known at the first forward pass
         self._summoned = False
         self._buffer_dtypes = {}  # those that buffers had, by name; states have them
@@ -265,6 +271,7 @@ class FullyShardedDataParallel(Module):
         setattr(self, _INNER, module)
         self._unit.reshards = self.sharding_strategy not in _KEEPS_WHOLE
         self._unit.has_default = False  # this class says it
+        self._unit.settings.reduces_unused = True
 
     @property
     def _unit(self):
@@ -338,6 +345,36 @@ class FullyShardedDataParallel(Module):
         finally:
             for unit, value in zip(units, before):
                 unit.reduces = value
+
+    def register_comm_hook(self, state: Any, hook: Callable[..., None]) -> None:
+        """Let a function reduce the gradients; once, and before the first forward pass.
+
+        Args:
+            state: given to it.
+            hook: hook(state, gradients, mine) puts this process's part of the reduced gradients of
+                one wrapper, which lie one behind the other, into `mine`; with NO_SHARD,
+                hook(state, gradients) changes them in place. See
+                distributed.algorithms._comm_hooks.
+
+        Raises:
+            AssertionError: this is not the outermost wrapper, the strategy is a hybrid one, or
+                there is a hook already.
+            ValueError: `hook` cannot be called.
+        """
+        if not self.check_is_root():
+            raise AssertionError("register_comm_hook can only be called on a root instance.")
+        for wrapper in self.fsdp_modules(self):
+            strategy = wrapper.sharding_strategy
+            if strategy in _HYBRID:
+                raise AssertionError(
+                    f"Communication hook is not supported for hybrid strategies: {strategy}"
+                )
+            if wrapper._unit.settings.communication is not None:
+                raise AssertionError("A communication hook is already registered")
+            if not callable(hook):
+                raise ValueError(f"The communication hook must be callable but got {hook}")
+            is_whole = strategy is ShardingStrategy.NO_SHARD
+            wrapper._unit.settings.communication = hook, state, is_whole
 
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
         """Scale all gradients so that their norm, over all processes, is at most `max_norm`.
@@ -572,6 +609,77 @@ class FullyShardedDataParallel(Module):
             model, StateDictType.FULL_STATE_DICT, None, config
         ):
             return FullyShardedDataParallel.optim_state_dict(model, optim, group=group)
+
+    @staticmethod
+    def sharded_optim_state_dict(
+        model: Module, optim: Optimizer, group: ProcessGroup | None = None
+    ) -> dict[str, Any]:
+        """An optimizer's state by the names of parameters, in parts: DTensors.
+
+        Args:
+            model: whose parameters are optimized.
+            optim: the optimizer.
+            group: None.
+        """
+        with FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+            return FullyShardedDataParallel.optim_state_dict(model, optim, group=group)
+
+    @staticmethod
+    def flatten_sharded_optim_state_dict(
+        sharded_optim_state_dict: dict[str, Any], model: Module, optim: Optimizer
+    ) -> dict[str, Any]:
+        """A state of sharded_optim_state_dict as `optim.load_state_dict` takes it.
+
+        Args:
+            sharded_optim_state_dict: the state.
+            model, optim: as there.
+        """
+        return FullyShardedDataParallel.optim_state_dict_to_load(
+            model, optim, sharded_optim_state_dict
+        )
+
+    @staticmethod
+    def shard_full_optim_state_dict(
+        full_optim_state_dict: dict[str, Any],
+        model: Module,
+        optim_input: None = None,
+        optim: Optimizer | None = None,
+    ) -> dict[str, Any]:
+        """This process's part of a whole state, as `optim.load_state_dict` takes it.
+
+        Args:
+            full_optim_state_dict: a state of full_optim_state_dict, the same in all processes.
+            model: whose parameters are optimized.
+            optim_input: None.
+            optim: the optimizer; without it, one of all parameters in the model's order.
+        """
+        from rushlight.distributed.checkpoint import state_dict as states
+
+        if optim_input is not None:
+            raise NotImplementedError("shard_full_optim_state_dict: optim_input: give None")
+        groups = [{"params": list(model.parameters())}] if optim is None else optim.param_groups
+        return states.numbered_state_of_groups(model, groups, full_optim_state_dict)
+
+    @staticmethod
+    def scatter_full_optim_state_dict(
+        full_optim_state_dict: dict[str, Any] | None,
+        model: Module,
+        optim_input: None = None,
+        optim: Optimizer | None = None,
+        group: ProcessGroup | None = None,
+    ) -> dict[str, Any]:
+        """As shard_full_optim_state_dict, where rank 0 alone has the whole state.
+
+        Args:
+            full_optim_state_dict: the state; in other ranks it is not read.
+            model, optim_input, optim: as there.
+            group: the processes; all by default.
+        """
+        state = [full_optim_state_dict if _group.get_rank(group) == 0 else None]
+        objects.broadcast_object_list(state, group_src=0, group=group)
+        return FullyShardedDataParallel.shard_full_optim_state_dict(
+            state[0], model, optim_input, optim
+        )
 
     @staticmethod
     def rekey_optim_state_dict(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import os
@@ -10,16 +11,22 @@ import select
 import shutil
 import signal
 import socket
+import string
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import uuid
+from datetime import timedelta
 
+from rushlight._ignored import warn_once
 from rushlight.distributed import _wire
 from rushlight.distributed._errors import DistNetworkError, DistStoreError
 from rushlight.distributed._tcp_store import TCPStore
+from rushlight.distributed.elastic import events
+from rushlight.distributed.elastic.metrics import MetricsConfig, initialize_metrics
+from rushlight.distributed.elastic.multiprocessing.api import DefaultLogsSpecs
 from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
 TYPE_CHECKING = False
@@ -27,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_SECONDS_TO_END = 10.0  # for a worker that was told to, before it is killed
+    from rushlight.distributed.elastic.multiprocessing.api import LogsSpecs
+
 _SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
 # An argument of a worker's command: the older launcher says a worker's place by it.
 LOCAL_RANK_WORD = "--local-rank={local_rank}"
@@ -47,16 +55,29 @@ class LaunchConfig:
         rdzv_configs: `rank` for static, `join_timeout` and `last_call_timeout` in seconds.
         max_restarts: how often the workers are started again when one fails.
         monitor_interval: seconds between looks at the workers.
-        log_dir: where each worker's output goes, if it is redirected.
-        redirects, tee: local ranks whose output goes to files, or to files too: "0", "1", "2", "3"
-            for none, standard output, errors, both, of all or as "0:1,1:2".
-        local_ranks_filter: local ranks whose output is shown; None shows all.
+        logs_specs: where workers write; by default a DefaultLogsSpecs, which shows all.
+        role: a name that workers see in ROLE_NAME.
+        rdzv_timeout: an older way to give rdzv_configs["timeout"]: for how many seconds machines
+            wait for each other; 900 by default.
+        start_method: "spawn"; the others warn: workers are fresh processes.
+        log_line_prefix_template: how lines begin that are shown and go to files too, with
+            `${role_name}`, `${rank}` and `${local_rank}`.
+        metrics_cfg: parameters of elastic.metrics.
         local_addr: the name by which the other machines know this one.
+        event_log_handler: who is told how the run has ended: "null" or "console".
+        numa_options: None.
+        signals_to_handle: the signals that end the workers, too.
+        duplicate_stdout_filters, duplicate_stderr_filters: lines that are shown and go to files
+            too and contain one of these texts go to a file of their own.
+        virtual_local_rank: LOCAL_RANK is 0 in all workers, and each sees one GPU.
+        shutdown_timeout: after how many seconds workers that were told to end are killed: 30, or
+            what TORCH_ELASTIC_SHUTDOWN_TIMEOUT says.
     """
 
     min_nodes: int
     max_nodes: int
     nproc_per_node: int
+    logs_specs: LogsSpecs | None = None
     run_id: str = ""
     role: str = "default_role"
     rdzv_endpoint: str = ""
@@ -66,25 +87,36 @@ class LaunchConfig:
     max_restarts: int = 3
     monitor_interval: float = 0.1
     start_method: str = "spawn"
-    log_dir: str = None
-    redirects: str = "0"
-    tee: str = "0"
-    local_ranks_filter: set = None
-    local_addr: str = None
+    log_line_prefix_template: str | None = None
+    metrics_cfg: dict[str, str] = dataclasses.field(default_factory=dict)
+    local_addr: str | None = None
+    event_log_handler: str = "null"
+    numa_options: Any = None
+    signals_to_handle: str = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
+    duplicate_stdout_filters: list[str] | None = None
+    duplicate_stderr_filters: list[str] | None = None
+    virtual_local_rank: bool = False
+    shutdown_timeout: int | None = None
 
-
-def stream_choice(text: Any, count: Any) -> Any:
-    """For each local rank, which of its streams are meant: 0, 1, 2 or 3."""
-    if text.isdigit() and int(text) <= 3:
-        return [int(text)] * count
-    chosen = [0] * count
-    for part in text.split(","):
-        rank, colon, value = part.partition(":")
-        if not colon or not rank.isdigit() or value not in ("0", "1", "2", "3"):
-            raise ValueError(f"redirects: expected 0, 1, 2, 3 or RANK:NUMBER,..., got {text!r}")
-        if int(rank) < count:
-            chosen[int(rank)] = int(value)
-    return chosen
+    def __post_init__(self) -> None:
+        if self.rdzv_timeout != -1:
+            self.rdzv_configs["timeout"] = self.rdzv_timeout
+        self.rdzv_configs.setdefault("timeout", 900)
+        if self.logs_specs is None:
+            self.logs_specs = DefaultLogsSpecs()
+        if self.numa_options is not None:
+            raise NotImplementedError("LaunchConfig: numa_options: workers run on any processor")
+        if self.start_method != "spawn":
+            warn_once(
+                f"LaunchConfig: start_method {self.start_method!r} has no effect: workers are "
+                "fresh processes"
+            )
+        if self.shutdown_timeout is None:
+            self.shutdown_timeout = int(os.environ.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30"))
+        if self.shutdown_timeout < 0:
+            raise ValueError(
+                f"shutdown_timeout must be non-negative, got {self.shutdown_timeout}"
+            )
 
 
 class _Worker:
@@ -166,6 +198,8 @@ class Agent:
             ChildFailedError: a worker failed once too often.
         """
         handlers = self._take_signals()
+        initialize_metrics(MetricsConfig(self.config.metrics_cfg))
+        outcome = "FAILED"
         try:
             self._meet()
             while True:
@@ -174,6 +208,7 @@ class Agent:
                 if failed is None:
                     self._leave_store()
                     self.on_results({w.rank: self._result(w.local_rank) for w in self.workers})
+                    outcome = "SUCCEEDED"
                     return
                 self._end_workers()
                 if self._told_to_end is not None:
@@ -196,6 +231,14 @@ class Agent:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             shutil.rmtree(self._folder, ignore_errors=True)
+            if isinstance(self.config.logs_specs, DefaultLogsSpecs):
+                self.config.logs_specs._forget()
+            about = {"run_id": self.run_id, "entrypoint": self.name, "restarts": self.restarts}
+            name = f"torchelastic.worker.status.{outcome}"
+            events.record(
+                events.Event(name, events.EventSource.AGENT, metadata=about),
+                self.config.event_log_handler,
+            )
 
     def _take_signals(self):
         if threading.current_thread() is not threading.main_thread():
@@ -204,7 +247,13 @@ class Agent:
         def take(number, frame):
             self._told_to_end = number
 
-        return {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {}
+        for name in filter(None, map(str.strip, self.config.signals_to_handle.split(","))):
+            number = getattr(signal, name, None)
+            if not isinstance(number, signal.Signals):
+                raise ValueError(f"LaunchConfig: signals_to_handle: there is no signal {name!r}")
+            handlers[number] = signal.signal(number, take)
+        return handlers
 
     # -------------------------------------------------------------- machines
 
@@ -222,6 +271,7 @@ class Agent:
             if is_master is None:
                 is_master = is_this_machine(host)
             self._store = self._serve_or_connect(host, int(port), is_master)
+        self._store.set_timeout(timedelta(seconds=float(config.rdzv_configs["timeout"])))
         self.address, self.port = self._store.host, self._store.port
 
     def _is_master(self, host):
@@ -305,8 +355,10 @@ class Agent:
 
     # --------------------------------------------------------------- workers
 
-    def _environment(self, local_rank, error_file):
-        config = self.config
+    def _environment(self, local_rank):
+        config, own = self.config, {"LOCAL_RANK": str(local_rank)}
+        if config.virtual_local_rank:
+            own = {"LOCAL_RANK": "0", "CUDA_VISIBLE_DEVICES": _own_gpu(local_rank)}
         environment = dict(os.environ)
         environment.setdefault("OMP_NUM_THREADS", "1")
         for variable in ("PMI_FD", "PMI_PORT", "PMI_RANK", "PMI_SIZE", "PMI_ID"):
@@ -314,7 +366,7 @@ class Agent:
         return environment | {
             "RANK": str(self.first_rank + local_rank),
             "WORLD_SIZE": str(self.world_size),
-            "LOCAL_RANK": str(local_rank),
+            **own,
             "LOCAL_WORLD_SIZE": str(config.nproc_per_node),
             "GROUP_RANK": str(self.node),
             "GROUP_WORLD_SIZE": str(self.nodes),
@@ -327,68 +379,61 @@ class Agent:
             "TORCHELASTIC_RESTART_COUNT": str(self.restarts),
             "TORCHELASTIC_MAX_RESTARTS": str(config.max_restarts),
             "TORCHELASTIC_RUN_ID": self.run_id,
-            "TORCHELASTIC_ERROR_FILE": error_file,
         }
 
     def _start_workers(self):
         count = self.config.nproc_per_node
-        redirects = stream_choice(self.config.redirects, count)
-        tees = stream_choice(self.config.tee, count)
+        environments = {i: self._environment(i) for i in range(count)}
+        files = self.config.logs_specs.reify(environments)
         self.workers, self._cause = [], None
         for local_rank in range(count):
-            error_file = os.path.join(self._folder, f"error-{self.restarts}-{local_rank}.json")
             command = [
                 part.replace("{result}", self._result(local_rank))
                 if part != LOCAL_RANK_WORD
                 else LOCAL_RANK_WORD.format(local_rank=local_rank)
                 for part in self.command
             ]
-            streams = self._streams(local_rank, redirects[local_rank], tees[local_rank])
+            targets, copies = zip(*self._streams(local_rank, files))
             process = subprocess.Popen(
                 command,
-                env=self._environment(local_rank, error_file),
-                stdout=streams[0][0],
-                stderr=streams[1][0],
+                env=environments[local_rank],
+                stdout=targets[0],
+                stderr=targets[1],
                 preexec_fn=_end_with_parent,
             )
             copiers = [
-                _copy(pipe, file, shown)
-                for pipe, (_, file, shown) in zip((process.stdout, process.stderr), streams)
+                _copy(pipe, *copy)
+                for pipe, copy in zip((process.stdout, process.stderr), copies)
                 if pipe is not None
             ]
-            rank = self.first_rank + local_rank
+            error_file, rank = files.error_files[local_rank], self.first_rank + local_rank
             self.workers.append(_Worker(process, local_rank, rank, error_file, copiers))
-            for target, _, _ in streams:
+            for target in targets:
                 if hasattr(target, "close"):
                     target.close()
 
     def _result(self, local_rank):
         return os.path.join(self._folder, f"result-{self.restarts}-{local_rank}")
 
-    def _streams(self, local_rank, redirect, tee):
-        """For standard output and errors: where the process writes, and what is to be copied."""
-        shown_filter = self.config.local_ranks_filter
-        is_shown = shown_filter is None or local_rank in shown_filter
-        streams = []
-        for bit, name, own in ((1, "stdout", sys.stdout), (2, "stderr", sys.stderr)):
-            if tee & bit:
-                streams.append(
-                    (subprocess.PIPE, self._log(local_rank, name), own if is_shown else None)
-                )
-            elif redirect & bit:
-                streams.append((self._log(local_rank, name), None, None))
-            else:
-                streams.append((None if is_shown else subprocess.DEVNULL, None, None))
-        return streams
-
-    def _log(self, local_rank, name):
-        if self.config.log_dir is None:
-            raise ValueError("rushlight.distributed.run: redirects and tee need --log-dir")
-        folder = os.path.join(
-            self.config.log_dir, self.run_id, f"attempt_{self.restarts}", str(local_rank)
+    def _streams(self, local_rank, files):
+        """For standard output and errors: where the process writes, and how that is copied."""
+        config = self.config
+        template = config.log_line_prefix_template or "[${role_name}${local_rank}]:"
+        prefix = string.Template(template).safe_substitute(
+            role_name=config.role, rank=self.first_rank + local_rank, local_rank=local_rank
         )
-        os.makedirs(folder, exist_ok=True)
-        return open(os.path.join(folder, f"{name}.log"), "wb", buffering=0)
+        for paths, shown, own, filters, chosen in (
+            (files.stdouts, files.tee_stdouts, sys.stdout, config.duplicate_stdout_filters,
+             files.filtered_stdout),
+            (files.stderrs, files.tee_stderrs, sys.stderr, config.duplicate_stderr_filters,
+             files.filtered_stderr),
+        ):  # fmt: skip
+            path = paths[local_rank]
+            if shown.get(local_rank):
+                where = (filters, open(chosen, "ab", buffering=0)) if filters else ((), None)
+                yield subprocess.PIPE, (open(path, "wb", buffering=0), own, prefix, *where)
+            else:
+                yield (open(path, "wb", buffering=0) if path else None), None
 
     def _watch(self):
         """Wait until all workers have ended well, and return None; or return what failed."""
@@ -442,7 +487,7 @@ class Agent:
             for worker in self.workers:
                 if worker.code() is None:
                     worker.process.send_signal(number)
-            if self._wait(_SECONDS_TO_END):
+            if self._wait(self.config.shutdown_timeout):
                 break
         for worker in self.workers:
             for copier in worker.copiers:
@@ -475,14 +520,30 @@ def is_this_machine(host: str) -> bool:
         return False
 
 
-def _copy(pipe, file, shown):
+def _own_gpu(local_rank):
+    """The GPU that a worker sees, of those that this process sees."""
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if seen is None:
+        return str(local_rank)
+    if local_rank >= len(seen.split(",")):
+        raise ValueError(
+            f"local_rank {local_rank} exceeds available GPUs in CUDA_VISIBLE_DEVICES={seen}"
+        )
+    return seen.split(",")[local_rank].strip()
+
+
+def _copy(pipe, file, shown, prefix, filters, chosen):
+    """Copy lines to a file, with a prefix to the console, and some to another file."""
+
     def run():
-        with file:
+        with pipe, file, chosen or contextlib.nullcontext():
             for line in pipe:
                 file.write(line)
-                if shown is not None:
-                    shown.write(line.decode(errors="replace"))
-                    shown.flush()
+                text = line.decode(errors="replace")
+                shown.write(prefix + text)
+                shown.flush()
+                if any(part in text for part in filters):
+                    chosen.write(line)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()

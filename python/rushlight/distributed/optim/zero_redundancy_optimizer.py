@@ -6,7 +6,7 @@ import copy
 
 import rushlight
 from rushlight.distributed import _collectives as collectives, _objects as objects
-from rushlight.distributed._group import resolve
+from rushlight.distributed._group import get_global_rank, resolve
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.optim import Optimizer
 
@@ -68,10 +68,13 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self.process_group: Any = resolve(process_group)
         self.rank, self.world_size = self.process_group.rank(), self.process_group.size()
         self._optim_constructor, self._optim_defaults = optimizer_class, defaults
-        self._as_views = parameters_as_bucket_view
+        self.global_rank: int = get_global_rank(self.process_group, self.rank)
+        self.parameters_as_bucket_view = parameters_as_bucket_view
+        self.initialized: bool = False
         self._all_states, self.optim = None, None
         Optimizer.__init__(self, params, defaults)
         self._divide()
+        self.initialized = True
 
     def _divide(self):
         """Give each process parameters of about the same size in all, and make its optimizer."""
@@ -108,7 +111,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 by_kind.setdefault(key, []).append(parameter)
         for (owner, _), parameters in by_kind.items():
             flat = None
-            if self._as_views:
+            if self.parameters_as_bucket_view:
                 with rushlight.no_grad():
                     flat = rushlight.cat([parameter.reshape(-1) for parameter in parameters])
                     for parameter, part in zip(

@@ -133,10 +133,14 @@ class Pipe(Module):
     """
 
     num_stages: int
+    has_loss_and_backward: bool = False  # the loss belongs to the schedule
+    loss_spec: Any = None
+    replicated_params: list[Any]
 
     def __init__(self, stages: list[Module], graph: fx.Graph) -> None:
         super().__init__()
         self.num_stages, self._graph = len(stages), graph
+        self.replicated_params = []  # a parameter belongs to one stage
         for number, stage in enumerate(stages):
             self.add_module(f"submod_{number}", stage)
 
@@ -146,6 +150,22 @@ class Pipe(Module):
         for number in range(1, self.num_stages):
             found = self.get_stage_module(number)(*found)
         return found
+
+    @staticmethod
+    def from_tracing(
+        mod: Module,
+        example_args: tuple[Any, ...],
+        example_kwargs: dict[str, Any] | None = None,
+        split_policy: Callable[[fx.GraphModule], fx.GraphModule] | None = None,
+    ) -> Pipe:
+        """Divide a module at its calls of `pipe_split`, or by a policy; see pipeline.
+
+        Args:
+            mod: the module.
+            example_args, example_kwargs: the arguments of a micro-batch, as an example.
+            split_policy: a function that puts calls of `pipe_split` into the recorded graph.
+        """
+        return pipeline(mod, example_args, example_kwargs, split_policy=split_policy)
 
     def get_stage_module(self, stage_idx: int) -> Module:
         """The module of a stage.

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
+from collections import Counter
+
 import rushlight
 from rushlight.distributed.pipelining import _orders as orders
 from rushlight.distributed.pipelining._orders import (
@@ -10,6 +14,7 @@ from rushlight.distributed.pipelining._orders import (
     FULL_BACKWARD,
     OVERLAP_F_B,
     _Action,
+    _ComputationType,
     ranks_of_stages,
 )
 from rushlight.distributed.pipelining.microbatch import (
@@ -72,6 +77,9 @@ class _PipelineSchedule:
         self._loss_fn, self.scale_grads = loss_fn, scale_grads
         self._args_chunk_spec, self._kwargs_chunk_spec = args_chunk_spec, kwargs_chunk_spec
         self._output_merge_spec = output_merge_spec
+        self._functions: dict[_ComputationType, Callable[..., None]] = {}
+        self._now: _Run | None = None  # the batch under way
+        self.backward_counter: Counter[int] = Counter()  # stage -> its backward passes so far
         self.pipeline_order: dict[int, list[_Action]] = {
             rank: self._order_of(rank) for rank in range(self.pp_group_size)
         }
@@ -132,10 +140,14 @@ class _PipelineSchedule:
             args, kwargs, count, self._args_chunk_spec, self._kwargs_chunk_spec
         )
         targets = None if target is None else split(target, None, count)
-        run = _Run(self, batches, targets, loss_kwargs or {})
+        run = _Run(self, batches, targets, loss_kwargs or {}, losses)
+        self.backward_counter.clear()
+        self._now = run
         for action in self.pipeline_order[self.rank]:
             if has_backward or action.computation_type in (FORWARD, OVERLAP_F_B):
                 run.perform(action, has_backward)
+        self._now = None
+        chunks = [chunk for stage in self._stages if stage.is_last for chunk in stage.output_chunks]
         for stage in self._stages:
             stage.finish()
             if has_backward and self.scale_grads:
@@ -144,22 +156,35 @@ class _PipelineSchedule:
             losses[:] = [run.losses[i].detach() for i in range(count)]
         if not has_last or not return_outputs:
             return None
-        return merge_chunks([run.outputs[i] for i in range(count)], self._output_merge_spec)
+        return merge_chunks(chunks, self._output_merge_spec)
+
+    def _maybe_compute_loss(self, stage, output, target_mbs, mb_index):
+        """Compute and keep the loss of a micro-batch, in the last stage."""
+        if stage.is_last and self._loss_fn is not None and target_mbs is not None:
+            loss = self._loss_fn(output, target_mbs[mb_index], **self._now.loss_kwargs)
+            self._now.losses[mb_index] = loss
+
+    def _maybe_get_loss(self, stage, mb_index):
+        """The loss of a micro-batch, in the last stage."""
+        return self._now.losses.get(mb_index) if stage.is_last else None
 
 
 class _Run:
     """What a batch has given so far."""
 
-    def __init__(self, schedule, batches, targets, loss_kwargs):
+    def __init__(self, schedule, batches, targets, loss_kwargs, given_losses):
+        self.schedule, self.given_losses = schedule, given_losses
         self.stages = {stage.stage_index: stage for stage in schedule._stages}
         self.args, self.kwargs = batches
         self.targets, self.loss_kwargs = targets, loss_kwargs
-        self.loss_fn = schedule._loss_fn
-        self.outputs: dict[int, Any] = {}
         self.losses: dict[int, Tensor] = {}
 
     def perform(self, action: _Action, has_backward: bool) -> None:
         kind, number = action.computation_type, action.microbatch_index
+        function = self.schedule._functions.get(kind)
+        if function is not None:
+            function(action, self.context())
+            return
         if kind is OVERLAP_F_B:
             for one in action.sub_actions:
                 if has_backward or one.computation_type is FORWARD:
@@ -168,19 +193,44 @@ class _Run:
         stage = self.stages[action.stage_index]
         if kind is FORWARD:
             self.forward(stage, number)
-        elif kind is BACKWARD_WEIGHT:
-            stage.backward_weight_one_chunk(number)
+            return
+        counts = self.schedule.backward_counter
+        if kind in (FULL_BACKWARD, BACKWARD_WEIGHT):
+            counts[stage.stage_index] += 1
+        is_last = counts[stage.stage_index] == self.schedule._n_microbatches
+        if kind is BACKWARD_WEIGHT:
+            stage.backward_weight_one_chunk(number, is_last)
         else:
-            loss = self.losses.get(number) if stage.is_last else None
-            stage.backward_one_chunk(number, loss, full_backward=kind is FULL_BACKWARD)
+            loss = self.schedule._maybe_get_loss(stage, number)
+            stage.backward_one_chunk(number, loss, kind is FULL_BACKWARD, is_last)
 
     def forward(self, stage: PipelineStage, number: int) -> None:
         args = self.args[number] if stage.is_first else ()
         output = stage.forward_one_chunk(number, args, self.kwargs[number])
-        if stage.is_last:
-            self.outputs[number] = output
-            if self.loss_fn is not None and self.targets is not None:
-                self.losses[number] = self.loss_fn(output, self.targets[number], **self.loss_kwargs)
+        self.schedule._maybe_compute_loss(stage, output, self.targets, number)
+
+    def context(self) -> _PipelineContext:
+        return _PipelineContext(
+            self.schedule, self.args, self.kwargs, self.targets, self.given_losses
+        )
+
+
+@dataclasses.dataclass
+class _PipelineContext:
+    """What a function gets that performs a step of a schedule.
+
+    Args:
+        schedule_ref: the schedule.
+        arg_mbs, kwarg_mbs: the arguments of each micro-batch.
+        target_mbs: what its output is compared with.
+        losses: the list that `step` was given.
+    """
+
+    schedule_ref: _PipelineSchedule
+    arg_mbs: list[tuple[Any, ...]] | None = None
+    kwarg_mbs: list[dict[str, Any]] | None = None
+    target_mbs: list[Any] | None = None
+    losses: list[Any] | None = None
 
 
 class PipelineScheduleSingle(_PipelineSchedule):
@@ -257,6 +307,9 @@ class PipelineScheduleMulti(_PipelineSchedule):
     """
 
     _style = "loop"
+    n_local_stages: int
+    number_of_rounds: int
+    microbatches_per_round: int
 
     def __init__(
         self,
@@ -276,8 +329,41 @@ class PipelineScheduleMulti(_PipelineSchedule):
         specs = args_chunk_spec, kwargs_chunk_spec, output_merge_spec
         super().__init__(stages, self._style, n_microbatches, loss_fn, *specs, scale_grads)
 
+    def register_custom_function(
+        self,
+        computation_type: _ComputationType,
+        custom_function: Callable[[_Action, _PipelineContext], None],
+    ) -> None:
+        """Let a function perform the steps of one kind.
+
+        Args:
+            computation_type: the kind: FORWARD, FULL_BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT or
+                OVERLAP_F_B, of this module; where a schedule has OVERLAP_F_B, that counts for both
+                of its parts.
+            custom_function: called with the step, of which `stage_index`, `microbatch_index` and
+                `sub_actions` say what is to be done, and with `schedule_ref`, `arg_mbs`,
+                `kwarg_mbs`, `target_mbs` and `losses` of the batch. It calls the stages'
+                forward_one_chunk, backward_one_chunk and backward_weight_one_chunk.
+
+        Raises:
+            ValueError: schedules have no such kind.
+        """
+        if not isinstance(computation_type, _ComputationType):
+            kinds = ", ".join(kind.name for kind in _ComputationType)
+            raise ValueError(
+                f"Invalid computation type {computation_type}. Only {kinds} are supported."
+            )
+        if computation_type in self._functions:
+            logging.getLogger(__name__).warning(
+                "Computation type %s is already registered. Overwriting the existing custom "
+                "function.", computation_type.name,
+            )  # fmt: skip
+        self._functions[computation_type] = custom_function
+
     def _check_rounds(self):
         rounds = max(1, self._n_microbatches // self.pp_group_size)
+        self.n_local_stages, self.number_of_rounds = len(self._stages), rounds
+        self.microbatches_per_round = self._n_microbatches // rounds
         if self._n_microbatches % rounds:
             raise ValueError(
                 f"{type(self).__name__} requires the number of microbatches to be a multiple of "

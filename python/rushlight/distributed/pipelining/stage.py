@@ -7,12 +7,14 @@ import json
 import rushlight
 from rushlight.distributed import _messages as messages
 from rushlight.distributed._group import resolve
+from rushlight.distributed.fsdp._fully_shard import FSDPModule
 from rushlight.distributed.pipelining._orders import ranks_of_stages
+from rushlight.nn.parallel.distributed import DistributedDataParallel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from rushlight import Tensor
     from rushlight.distributed import ProcessGroup
@@ -107,9 +109,10 @@ class PipelineStage:
         """Forget the micro-batches of a step."""
         self._inputs: dict[int, tuple[Any, ...]] = {}
         self._outputs: dict[int, tuple[Any, ...]] = {}
-        self._weights: dict[int, Callable[[], None]] = {}
+        self._weights: dict[int, Callable[[bool], Any]] = {}
         self._arrived: dict[tuple[int, int], list[Tensor]] = {}
         self._sends: list[Any] = []
+        self.output_chunks: list[Any] = []  # of the last stage
 
     def together_with(self, stages: list[PipelineStage], ranks: dict[int, int]) -> None:
         """Learn the other stages of this process, and which process has which."""
@@ -185,15 +188,33 @@ class PipelineStage:
 
     # ------------------------------------------------------------ computing
 
-    def forward_one_chunk(
-        self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Run a micro-batch, whose `args` count in the first stage alone.
+    def forward_maybe_with_nosync(self, *args: Any, **kwargs: Any) -> Any:
+        """What the layers compute. A DistributedDataParallel does not get ready to exchange
+        gradients: the last backward pass of a batch does that.
 
         Args:
-            number: that of the micro-batch.
             args, kwargs: the arguments of the layers.
         """
+        if isinstance(self.submod, DistributedDataParallel):
+            with self.submod.no_sync():
+                return self.submod(*args, **kwargs)
+        return self.submod(*args, **kwargs)
+
+    def forward_one_chunk(
+        self,
+        fwd_chunk_id: int,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None = None,
+        save_forward_output: bool = True,
+    ) -> Any:
+        """Get a micro-batch from the stage before, run it, and give the output to the next one.
+
+        Args:
+            fwd_chunk_id: the number of the micro-batch.
+            args, kwargs: the arguments of the layers; `args` count in the first stage alone.
+            save_forward_output: whether the last stage adds the output to `output_chunks`.
+        """
+        number = fwd_chunk_id
         if not self.is_first:
             # A stage with input_args is told the shapes too; they are compared with its own.
             expected, before = self._shapes, self.stage_index - 1
@@ -209,7 +230,9 @@ class PipelineStage:
             for tensor, (_, _, has_gradient) in zip(args, self._shapes):
                 tensor.requires_grad_(has_gradient and rushlight.is_grad_enabled())
         self._inputs[number] = args
-        output = self.submod(*args, **(kwargs or {}))
+        output = self.forward_maybe_with_nosync(*args, **(kwargs or {}))
+        if self.is_last and save_forward_output:
+            self.output_chunks.append(output)
         outputs = _tuple(output)
         self._outputs[number] = outputs
         if not self.is_last:
@@ -234,51 +257,182 @@ class PipelineStage:
         pairs = [(o, g) for o, g in zip(floating, gradients) if o.requires_grad]
         return [o for o, _ in pairs], [g for _, g in pairs]
 
-    def backward_one_chunk(
-        self, number: int, loss: Tensor | None = None, full_backward: bool = True
-    ) -> None:
-        """Run a micro-batch backward, from `loss` in the last stage alone.
+    def backward_maybe_with_nosync(
+        self, backward_type: str, bwd_kwargs: dict[str, Any], last_backward: bool = False
+    ) -> tuple[tuple[Tensor | None, ...], list[dict[str, Any]] | None]:
+        """Gradients, which data parallelism exchanges in the last backward pass of a batch alone.
 
         Args:
-            number: that of the micro-batch.
-            loss: its loss.
-            full_backward: False: gradients by inputs now, and those by weights in
-                `backward_weight_one_chunk`.
+            backward_type: "full"; "input" for the gradients by inputs; "weight" for the others,
+                afterwards.
+            bwd_kwargs: `stage_output`, `output_grads` and `input_values`; for "weight" the
+                `param_groups` that "input" has returned.
+            last_backward: is it the last of a batch?
+
+        Returns:
+            The gradients by inputs, and what "weight" needs.
         """
-        inputs = [t for t in self._inputs.pop(number) if isinstance(t, rushlight.Tensor)]
-        outputs, gradients = self._ends(number, loss)
-        leaves = [t for t in inputs if t.requires_grad]
-        splits = not full_backward and self.dw_builder is None
-        if splits and not self.is_first:
+        if backward_type not in ("full", "input", "weight"):
+            raise RuntimeError(f"Unknown backward type: {backward_type}")
+        if backward_type == "weight":
+            (kept,) = bwd_kwargs["param_groups"]
+        else:
+            kept = _with_history(bwd_kwargs["stage_output"], bwd_kwargs["output_grads"])
+        outputs, gradients = kept["outputs"], kept["gradients"]
+        if isinstance(self.submod, FSDPModule):
+            self.submod.set_requires_gradient_sync(last_backward)
+        elif isinstance(self.submod, DistributedDataParallel) and last_backward:
+            if backward_type != "input":
+                self.submod.reducer.rebuild()
+                self.submod.reducer.prepare(outputs)
+        if backward_type == "weight":
+            weights = [p for p in self.submod.parameters() if p.requires_grad]
+            if outputs and weights:
+                rushlight.autograd.backward(outputs, gradients, inputs=weights)
+            return (), None
+        leaves = [t for t in bwd_kwargs["input_values"] if isinstance(t, rushlight.Tensor)]
+        leaves = [t for t in leaves if t.requires_grad]
+        if backward_type == "full":
+            if outputs:
+                rushlight.autograd.backward(outputs, gradients)
+            return tuple(t.grad for t in leaves), None
+        found = ()
+        if leaves:
             found = rushlight.autograd.grad(
                 outputs, leaves, gradients, retain_graph=True, allow_unused=True
             )
-        elif splits:
-            found = []
-        else:
-            if outputs:
-                rushlight.autograd.backward(outputs, gradients)
-            found = [t.grad for t in leaves]
-            if not full_backward:
-                self._weights[number] = self.dw_builder()
+        return found, [kept]
+
+    def backward_one_chunk(
+        self,
+        bwd_chunk_id: int,
+        loss: Tensor | None = None,
+        full_backward: bool = True,
+        last_backward: bool = False,
+    ) -> None:
+        """Get gradients from the next stage, run a micro-batch backward, and give its gradients to
+        the stage before.
+
+        Args:
+            bwd_chunk_id: the number of the micro-batch.
+            loss: its loss, which the last stage begins from.
+            full_backward: False: gradients by inputs now, and those by weights in
+                `backward_weight_one_chunk`.
+            last_backward: is it the last of a batch, in which data parallelism exchanges?
+        """
+        number = bwd_chunk_id
+        inputs = self._inputs.pop(number)
+        outputs, gradients = self._ends(number, loss)
+        about = {"stage_output": outputs, "output_grads": gradients, "input_values": inputs}
+        splits = not full_backward and self.dw_builder is None
+        if splits and self.is_first:
+            about["input_values"] = ()
+        kind = "input" if splits else "full"
+        found, kept = self.backward_maybe_with_nosync(kind, about, last_backward)
         if splits:
-            self._weights[number] = lambda: self._by_weights(outputs, gradients)
+            self._weights[number] = lambda last: self.backward_maybe_with_nosync(
+                "weight", {"param_groups": kept}, last
+            )
+        elif not full_backward:
+            later = self.dw_builder()
+            self._weights[number] = lambda last: later()
         if not self.is_first:
+            leaves = [t for t in inputs if isinstance(t, rushlight.Tensor) and t.requires_grad]
             given = [rushlight.zeros_like(t) if g is None else g for t, g in zip(leaves, found)]
             self._give(self.stage_index - 1, _BACKWARD, number, given)
 
-    def _by_weights(self, outputs, gradients):
-        weights = [p for p in self.submod.parameters() if p.requires_grad]
-        if outputs and weights:
-            rushlight.autograd.backward(outputs, gradients, inputs=weights)
-
-    def backward_weight_one_chunk(self, number: int) -> None:
+    def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> None:
         """Add up the gradients by weights that a backward pass has put off.
 
         Args:
-            number: that of the micro-batch.
+            bwd_chunk_id: the number of the micro-batch.
+            last_backward: is it the last of a batch, in which data parallelism exchanges?
         """
-        self._weights.pop(number)()
+        self._weights.pop(bwd_chunk_id)(last_backward)
+
+    def perform_reduce_grad(self, grad_scale_factor: int) -> None:
+        """Let a module of fully_shard exchange the gradients that it has added up, and divide them.
+
+        Args:
+            grad_scale_factor: by what.
+        """
+        for module in self.submod.modules():
+            if isinstance(module, FSDPModule):
+                module._fsdp.reduce_kept()
+        self.scale_grads(grad_scale_factor)
+
+    # ------------------------------------------------------------ stages of one process
+
+    def set_local_fwd_input(self, prev_stage_outputs: Any, mb_index: int) -> None:
+        """What the stage before, in this process too, has given; forward_one_chunk does it.
+
+        Args:
+            prev_stage_outputs: its outputs, which lose their history.
+            mb_index: the number of the micro-batch.
+        """
+        outputs = [tensor.detach() for tensor in _tuple(prev_stage_outputs)]
+        self._arrived[_FORWARD, mb_index] = outputs
+
+    def set_local_bwd_input(self, next_stage_bwd_outputs: Any, mb_index: int) -> None:
+        """What the next stage, in this process too, has given; backward_one_chunk does it.
+
+        Args:
+            next_stage_bwd_outputs: its gradients by inputs.
+            mb_index: the number of the micro-batch.
+        """
+        if not isinstance(next_stage_bwd_outputs, tuple):
+            raise AssertionError(f"Expected tuple, got {type(next_stage_bwd_outputs)}")
+        if self.is_last:
+            raise AssertionError("can't set bwd input if this stage is last")
+        self._arrived[_BACKWARD, mb_index] = list(next_stage_bwd_outputs)
+
+    def get_local_bwd_output(self, mb_index: int) -> Any:
+        """The gradients by inputs that the stage before, in this process too, has not used yet.
+
+        Args:
+            mb_index: the number of the micro-batch.
+        """
+        if self.is_first:
+            raise AssertionError("can't get bwd output if this stage is first")
+        before = self._neighbours.get(self.stage_index - 1)
+        if before is None or (_BACKWARD, mb_index) not in before._arrived:
+            raise KeyError(
+                f"get_local_bwd_output: stage {self.stage_index} has no gradients of micro-batch "
+                f"{mb_index} for a stage of this process"
+            )
+        return tuple(before._arrived[_BACKWARD, mb_index])
+
+    def get_fwd_recv_ops(self, fwd_chunk_id: int) -> NoReturn:
+        """Raises NotImplementedError: forward_one_chunk receives.
+
+        Args:
+            fwd_chunk_id: the number of a micro-batch.
+        """
+        _refuse_messages("get_fwd_recv_ops", fwd_chunk_id)
+
+    def get_fwd_send_ops(self, fwd_chunk_id: int) -> NoReturn:
+        """Raises NotImplementedError: forward_one_chunk sends.
+
+        Args:
+            fwd_chunk_id: the number of a micro-batch.
+        """
+        _refuse_messages("get_fwd_send_ops", fwd_chunk_id)
+
+    def get_bwd_recv_ops(self, bwd_chunk_id: int) -> NoReturn:
+        """Raises NotImplementedError: backward_one_chunk receives.
+
+        Args:
+            bwd_chunk_id: the number of a micro-batch.
+        """
+        _refuse_messages("get_bwd_recv_ops", bwd_chunk_id)
+
+    def get_bwd_send_ops(self, bwd_chunk_id: int) -> NoReturn:
+        """Raises NotImplementedError: backward_one_chunk sends.
+
+        Args:
+            bwd_chunk_id: the number of a micro-batch.
+        """
+        _refuse_messages("get_bwd_send_ops", bwd_chunk_id)
 
     def scale_grads(self, grad_scale_factor: int) -> None:
         """Divide the gradients of the parameters.
@@ -314,6 +468,25 @@ def build_stage(
         group: the processes; all by default.
     """
     return PipelineStage(stage_module, stage_index, pipe_info.num_stages, device, group=group)
+
+
+def _refuse_messages(name, number):
+    raise NotImplementedError(
+        f"PipelineStage.{name}({number}): forward_one_chunk and backward_one_chunk send and "
+        "receive by themselves"
+    )
+
+
+def _with_history(outputs, gradients):
+    """The outputs that have one, with their gradients."""
+    outputs = _tuple(outputs)
+    gradients = [None] * len(outputs) if gradients is None else _tuple(gradients)
+    pairs = [
+        (output, gradient)
+        for output, gradient in zip(outputs, gradients)
+        if isinstance(output, rushlight.Tensor) and output.requires_grad
+    ]
+    return {"outputs": [o for o, _ in pairs], "gradients": [g for _, g in pairs]}
 
 
 def _tuple(thing):

@@ -30,8 +30,10 @@ class Shard(Placement):
         dim: the dim.
     """
 
+    dim: int
+
     def __init__(self, dim: int) -> None:
-        self.dim: int = dim
+        self.dim = dim
 
     @staticmethod
     def local_shard_size_and_offset(
@@ -131,6 +133,9 @@ class Partial(Placement):
     Args:
         reduce_op: "sum", "avg", "min", "max" or "product".
     """
+
+    ALL_REDUCE_OPS = ("sum", "avg", "min", "max", "product")
+    LINEAR_REDUCE_OPS = ("sum", "avg")  # of which sums of parts are parts of sums
 
     def __init__(self, reduce_op: str = "sum") -> None:
         self.reduce_op: str = reduce_op

@@ -15,6 +15,7 @@ from rushlight.distributed._reducer import Reducer
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.func import functional_call
 from rushlight.nn.modules.module import Module
+from rushlight.nn.parallel.scatter_gather import gather, scatter_kwargs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -239,14 +240,24 @@ class DistributedDataParallel(Module, Joinable):
                     for tensor, part in zip(same, flat.split([t.numel() for t in same])):
                         tensor.copy_(part.view(tensor.shape))
 
+    def _buffers_to_send(self):
+        return [b for name, b in self.module.named_buffers() if self._is_mine(name)]
+
+    def will_sync_module_buffers(self) -> bool:
+        """Will buffers become those of rank 0 before the next forward pass?"""
+        return (
+            self.require_forward_param_sync
+            and self.broadcast_buffers
+            and len(self._buffers_to_send()) > 0
+        )
+
     def _synchronize_buffers(self):
-        buffers = [b for name, b in self.module.named_buffers() if self._is_mine(name)]
-        if not (self.require_forward_param_sync and self.broadcast_buffers and buffers):
+        if not self.will_sync_module_buffers():
             return
         source = 0
         if self._join_config.enable:
             source = self._authority(True)
-        self._synchronize(buffers, source)
+        self._synchronize(self._buffers_to_send(), source)
 
     def _authority(self, is_working):
         """The last of the members whose inputs have not ended."""
@@ -293,6 +304,20 @@ class DistributedDataParallel(Module, Joinable):
             for name, buffer in cast.items():
                 kept[name].copy_(buffer)
         return output
+
+    def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> tuple[Any, Any]:
+        """Inputs in parts for several GPUs: nn.parallel.scatter_gather.scatter_kwargs."""
+        return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
+
+    def gather(self, outputs: Any, output_device: Any) -> Any:
+        """Outputs of several GPUs on one: nn.parallel.gather."""
+        return gather(outputs, output_device, dim=self.dim)
+
+    def to_kwargs(self, inputs: Any, kwargs: Any, device_id: int) -> tuple[Any, Any]:
+        """Inputs on a device of the parameters' kind: a tuple of one tuple, and of one dict."""
+        place = rushlight.device(self.device_type, device_id)
+        inputs, kwargs = moved((tuple(inputs or ()), dict(kwargs or {})), place)
+        return (inputs,), (kwargs,)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[Any]:
@@ -432,7 +457,7 @@ class _DDPJoinHook(JoinHook):
         ddp._has_joined = True
         ddp.reducer.divisor = ddp._divisor_in_join()
         ddp.reducer.rebuild()
-        buffers = [b for name, b in ddp.module.named_buffers() if ddp._is_mine(name)]
+        buffers = ddp._buffers_to_send()
         if ddp.broadcast_buffers and buffers:
             ddp._synchronize(buffers, ddp._authority(False))
         ddp.reducer.shadow()

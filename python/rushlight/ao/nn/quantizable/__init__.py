@@ -25,11 +25,6 @@ __all__ = ["LSTM", "LSTMCell", "MultiheadAttention"]
 _GATES = ("input", "forget", "cell", "output")
 
 
-def _zeros(batch, hidden_size, is_quantized):
-    zeros = rushlight.zeros(batch, hidden_size)
-    return rushlight.quantize_per_tensor(zeros, 1.0, 0, quint8) if is_quantized else zeros
-
-
 class LSTMCell(Module):
     """One step of an LSTM.
 
@@ -86,6 +81,11 @@ class LSTMCell(Module):
         self.cell_gate, self.output_gate = Tanh(), Sigmoid()
         self.fgate_cx, self.igate_cgate = FloatFunctional(), FloatFunctional()
         self.fgate_cx_igate_cgate, self.ogate_cy = FloatFunctional(), FloatFunctional()
+        # Scales, zero points and dtypes of the state at the start, which is zeros.
+        self.initial_hidden_state_qparams: tuple[float, int] = (1.0, 0)
+        self.initial_cell_state_qparams: tuple[float, int] = (1.0, 0)
+        self.hidden_state_dtype: Any = quint8
+        self.cell_state_dtype: Any = quint8
 
     def forward(
         self, x: Tensor, hidden: tuple[Tensor, Tensor] | None = None
@@ -110,8 +110,16 @@ class LSTMCell(Module):
         self, batch_size: int, is_quantized: bool = False
     ) -> tuple[Tensor, Tensor]:
         """Return a state of zeros."""
-        zeros = _zeros(batch_size, self.hidden_size, is_quantized)
-        return zeros, zeros
+        zeros = rushlight.zeros(batch_size, self.hidden_size)
+        if not is_quantized:
+            return zeros, zeros
+        h = rushlight.quantize_per_tensor(
+            zeros, *self.initial_hidden_state_qparams, self.hidden_state_dtype
+        )
+        c = rushlight.quantize_per_tensor(
+            zeros, *self.initial_cell_state_qparams, self.cell_state_dtype
+        )
+        return h, c
 
     def _get_name(self):
         return "QuantizableLSTMCell"

@@ -276,7 +276,7 @@ class _ConvNd(WeightedQuantizedModule):
             )
         if isinstance(plain_layer.padding, str):
             raise NotImplementedError(f"{type(self).__name__}: padding must be numbers")
-        for name in (*self._options, "padding_mode"):
+        for name in (*self._options, "padding_mode", "output_padding", "transposed"):
             setattr(self, name, getattr(plain_layer, name))
         shape, has_bias = plain_layer.weight.shape, plain_layer.bias is not None
         self.set_weight_bias(
@@ -344,6 +344,32 @@ class _ConvNd(WeightedQuantizedModule):
         self.set_weight_bias(state_dict.pop(prefix + "weight"), state_dict.pop(prefix + "bias"))
         self._load_result(state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, metadata, False, *rest)
+
+    @classmethod
+    def get_qconv(
+        cls, mod: Module, activation_post_process: Any, weight_post_process: Any = None
+    ) -> Self:
+        """Return the layer with the weight of a convolution.
+
+        Args:
+            mod: the convolution, which has a qconfig if there is no `weight_post_process`.
+            activation_post_process: an observer that has seen the results; None, or one of float32,
+                for layers that need no scale of them.
+            weight_post_process: an observer that is shown the weight.
+        """
+        observer = mod.qconfig.weight() if weight_post_process is None else weight_post_process
+        observer(mod.weight)
+        if observer.dtype is not qint8:
+            raise AssertionError(
+                f"Weight observer must have a dtype of qint8, got {observer.dtype}"
+            )
+        options = {name: getattr(mod, name) for name in cls._options}
+        layer = cls(**options | {"bias": mod.bias is not None}, padding_mode=mod.padding_mode)
+        layer.set_weight_bias(quantize_weight(mod.weight, observer), mod.bias)
+        if activation_post_process is not None:
+            if activation_post_process.dtype is not rushlight.float32:
+                layer._set_result(*activation_post_process.calculate_qparams())
+        return layer
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
@@ -515,6 +541,22 @@ class Embedding(Module):
         layer.set_weight(quantize_weight(mod.weight, observer))
         return layer
 
+    @classmethod
+    def from_reference(cls, ref_embedding: Module) -> Embedding:
+        """Return the layer with the quantized weight of a reference layer.
+
+        Args:
+            ref_embedding: a layer of ao.nn.quantized.reference.
+        """
+        if ref_embedding.max_norm is not None:
+            raise NotImplementedError("quantized Embedding: max_norm is not supported")
+        layer = cls(
+            ref_embedding.num_embeddings, ref_embedding.embedding_dim, ref_embedding.padding_idx,
+            dtype=ref_embedding.weight_dtype,
+        )  # fmt: skip
+        layer.set_weight(ref_embedding.get_quantized_weight())
+        return layer
+
 
 class EmbeddingBag(Embedding):
     """`nn.EmbeddingBag`, of sums, with a weight of bytes with a scale and zero point per row.
@@ -548,6 +590,7 @@ class EmbeddingBag(Embedding):
             raise NotImplementedError("quantized EmbeddingBag: its weight has no gradient")
         super().__init__(num_embeddings, embedding_dim, dtype=dtype)
         self.mode, self.include_last_offset = mode, include_last_offset
+        self.pruned_weights: bool = False  # each row of the weight is there
         if _weight is not None:
             self.set_weight(_weight)
 
@@ -580,6 +623,20 @@ class EmbeddingBag(Embedding):
         )  # fmt: skip
         layer.set_weight(quantize_weight(mod.weight, observer))
         return layer
+
+    @classmethod
+    def from_reference(cls, ref_embedding_bag: Module) -> EmbeddingBag:
+        """Return the layer with the quantized weight of a reference layer.
+
+        Args:
+            ref_embedding_bag: a layer of ao.nn.quantized.reference.
+        """
+        one = ref_embedding_bag
+        return cls(
+            one.num_embeddings, one.embedding_dim, one.max_norm, one.norm_type,
+            one.scale_grad_by_freq, one.mode, one.sparse, one.get_quantized_weight(),
+            one.include_last_offset, one.weight_dtype,
+        )  # fmt: skip
 
 
 class QFunctional(Module):

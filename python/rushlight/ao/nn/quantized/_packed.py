@@ -100,6 +100,19 @@ class Float16Weight:
 class WeightedQuantizedModule(Module):
     """Layers with a quantized weight, a bias in float32, and the result's scale and zero point."""
 
+    @classmethod
+    def from_reference(cls, ref_module: Module, output_scale: float, output_zero_point: int) -> Any:
+        """Return the layer with the quantized weight of a reference layer.
+
+        Args:
+            ref_module: a layer of ao.nn.quantized.reference.
+            output_scale, output_zero_point: of the results.
+        """
+        raise NotImplementedError(
+            f"{cls.__name__}.from_reference: of {type(ref_module).__name__}, with scale "
+            f"{output_scale} and zero point {output_zero_point}: a class of layers defines it"
+        )
+
     def weight(self) -> QuantizedTensor:
         """Return the quantized weight."""
         return self._weight_bias()[0]

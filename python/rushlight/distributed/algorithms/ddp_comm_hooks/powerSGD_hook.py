@@ -4,6 +4,7 @@ next (T. Vogels, S. P. Karimireddy, M. Jaggi: PowerSGD, 2019).
 
 from __future__ import annotations
 
+import logging
 import math
 
 import rushlight
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight.distributed import ProcessGroup
+
+_log = logging.getLogger(__name__)
 
 
 class PowerSGDState:
@@ -30,7 +33,8 @@ class PowerSGDState:
         warm_start: begin with the matrices of the last iteration.
         orthogonalization_epsilon: added to norms before they divide.
         random_seed: for the first matrices; the same in all processes.
-        compression_stats_logging_frequency: accepted as in torch; use `compression_stats`.
+        compression_stats_logging_frequency: after so many iterations each, `compression_stats` are
+            logged, by the logger of this module at level INFO.
         batch_tensors_with_same_shape: matrices of equal shapes are multiplied together.
     """
 
@@ -65,6 +69,17 @@ class PowerSGDState:
         self.error_dict, self.p_memory_dict, self.q_memory_dict = {}, {}, {}
         self.iter: int = 0
         self.total_numel_before_compression = self.total_numel_after_compression = 0
+        self.next_stats_report: int = 0  # the iteration in which they are logged
+
+    def _report(self, bucket):
+        """Log the compression with the last bucket, from time to time."""
+        if bucket.is_last() and self.iter >= self.next_stats_report:
+            ratio, before, after = self.compression_stats()
+            _log.info(
+                "Compression stats: iter %d, total before compression %d, total after compression "
+                "%d, rate %s", self.iter, before, after, ratio,
+            )  # fmt: skip
+            self.next_stats_report = self.iter + self.compression_stats_logging_frequency
 
     def maybe_increase_iter(self, bucket: Any) -> None:
         """Count an iteration when its last bucket comes."""
@@ -127,6 +142,7 @@ def powerSGD_hook(state: Any, bucket: Any) -> Any:
     if state.use_error_feedback:
         # Of tensors that were not compressed the errors of all processes add up to 0.
         state.error_dict[index].copy_(copy - buffer)
+    state._report(bucket)
     state.maybe_increase_iter(bucket)
     future = rushlight.futures.Future()
     future.set_result(buffer)
@@ -201,6 +217,7 @@ def batched_powerSGD_hook(state: Any, bucket: Any) -> Any:
     if state.use_error_feedback:
         state.error_dict[index] = before - padded
     buffer.copy_(padded[: buffer.numel()])
+    state._report(bucket)
     state.maybe_increase_iter(bucket)
     future = rushlight.futures.Future()
     future.set_result(buffer)

@@ -155,19 +155,28 @@ class DefaultLogsSpecs(LogsSpecs):
             if os.path.isfile(log_dir):
                 raise NotADirectoryError(f"log_dir: {log_dir} is a file")
             os.makedirs(log_dir, exist_ok=True)
-        log_dir = log_dir or tempfile.mkdtemp(prefix="torchelastic_")
+        self._temporary: str | None = None
         super().__init__(log_dir, redirects, tee, local_ranks_filter)
         self._run_folder: str | None = None
 
     @property
     def root_log_dir(self) -> str:
-        """The folder."""
+        """The folder; a temporary one is made when it is asked for."""
+        if not self._root_log_dir:
+            self._root_log_dir = self._temporary = tempfile.mkdtemp(prefix="torchelastic_")
         return str(self._root_log_dir)
+
+    def _forget(self):
+        """Remove a temporary folder that has no streams in it."""
+        streams = (self._redirects, self._tee)
+        if self._temporary and not any(any(to_map(s, 99).values()) for s in streams):
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._root_log_dir = self._temporary = self._run_folder = None
 
     def _attempt_folder(self, first):
         if self._run_folder is None:
             run = first.get("TORCHELASTIC_RUN_ID", "test_run_id")
-            self._run_folder = tempfile.mkdtemp(prefix=f"{run}_", dir=self._root_log_dir)
+            self._run_folder = tempfile.mkdtemp(prefix=f"{run}_", dir=self.root_log_dir)
         attempt = first.get("TORCHELASTIC_RESTART_COUNT", "0")
         folder = os.path.join(self._run_folder, f"attempt_{attempt}")
         shutil.rmtree(folder, ignore_errors=True)
@@ -204,7 +213,7 @@ class DefaultLogsSpecs(LogsSpecs):
 
     def __repr__(self) -> str:
         return (
-            f"DefaultLogsSpecs(root_log_dir={self._root_log_dir}, redirects={self._redirects}, "
+            f"DefaultLogsSpecs(root_log_dir={self.root_log_dir}, redirects={self._redirects}, "
             f"tee={self._tee}, local_ranks_filter={self._local_ranks_filter})"
         )
 

@@ -28,5 +28,20 @@ class RemoteModule(Module):
             "in several processes"
         )
 
+    @staticmethod
+    def init_from_module_rref(
+        remote_device: str, module_rref: object, _module_interface_cls: object = None
+    ) -> RemoteModule:
+        """Raises NotImplementedError, as the constructor.
+
+        Args:
+            remote_device: the process that has the module, and its device.
+            module_rref: a reference to the module.
+        """
+        raise NotImplementedError(
+            f"RemoteModule.init_from_module_rref: {module_rref} at {remote_device}, as "
+            f"{_module_interface_cls}: rushlight has no remote procedure calls"
+        )
+
 
 __all__ = ["RemoteModule"]

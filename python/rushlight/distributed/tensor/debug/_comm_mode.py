@@ -48,6 +48,7 @@ class CommDebugMode:
 
     def __init__(self) -> None:
         self.comm_counts: dict[Any, int] = collections.defaultdict(int)
+        self.comm_registry: set[Any] = {operation(name) for name in _COUNTED_AS.values()}
         self._by_module: dict[str, dict[str, Any]] = {}
         self._path: list[str] = []
         self._handles: list[Any] = []
@@ -118,6 +119,11 @@ class CommDebugMode:
         self._entered(self._path[-1])[self._phase][key] += 1
 
     # ------------------------------------------------------------- answers
+
+    @property
+    def comm_module_counts(self) -> dict[str, dict[str, Any]]:
+        """module -> "forward" or "backward" -> operation -> how many."""
+        return self._by_module
 
     def get_total_counts(self) -> int:
         """How many collectives there were."""

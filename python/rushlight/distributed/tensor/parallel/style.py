@@ -64,6 +64,11 @@ class _OfLayer(ParallelStyle):
         self.output_layouts: Any = (output_layouts or self._output,)
         self.use_local_output = use_local_output
 
+    @property
+    def desired_input_layouts(self) -> tuple[Placement, ...]:
+        """How the input of a Linear has to lie."""
+        return (self._wanted(None),)
+
     def _wanted(self, module):
         """How the input has to lie for the layer."""
         raise NotImplementedError(f"{type(self).__name__} of {type(module).__name__}")
@@ -132,7 +137,7 @@ class RowwiseParallel(_OfLayer):
     _input = Shard(-1)
 
     def _wanted(self, module):
-        return Shard(-1) if isinstance(module, nn.Linear) else Replicate()
+        return Replicate() if isinstance(module, nn.Embedding) else Shard(-1)
 
     def _places(self, module):
         if isinstance(module, nn.Linear):
@@ -150,12 +155,12 @@ class SequenceParallel(ParallelStyle):
 
     def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
         super().__init__()
-        self.layout, self.use_local_output = Shard(sequence_dim), use_local_output
+        self.sequence_sharding, self.use_local_output = (Shard(sequence_dim),), use_local_output
 
     def _apply(self, module, device_mesh):
         def on_input(child, inputs, mesh):
-            first = _as_dtensor(inputs[0], mesh, self.layout)
-            return (first.redistribute(placements=(self.layout,)), *inputs[1:])
+            first = _as_dtensor(inputs[0], mesh, self.sequence_sharding[0])
+            return (first.redistribute(placements=self.sequence_sharding), *inputs[1:])
 
         def on_output(child, output, mesh):
             return output.to_local() if self.use_local_output else output
@@ -188,13 +193,15 @@ class PrepareModuleInput(ParallelStyle):
     ) -> None:
         super().__init__()
         self.input_layouts: Any = None if input_layouts is None else _tuple(input_layouts)
-        self.desired: Any = None if desired_input_layouts is None else _tuple(desired_input_layouts)
-        self.kwarg_layouts: Any = input_kwarg_layouts or {}
-        self.desired_kwargs: Any = desired_input_kwarg_layouts or {}
+        self.desired_input_layouts: Any = (
+            None if desired_input_layouts is None else _tuple(desired_input_layouts)
+        )
+        self.input_kwarg_layouts: Any = input_kwarg_layouts or {}
+        self.desired_input_kwarg_layouts: Any = desired_input_kwarg_layouts or {}
+        self.with_kwargs = len(self.input_kwarg_layouts) > 0
         self.use_local_output = use_local_output
-        if (self.input_layouts is None) != (self.desired is None) or (
-            self.input_layouts is not None and len(self.input_layouts) != len(self.desired)
-        ):
+        lengths = [len(way or ()) for way in (self.input_layouts, self.desired_input_layouts)]
+        if (input_layouts is None) != (desired_input_layouts is None) or lengths[0] != lengths[1]:
             raise AssertionError("input_layouts and desired_input_layouts should have same length!")
 
     def _one(self, thing, mesh, layout, desired):
@@ -210,12 +217,14 @@ class PrepareModuleInput(ParallelStyle):
                     raise ValueError("module inputs and input_layouts should have same length!")
                 args = tuple(
                     self._one(thing, device_mesh, layout, desired)
-                    for thing, layout, desired in zip(args, self.input_layouts, self.desired)
+                    for thing, layout, desired in zip(
+                        args, self.input_layouts, self.desired_input_layouts
+                    )
                 )
-            for name, layout in self.kwarg_layouts.items():
+            for name, layout in self.input_kwarg_layouts.items():
                 if name in kwargs:
                     kwargs[name] = self._one(
-                        kwargs[name], device_mesh, layout, self.desired_kwargs[name]
+                        kwargs[name], device_mesh, layout, self.desired_input_kwarg_layouts[name]
                     )
             return args, kwargs
 
@@ -237,9 +246,9 @@ class PrepareModuleOutput(ParallelStyle):
     ) -> None:
         super().__init__()
         self.output_layouts: Any = _tuple(output_layouts)
-        self.desired: Any = _tuple(desired_output_layouts)
+        self.desired_output_layouts: Any = _tuple(desired_output_layouts)
         self.use_local_output = use_local_output
-        if len(self.output_layouts) != len(self.desired):
+        if len(self.output_layouts) != len(self.desired_output_layouts):
             raise AssertionError(
                 "output_layouts and desired_output_layouts should have same length!"
             )
@@ -250,7 +259,9 @@ class PrepareModuleOutput(ParallelStyle):
             if len(outputs) != len(self.output_layouts):
                 raise ValueError("module outputs and output_layouts should have same length!")
             given = []
-            for thing, layout, desired in zip(outputs, self.output_layouts, self.desired):
+            for thing, layout, desired in zip(
+                outputs, self.output_layouts, self.desired_output_layouts
+            ):
                 if layout is not None and isinstance(thing, Tensor):
                     thing = _as_dtensor(thing, device_mesh, layout)
                     thing = _given_out(thing, desired, self.use_local_output)
@@ -277,7 +288,7 @@ class PrepareModuleInputOutput(ParallelStyle):
         ...     input_layouts=Shard(0), desired_input_layouts=Replicate(),
         ...     output_layouts=Replicate(), desired_output_layouts=Shard(0),
         ... )
-        >>> prepared.prepare_module_output.desired
+        >>> prepared.prepare_module_output.desired_output_layouts
         (Shard(dim=0),)
     """
 

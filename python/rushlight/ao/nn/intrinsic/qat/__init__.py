@@ -6,7 +6,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight._module_paths import add_modules as _add_modules
 from rushlight.ao.nn import intrinsic as _intrinsic, qat as _qat
-from rushlight.nn import functional as F
+from rushlight.nn import functional as F, init
 from rushlight.nn.modules import (
     activation as _activation,
     batchnorm as _norm,
@@ -113,6 +113,15 @@ class _ConvBn:
     def reset_running_stats(self) -> None:
         """Forget the running statistics."""
         self.bn.reset_running_stats()
+
+    def reset_bn_parameters(self) -> None:
+        """Draw the norm's weight anew, and the bias of a convolution; forget the statistics."""
+        self.bn.reset_running_stats()
+        init.uniform_(self.bn.weight)
+        init.zeros_(self.bn.bias)
+        if self.bias is not None and isinstance(self, _conv._ConvNd):
+            fan_in = self.weight[0].numel()
+            init.uniform_(self.bias, -(fan_in**-0.5), fan_in**-0.5)
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode; of a frozen norm it stays."""

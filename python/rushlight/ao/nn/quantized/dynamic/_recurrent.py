@@ -38,6 +38,13 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
     return tensor.index_select(dim, permutation)
 
 
+def _in_one_dict(given):
+    """Weights and biases by name, which may be in a dict for each kind."""
+    if isinstance(given.get("weight"), dict):
+        return {**given["weight"], **given["bias"]}
+    return given
+
+
 def _check_dtype(name, dtype):
     if dtype not in (qint8, rushlight.float16):
         raise RuntimeError(f"{name}: dtype must be qint8 or float16, got {dtype}")
@@ -183,6 +190,7 @@ class RNNBase(Module):
 
     def set_weight_bias(self, weight_bias_dict: dict[str, Tensor]) -> None:
         """Take quantized weights and biases by the names that `nn.LSTM` gives them."""
+        weight_bias_dict = _in_one_dict(weight_bias_dict)
         names = [name for name, _ in self._named("weight")]
         for place, value in enumerate(self._all_weight_values):
             value.param = tuple(
@@ -235,53 +243,118 @@ class RNNBase(Module):
         end = [rushlight.cat(pieces) if len(parts) > 1 else pieces[0] for pieces in zip(*parts)]
         return rushlight.cat(outputs[::-1] if reverse else outputs), end
 
-    def _forward(self, input, hidden):
-        packed = isinstance(input, PackedSequence)
-        if packed:
-            data, sizes = input.data, input.batch_sizes.tolist()
-            batch = sizes[0]
-        else:
-            if input.dim() not in (2, 3):
-                raise RuntimeError(
-                    f"{self._get_name()}: input must have 3 dims, or 2 without batch"
-                )
-            unbatched = input.dim() == 2
-            if unbatched:
-                input = input.unsqueeze(0 if self.batch_first else 1)
-                hidden = None if hidden is None else [part.unsqueeze(1) for part in hidden]
-            steps = input.transpose(0, 1) if self.batch_first else input
-            length, batch = steps.shape[:2]
-            data, sizes = steps.reshape(length * batch, -1), [batch] * length
-        self._check(data, hidden, batch)
-        if hidden is None:
-            zeros = data.new_zeros(self.num_layers * self._directions, batch, self.hidden_size)
-            hidden = [zeros] * (2 if self.mode == "LSTM" else 1)
-        elif packed and input.sorted_indices is not None:
-            hidden = [apply_permutation(part, input.sorted_indices) for part in hidden]
-        result, ends = self._run(data.detach().float(), sizes, [part.detach() for part in hidden])
-        if packed:
-            order = input.unsorted_indices
-            ends = ends if order is None else [apply_permutation(part, order) for part in ends]
-            return PackedSequence(result, input.batch_sizes, input.sorted_indices, order), ends
-        result = result.view(length, batch, -1)
-        result = result.transpose(0, 1) if self.batch_first else result
-        if unbatched:
-            return result.squeeze(0 if self.batch_first else 1), [part.squeeze(1) for part in ends]
-        return result, ends
+    check_input = _rnn.RNNBase.check_input
+    check_hidden_size = _rnn.RNNBase.check_hidden_size
+    check_forward_args: Any = _rnn.RNNBase.check_forward_args
+    permute_hidden: Any = _rnn.RNNBase.permute_hidden
 
-    def _check(self, data, hidden, batch):
-        if data.size(-1) != self.input_size:
-            raise RuntimeError(
-                f"{self._get_name()}: input must have {self.input_size} features, got "
-                f"{data.size(-1)}"
+    def get_expected_hidden_size(
+        self, input: Tensor, batch_sizes: Tensor | None
+    ) -> tuple[int, int, int]:
+        """Return the shape of the state for an input.
+
+        Args:
+            input: (length, batch, features), or the data of a PackedSequence.
+            batch_sizes: those of a PackedSequence.
+        """
+        if batch_sizes is not None:
+            batch = int(batch_sizes[0])
+        else:
+            batch = input.size(0 if self.batch_first else 1)
+        return self.num_layers * self._directions, batch, self.hidden_size
+
+    def forward_impl(
+        self,
+        input: Tensor,
+        hx: Any,
+        batch_sizes: Tensor | None,
+        max_batch_size: int,
+        sorted_indices: Tensor | None,
+    ) -> tuple[Tensor, Any]:
+        """Run the layers: the outputs and the states, in the order of `sorted_indices`.
+
+        Args:
+            input: (length, batch, features), or the data of a PackedSequence.
+            hx: the states at the start; zeros if None.
+            batch_sizes: those of a PackedSequence.
+            max_batch_size: how many sequences there are.
+            sorted_indices: the order of the sequences, which `hx` does not have yet.
+        """
+        pair = self.mode == "LSTM"
+        if hx is None:
+            zeros = input.new_zeros(
+                self.num_layers * self._directions, max_batch_size, self.hidden_size
             )
-        shape = (self.num_layers * self._directions, batch, self.hidden_size)
-        for part in hidden or ():
-            if tuple(part.shape) != shape:
-                raise RuntimeError(
-                    f"{self._get_name()}: the state must have shape {shape}, got "
-                    f"{tuple(part.shape)}"
-                )
+            hx = (zeros, zeros) if pair else zeros
+        else:
+            hx = self.permute_hidden(hx, sorted_indices)
+        self.check_forward_args(input, hx, batch_sizes)
+        states = [part.detach() for part in (hx if pair else (hx,))]
+        if batch_sizes is not None:
+            result, ends = self._run(input.detach().float(), batch_sizes.tolist(), states)
+        else:
+            steps = input.detach().transpose(0, 1) if self.batch_first else input.detach()
+            length, batch = steps.shape[:2]
+            rows = steps.reshape(length * batch, -1).float()
+            result, ends = self._run(rows, [batch] * length, states)
+            result = result.view(length, batch, -1)
+            result = result.transpose(0, 1) if self.batch_first else result
+        return result, tuple(ends) if pair else ends[0]
+
+    def forward_tensor(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
+        """Run the layers over sequences of one length.
+
+        Args:
+            input: (length, batch, features), or as `batch_first` says.
+            hx: the states at the start; zeros by default.
+        """
+        batch = input.size(0 if self.batch_first else 1)
+        return self.forward_impl(input, hx, None, batch, None)
+
+    def forward_packed(
+        self, input: PackedSequence, hx: Any = None
+    ) -> tuple[PackedSequence, Any]:  # fmt: skip
+        """Run the layers over sequences of several lengths.
+
+        Args:
+            input: the sequences.
+            hx: the states at the start; zeros by default.
+        """
+        data, sizes, order, back = input
+        result, ends = self.forward_impl(data, hx, sizes, int(sizes[0]), order)
+        return PackedSequence(result, sizes, order, back), self.permute_hidden(ends, back)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        if isinstance(input, PackedSequence):
+            return self.forward_packed(input, hx)
+        if input.dim() != 2:
+            return self.forward_tensor(input, hx)
+        at = 0 if self.batch_first else 1  # without batch
+        pair = self.mode == "LSTM"
+        if hx is not None:
+            hx = tuple(part.unsqueeze(1) for part in hx) if pair else hx.unsqueeze(1)
+        result, ends = self.forward_tensor(input.unsqueeze(at), hx)
+        ends = tuple(part.squeeze(1) for part in ends) if pair else ends.squeeze(1)
+        return result.squeeze(at), ends
+
+    @classmethod
+    def from_reference(cls, ref_mod: Module) -> Self:
+        """Return the layer with the quantized weights of a reference layer.
+
+        Args:
+            ref_mod: a layer of ao.nn.quantized.reference.
+        """
+        if not hasattr(ref_mod, "weight_ih_l0_dtype"):
+            raise AssertionError(
+                f"{cls.__name__}.from_reference: expected a reference layer, got "
+                f"{type(ref_mod).__name__}"
+            )
+        layer = cls(
+            ref_mod.input_size, ref_mod.hidden_size, ref_mod.num_layers, ref_mod.bias,
+            ref_mod.batch_first, ref_mod.dropout, ref_mod.bidirectional, ref_mod.weight_ih_l0_dtype,
+        )  # fmt: skip
+        layer.set_weight_bias(ref_mod.get_quantized_weight_bias_dict())
+        return layer
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Self:
@@ -318,11 +391,21 @@ class LSTM(RNNBase):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
-    def forward(
-        self, input: Any, hx: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Any, tuple[Tensor, Tensor]]:
-        result, (h, c) = self._forward(input, hx)
-        return result, (h, c)
+    permute_hidden = _rnn.LSTM.permute_hidden
+
+    def check_forward_args(
+        self, input: Tensor, hidden: tuple[Tensor, Tensor], batch_sizes: Tensor | None
+    ) -> None:
+        """Raise unless input and states fit this layer.
+
+        Args:
+            input, batch_sizes: as get_expected_hidden_size has them.
+            hidden: both states.
+        """
+        self.check_input(input, batch_sizes)
+        expected = self.get_expected_hidden_size(input, batch_sizes)
+        for i, part in enumerate(hidden):
+            self.check_hidden_size(part, expected, f"Expected hidden[{i}] size {{}}, got {{}}")
 
 
 class GRU(RNNBase):
@@ -335,10 +418,6 @@ class GRU(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("GRU", *args, **kwargs)
-
-    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
-        result, (h,) = self._forward(input, None if hx is None else (hx,))
-        return result, h
 
 
 class RNNCellBase(Module):
@@ -366,6 +445,16 @@ class RNNCellBase(Module):
         self._packed_weight_ih = pack_weight_bias(_zeros(rows, input_size, dtype), zeros, dtype)
         self._packed_weight_hh = pack_weight_bias(_zeros(rows, hidden_size, dtype), zeros, dtype)
 
+    @property
+    def bias_ih(self) -> Tensor | None:
+        """The bias of the input's product."""
+        return self._packed_weight_ih.bias
+
+    @property
+    def bias_hh(self) -> Tensor | None:
+        """The bias of the state's product."""
+        return self._packed_weight_hh.bias
+
     def _get_name(self):
         return f"DynamicQuantized{type(self).__name__}"
 
@@ -375,12 +464,43 @@ class RNNCellBase(Module):
         nonlinearity = getattr(self, "nonlinearity", "tanh")
         return text if nonlinearity == "tanh" else f"{text}, nonlinearity={nonlinearity}"
 
-    def _gates(self, input, hx):
-        if input.size(-1) != self.input_size or hx.size(-1) != self.hidden_size:
+    def check_forward_input(self, input: Tensor) -> None:
+        """Raise unless `input` has the features that this cell takes.
+
+        Args:
+            input: (batch, features).
+        """
+        if input.size(1) != self.input_size:
             raise RuntimeError(
-                f"{self._get_name()}: expected {self.input_size} features and a state of "
-                f"{self.hidden_size}, got {input.size(-1)} and {hx.size(-1)}"
+                f"input has inconsistent input_size: got {input.size(1)}, expected "
+                f"{self.input_size}"
             )
+
+    def check_forward_hidden(self, input: Tensor, hx: Tensor, hidden_label: str = "") -> None:
+        """Raise unless a state fits the input and this cell.
+
+        Args:
+            input: (batch, features).
+            hx: the state.
+            hidden_label: what the message adds to its name.
+        """
+        if input.size(0) != hx.size(0):
+            raise RuntimeError(
+                f"Input batch size {input.size(0)} doesn't match hidden{hidden_label} batch size "
+                f"{hx.size(0)}"
+            )
+        if hx.size(1) != self.hidden_size:
+            raise RuntimeError(
+                f"hidden{hidden_label} has inconsistent hidden_size: got {hx.size(1)}, expected "
+                f"{self.hidden_size}"
+            )
+
+    def _gates(self, input, *states):
+        self.check_forward_input(input)
+        for i, state in enumerate(states):
+            label = f"[{i}]" if len(states) > 1 else ""
+            self.check_forward_hidden(input, state, label)
+        hx = states[0]
         return (
             self._packed_weight_ih.dynamic(input.detach().float(), True),
             self._packed_weight_hh.dynamic(hx.detach().float(), True),
@@ -401,6 +521,7 @@ class RNNCellBase(Module):
 
     def set_weight_bias(self, weight_bias_dict: dict[str, Tensor]) -> None:
         """Take weights and biases by the names that `nn.LSTMCell` gives them."""
+        weight_bias_dict = _in_one_dict(weight_bias_dict)
         for kind in ("ih", "hh"):
             bias = weight_bias_dict[f"bias_{kind}"] if self.bias else None
             packed = pack_weight_bias(weight_bias_dict[f"weight_{kind}"], bias, self.weight_dtype)
@@ -424,6 +545,33 @@ class RNNCellBase(Module):
         layer = cls(mod.input_size, mod.hidden_size, bias=mod.bias, dtype=dtype, **options)
         names = [("weight_ih", "bias_ih"), ("weight_hh", "bias_hh")]
         layer._packed_weight_ih, layer._packed_weight_hh = _observed_pair(mod, dtype, names)
+        return layer
+
+    @classmethod
+    def from_reference(cls, ref_mod: Module) -> Self:
+        """Return the cell with the quantized weights of a reference cell.
+
+        Args:
+            ref_mod: a cell of ao.nn.quantized.reference.
+        """
+        if not hasattr(ref_mod, "weight_ih_dtype"):
+            raise AssertionError(
+                f"{cls.__name__}.from_reference: expected a reference cell, got "
+                f"{type(ref_mod).__name__}"
+            )
+        named = {"nonlinearity": ref_mod.nonlinearity} if hasattr(ref_mod, "nonlinearity") else {}
+        layer = cls(
+            ref_mod.input_size, ref_mod.hidden_size, ref_mod.bias, dtype=ref_mod.weight_ih_dtype,
+            **named,
+        )  # fmt: skip
+        layer.set_weight_bias(
+            {
+                "weight_ih": ref_mod.get_quantized_weight_ih(),
+                "weight_hh": ref_mod.get_quantized_weight_hh(),
+                "bias_ih": ref_mod.bias_ih,
+                "bias_hh": ref_mod.bias_hh,
+            }
+        )
         return layer
 
 
@@ -464,7 +612,7 @@ class LSTMCell(RNNCellBase):
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
         hx = (self._zeros(input),) * 2 if hx is None else hx
-        return _lstm_step(self._gates(input, hx[0]), hx)
+        return _lstm_step(self._gates(input, *hx), hx)
 
 
 class GRUCell(RNNCellBase):

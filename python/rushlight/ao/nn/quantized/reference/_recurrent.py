@@ -48,7 +48,7 @@ class _Rounded:
 _CELL_WEIGHTS = ("weight_ih", "weight_hh")
 
 
-class _Cell(_Rounded):
+class RNNCellBase(_Rounded, _rnn.RNNCellBase):
     """Cells whose weights are rounded to quantized steps."""
 
     def __init__(
@@ -89,19 +89,19 @@ class _Cell(_Rounded):
         return layer
 
 
-class RNNCell(_Cell, _rnn.RNNCell):
+class RNNCell(RNNCellBase, _rnn.RNNCell):
     """`nn.RNNCell` whose weights are rounded to quantized steps."""
 
 
-class LSTMCell(_Cell, _rnn.LSTMCell):
+class LSTMCell(RNNCellBase, _rnn.LSTMCell):
     """`nn.LSTMCell` whose weights are rounded to quantized steps."""
 
 
-class GRUCell(_Cell, _rnn.GRUCell):
+class GRUCell(RNNCellBase, _rnn.GRUCell):
     """`nn.GRUCell` whose weights are rounded to quantized steps."""
 
 
-class _Layers(_Rounded):
+class RNNBase(_Rounded, _rnn.RNNBase):
     """Recurrent layers whose weights are rounded to quantized steps."""
 
     def __init__(
@@ -111,11 +111,12 @@ class _Layers(_Rounded):
         names = [name for name in self._parameters if name.startswith("weight")]
         self._set(weight_qparams_dict, names, kwargs.get("device"))
 
-    def get_quantized_weight_bias_dict(self) -> dict[str, dict[str, Tensor | None]]:
+    def get_quantized_weight_bias_dict(self) -> dict[str, Tensor | None]:
         """Return the quantized weights and the biases, by their names."""
-        biases = {name: value for name, value in self._parameters.items() if "bias" in name}
-        weights = {name: quantized(self, name) for name in self._rounded}
-        return {"weight": weights, "bias": biases}
+        return {
+            name: quantized(self, name) if name in self._rounded else getattr(self, name, None)
+            for name in self._flat_weights_names
+        }
 
     def get_flat_weights(self) -> list[Tensor]:
         """Return weights, rounded, and biases in the order in which the layer has them."""
@@ -136,16 +137,13 @@ class _Layers(_Rounded):
         return layer
 
 
-class LSTM(_Layers, _rnn.LSTM):
+class LSTM(RNNBase, _rnn.LSTM):
     """`nn.LSTM` whose weights are rounded to quantized steps."""
 
 
-class GRU(_Layers, _rnn.GRU):
+class GRU(RNNBase, _rnn.GRU):
     """`nn.GRU` whose weights are rounded to quantized steps."""
 
-
-RNNCellBase = _Cell
-RNNBase = _Layers
 
 __all__ = [
     "GRU", "GRUCell", "LSTM", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import faulthandler
 import functools
 import json
+import logging
 import os
 import signal
+import socket
 import time
 import traceback
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FILE_VARIABLE = "TORCHELASTIC_ERROR_FILE"
+_log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass
@@ -39,8 +44,10 @@ class ProcessFailure:
     rank: int = -1
     message: str = ""
     timestamp: int = 0
+    error_file_data: dict[str, Any] = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self.error_file_data = {"message": "<NONE>"}
         self.timestamp = self.timestamp or int(time.time())
         if not self.message:
             self.message = self._read() or self._how()
@@ -52,9 +59,13 @@ class ProcessFailure:
             text = file.read()
         if not text:
             return ""
-        told = json.loads(text)["message"]
+        self.error_file_data = json.loads(text)
+        told = self.error_file_data["message"]
+        if isinstance(told, str):
+            self.timestamp = int(self.error_file_data.get("timestamp", 0))
+            return told
         self.timestamp = int(told["extraInfo"]["timestamp"])
-        return told["extraInfo"]["py_callstack"]
+        return told["extraInfo"].get("py_callstack", told.get("message", ""))
 
     def _how(self):
         if self.exitcode < 0:
@@ -63,7 +74,8 @@ class ProcessFailure:
 
     def signal_name(self) -> Any:
         """The name of the signal that ended it, or "<N/A>"."""
-        return signal.Signals(-self.exitcode).name if self.exitcode < 0 else "<N/A>"
+        names = {number.value: number.name for number in signal.Signals}
+        return names.get(-self.exitcode, "<N/A>")
 
     def timestamp_isoformat(self) -> Any:
         """When it was, as text."""
@@ -94,17 +106,87 @@ class ChildFailedError(Exception):
         )
         super().__init__(text + (f" ({others} more failed)" if others else ""))
 
+    def format_msg(self, boarder_delim: str = "=", section_delim: str = "-") -> str:
+        """All failures as text of several lines, the first to fail at the end.
+
+        Args:
+            boarder_delim: a character for the lines around it.
+            section_delim: a character for the lines within.
+        """
+        first, _ = self.get_first_failure()
+        told = {rank: _described(rank, failure) for rank, failure in self.failures.items()}
+        root = told.pop(first)
+        title = f"{self.name} FAILED"
+        lines = "\n".join((title, root, *told.values())).splitlines()
+        width = min(60, max(map(len, lines)))
+        border, section = boarder_delim * width, section_delim * width
+        others = "\n".join(told.values()) or "  <NO_OTHER_FAILURES>"
+        return (
+            f"\n{border}\n{title}\n{section}\nFailures:\n{others}\n{section}\n"
+            f"Root Cause (first observed failure):\n{root}\n{border}"
+        )
+
     def get_first_failure(self) -> Any:
         """(rank, failure) of the worker that failed first."""
         rank = min(self.failures, key=lambda r: self.failures[r].timestamp)
         return rank, self.failures[rank]
 
 
+def _described(rank, failure):
+    """A failure as several lines."""
+    name = failure.signal_name()
+    return (
+        f"rank {rank} (local rank {failure.local_rank}, process {failure.pid}):\n"
+        f"  time      : {failure.timestamp_isoformat()}\n"
+        f"  host      : {socket.getfqdn()}\n"
+        f"  exitcode  : {failure.exitcode}{'' if name == '<N/A>' else f' ({name})'}\n"
+        f"  error_file: {failure.error_file or '<N/A>'}\n"
+        "  traceback : " + failure.message.replace("\n", "\n  ")
+    )
+
+
 class ErrorHandler:
     """Writes exceptions where the launcher looks for them."""
 
     def initialize(self) -> None:
-        """Prepare; nothing is needed."""
+        """Let Python show its stack when a signal such as SIGSEGV ends this process."""
+        if not faulthandler.is_enabled():
+            with contextlib.suppress(Exception):  # standard error may be no file
+                faulthandler.enable(all_threads=True)
+
+    def override_error_code_in_rootcause_data(
+        self, rootcause_error_file: str, rootcause_error: dict[str, Any], error_code: int = 0
+    ) -> None:
+        """Put the exit code of a process into what its error file says, where there is room for it.
+
+        Args:
+            rootcause_error_file: the file, for messages.
+            rootcause_error: what it says; changed.
+            error_code: the exit code.
+        """
+        told = rootcause_error.get("message")
+        if isinstance(told, dict):
+            told["errorCode"] = error_code
+        else:
+            _log.warning("%s has no place for the exit code %d", rootcause_error_file, error_code)
+
+    def dump_error_file(self, rootcause_error_file: str, error_code: int = 0) -> None:
+        """Copy a worker's error file to that of this process, for the launcher above.
+
+        Args:
+            rootcause_error_file: the worker's.
+            error_code: its exit code, or 0 to leave that out.
+        """
+        with open(rootcause_error_file) as file:
+            told = json.load(file)
+        if error_code:
+            self.override_error_code_in_rootcause_data(rootcause_error_file, told, error_code)
+        path = os.environ.get(_FILE_VARIABLE)
+        if path:
+            with open(path, "w") as file:
+                json.dump(told, file)
+        else:
+            _log.error("%s names no file to which %s goes", _FILE_VARIABLE, rootcause_error_file)
 
     def record_exception(self, e: Any) -> None:
         """Write an exception into the file that the launcher has named."""
@@ -146,6 +228,11 @@ def record(fn: Callable[..., Any], error_handler: Any = None) -> Any:
         except SystemExit as end:
             if end.code not in (None, 0):
                 handler.record_exception(end)
+            raise
+        except ChildFailedError as error:
+            _, failure = error.get_first_failure()
+            if os.path.isfile(failure.error_file or ""):
+                handler.dump_error_file(failure.error_file, failure.exitcode)
             raise
         except Exception as error:
             handler.record_exception(error)
