@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import rushlight
 from rushlight import UntypedStorage
 
@@ -71,6 +74,90 @@ class _Methods:
         place = "cuda" if device is None else device
         return self.to(device=place, non_blocking=non_blocking)
 
+    def hpu(self, device: Device = None, non_blocking: bool = False) -> UntypedStorage:
+        """Raises RuntimeError: there are no HPUs."""
+        raise RuntimeError("UntypedStorage.hpu: rushlight has no HPU devices")
+
+    def mps(self) -> UntypedStorage:
+        """Raises RuntimeError: there are no MPS devices."""
+        raise RuntimeError("UntypedStorage.mps: rushlight has no MPS devices")
+
+    @property
+    def is_hpu(self) -> bool:
+        """Is it on an HPU? None is."""
+        return False
+
+    @property
+    def is_sparse(self) -> bool:
+        """Does it hold a sparse tensor? A storage holds numbers side by side."""
+        return False
+
+    is_sparse_csr = is_sparse
+
+    @property
+    def filename(self) -> str | None:
+        """The file whose bytes these are, if `from_file` shares them with it; else None."""
+        return _shared_file_at(self.data_ptr()) if self.device.type == "cpu" else None
+
+    def new(self) -> UntypedStorage:
+        """Return a storage without bytes on this device."""
+        return rushlight.empty(0, dtype=rushlight.uint8, device=self.device).untyped_storage()
+
+    @classmethod
+    def from_buffer(
+        cls,
+        buffer: Any,
+        byte_order: str | None = None,
+        count: int = -1,
+        offset: int = 0,
+        dtype: _dtype | None = None,
+    ) -> UntypedStorage:
+        """Return a copy of the elements of a buffer, in the order that this machine has.
+
+        Args:
+            buffer: bytes, a bytearray, or another object with a buffer.
+            byte_order: "big", "little" or "native": of each element in the buffer. Elements of one
+                byte need none.
+            count: how many elements; -1 for all.
+            offset: how many bytes of the buffer to leave out.
+            dtype: of the elements.
+        """
+        if dtype is None:
+            raise RuntimeError("argument 'dtype' cannot be None")
+        if byte_order is None and (dtype.itemsize > 1 or dtype is rushlight.bool):
+            raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+        if byte_order not in (None, "big", "little", "native"):
+            raise ValueError(
+                f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')"
+            )
+        data, size = memoryview(buffer).cast("B"), dtype.itemsize
+        if not 0 <= offset <= len(data):
+            raise ValueError(
+                f"offset must be non-negative and no greater than buffer length ({len(data)}),"
+                f" but got {offset}"
+            )
+        data = data[offset:]
+        if count < 0:
+            if len(data) % size:
+                raise ValueError(
+                    f"buffer size ({len(data)}) must be a multiple of element size ({size})"
+                )
+            count = len(data) // size
+        if count * size > len(data):
+            raise ValueError(
+                f"buffer has only {len(data) // size} elements after offset {offset}, but specified"
+                f" a size of {count}"
+            )
+        if count == 0:
+            return UntypedStorage(0)
+        found = rushlight.frombuffer(bytearray(data[: count * size]), dtype=rushlight.uint8).clone()
+        if dtype is rushlight.bool:
+            found = found.ne(0)
+        made = found.untyped_storage()
+        if byte_order in ("big", "little") and byte_order != sys.byteorder:
+            made.byteswap(dtype)
+        return made
+
     def fill_(self, value: int) -> Self:
         """Set all bytes. Returns self."""
         _bytes_of(self).fill_(value)
@@ -96,8 +183,6 @@ class _Methods:
                 this process.
             nbytes: how many.
         """
-        import os
-
         try:
             file = open(filename, "a+b" if shared else "rb")
         except OSError as error:
@@ -142,6 +227,53 @@ def _bytes_of(storage):
     )
 
 
+def _shared_file_at(address):
+    """The path of the file that is mapped at an address and shared with it, or None."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+            for line in file:
+                first, _, rest = line.partition("-")
+                fields = rest.rstrip("\n").split(maxsplit=5)
+                if int(first, 16) == address and fields[1][3] == "s" and len(fields) == 6:
+                    path = fields[5]
+                    return path if os.path.exists(path) else None  # not memory without a name
+    except OSError:
+        pass  # a system without it
+    return None
+
+
+def _conversion(name, dtype):
+    def convert(self):
+        from rushlight.storage import TypedStorage
+
+        return TypedStorage(_bytes_of(self).to(dtype, copy=True).untyped_storage(), dtype)
+
+    convert.__name__ = name
+    convert.__doc__ = f"Return the bytes, each as a number of dtype {dtype}."
+    setattr(_Methods, name, convert)
+
+
+_CONVERSIONS = {
+    "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8", "char": "int8",
+    "complex_double": "complex128", "complex_float": "complex64", "double": "float64",
+    "float": "float32", "half": "float16", "int": "int32", "long": "int64", "short": "int16",
+}  # fmt: skip
+for _name, _dtype_name in _CONVERSIONS.items():
+    _conversion(_name, getattr(rushlight, _dtype_name))
+
+
+class _Float8:
+    """A conversion to a dtype that is loaded when it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, storage: Any, kind: Any = None) -> Any:
+        _conversion(self.name, getattr(rushlight, self.name))
+        setattr(UntypedStorage, self.name, vars(_Methods)[self.name])
+        return getattr(kind if storage is None else storage, self.name)
+
+
 def _on_buffer(buffer):
     """A storage that is the memory of a buffer."""
     return rushlight.frombuffer(buffer, dtype=rushlight.uint8).untyped_storage()
@@ -172,9 +304,12 @@ def install() -> None:
     for name in (
         "share_memory_", "pin_memory", "is_pinned", "untyped", "from_file", "__sizeof__",
         "__getitem__", "is_cuda", "get_device", "element_size", "type", "to", "cpu", "cuda",
-        "fill_", "copy_", "byteswap",
+        "fill_", "copy_", "byteswap", "hpu", "mps", "is_hpu", "is_sparse", "is_sparse_csr",
+        "filename", "new", "from_buffer", *_CONVERSIONS,
     ):  # fmt: skip
         member = vars(_Methods)[name]
         function = getattr(member, "fget", getattr(member, "__func__", member))
         function.__qualname__ = f"UntypedStorage.{name}"
         setattr(UntypedStorage, name, member)
+    for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"):
+        setattr(UntypedStorage, name, _Float8(name))

@@ -11,6 +11,7 @@ import importlib
 from rushlight import _C, _absent
 from rushlight._C import OutOfMemoryError  # noqa: F401
 from rushlight._set_module import set_module
+from rushlight._typed_tensors import TensorMembers
 from rushlight.cuda._device import (  # noqa: F401
     _CudaDeviceProperties,
     can_device_access_peer,
@@ -86,8 +87,11 @@ class DeferredCudaCallError(Exception):
     """A call that waited for CUDA to start failed."""
 
 
-class _CudaTensorType(type):
+class _CudaTensorType(TensorMembers):
     """The old names of tensors on a GPU: classes by dtype, whose calls make tensors there."""
+
+    is_cuda, is_sparse = True, False
+    layout = _C._types["strided"]
 
     @property
     def dtype(cls):
