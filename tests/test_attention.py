@@ -199,7 +199,7 @@ def test_flex_attention_refuses():
         flex_attention.flex_attention(q, k, k)
     with pytest.raises(ValueError, match="expected 4 dims of query"):
         flex_attention.flex_attention(q[0], k, k)
-    with pytest.raises(ValueError, match="was made for"):
+    with pytest.raises(ValueError, match="was created for"):
         flex_attention.flex_attention(
             q, q, q, block_mask=flex_attention.create_block_mask(within, 1, 1, 2, 2)
         )

@@ -93,7 +93,7 @@ EXCEPTIONS = {
                      "rmsprop", "rprop", "sgd")
     },  # fmt: skip
     "onnx/symbolic_helper.py": "libraries describe operations when imported; export raises",
-    "_storage_methods.py:_Methods.is_pinned": ONE_DEVICE,
+    "_core_members.py:_Methods.is_pinned": ONE_DEVICE,
     "storage.py:TypedStorage.is_pinned": ONE_DEVICE,
     "sparse/_make.py": {"check_invariants": "they are always checked"},
     "sparse/_functions.py:same": {"options": "there is one device and no memory format"},

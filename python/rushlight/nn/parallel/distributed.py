@@ -15,6 +15,7 @@ from rushlight.distributed._reducer import Reducer
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.func import functional_call
 from rushlight.nn.modules.module import Module
+from rushlight.nn.parallel.scatter_gather import gather, scatter_kwargs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class DistributedDataParallel(Module, Joinable):
     device_ids: Any
     output_device: Any
     dim: int
+    broadcast_buffers: bool
     find_unused_parameters: bool
     static_graph: bool
 
@@ -200,6 +202,28 @@ class DistributedDataParallel(Module, Joinable):
         if self.mixed_precision is not None:
             self.reducer.reduce_dtype = self.mixed_precision.reduce_dtype
 
+    def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
+        """Return the arguments of each device: a tuple of positional ones, and of dicts."""
+        return scatter_kwargs(inputs, kwargs, device_ids, self.dim)
+
+    def to_kwargs(self, inputs: Any, kwargs: Any, device_id: Any) -> Any:
+        """Return the arguments with their tensors on a device, each in a tuple of one."""
+        place = rushlight.device(self.device_type, device_id)
+        return (moved(inputs, place),), (moved(kwargs, place),)
+
+    def gather(self, outputs: Any, output_device: Any) -> Any:
+        """Join the results of several devices on one of them."""
+        return gather(outputs, output_device, self.dim)
+
+    def will_sync_module_buffers(self) -> bool:
+        """Does the next forward pass take buffers from rank 0?"""
+        return bool(
+            self.require_forward_param_sync and self.broadcast_buffers and self._synchronized()
+        )
+
+    def _synchronized(self):
+        return [b for name, b in self.module.named_buffers() if self._is_mine(name)]
+
     @property
     def reducer(self) -> Any:
         """What reduces the gradients."""
@@ -240,8 +264,8 @@ class DistributedDataParallel(Module, Joinable):
                         tensor.copy_(part.view(tensor.shape))
 
     def _synchronize_buffers(self):
-        buffers = [b for name, b in self.module.named_buffers() if self._is_mine(name)]
-        if not (self.require_forward_param_sync and self.broadcast_buffers and buffers):
+        buffers = self._synchronized()
+        if not self.will_sync_module_buffers():
             return
         source = 0
         if self._join_config.enable:

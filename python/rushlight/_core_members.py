@@ -1,4 +1,8 @@
-"""What UntypedStorage can do beyond its bytes: share them, show parts, map files into memory."""
+"""Members of the core's classes that are written in Python.
+
+What UntypedStorage can do beyond its bytes: share them, show parts, map files into memory. Short
+names of dtypes, and offsets of generators.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import os
 import sys
 
 import rushlight
-from rushlight import UntypedStorage
+from rushlight import Generator, UntypedStorage, dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -299,8 +303,51 @@ def from_file(
     return result.to(device or "cpu").requires_grad_(requires_grad)
 
 
+_ABBREVIATIONS = {
+    "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float16": "f16",
+    "bfloat16": "bf16", "float32": "f32", "float64": "f64", "complex64": "c64",
+    "complex128": "c128", "bool": "b8",
+}  # fmt: skip
+
+
+def _abbr(self) -> str:
+    """The short name that listings of graphs use, as f32."""
+    return _ABBREVIATIONS[str(self).removeprefix("torch.")]
+
+
+def _philox_state(generator, method):
+    if generator.device.type != "cuda":
+        raise RuntimeError(f"{method}: the generator of a CPU does not use an offset")
+    return generator.get_state()
+
+
+def get_offset(self) -> int:
+    """The numbers that a generator of a GPU has drawn so far, in each of its threads.
+
+    Raises: RuntimeError for a generator of the CPU.
+    """
+    return int.from_bytes(bytes(_philox_state(self, "get_offset").tolist()[8:]), "little")
+
+
+def set_offset(self, offset: int) -> Generator:
+    """Let a generator of a GPU go on after so many numbers, a multiple of 4. Returns self.
+
+    Raises: RuntimeError for a generator of the CPU.
+    """
+    state = _philox_state(self, "set_offset")
+    if offset < 0 or offset % 4:
+        raise RuntimeError(f"set_offset: offset must be a multiple of 4, not {offset}")
+    state[8:] = rushlight.tensor(list(offset.to_bytes(8, "little")), dtype=state.dtype)
+    self.set_state(state)
+    return self
+
+
 def install() -> None:
-    """Give `UntypedStorage` the methods of this module."""
+    """Give the classes the members of this module."""
+    dtype.abbr = property(_abbr, doc=_abbr.__doc__)
+    for method in (get_offset, set_offset):
+        method.__qualname__ = f"Generator.{method.__name__}"
+        setattr(Generator, method.__name__, method)
     for name in (
         "share_memory_", "pin_memory", "is_pinned", "untyped", "from_file", "__sizeof__",
         "__getitem__", "is_cuda", "get_device", "element_size", "type", "to", "cpu", "cuda",
