@@ -88,7 +88,7 @@ def test_stars():
 
 def test_what_is_exported():
     net = Net()
-    observer = watched(net, ((ones(2, 3), ones(2)), {}), ((ones(4, 3), ones(5)), {}))
+    observer = watched(net, ((ones(2, 3), ones(5)), {}), ((ones(4, 3), ones(6)), {}))
     program = rl.export.export(
         net, observer.infer_arguments(), dynamic_shapes=observer.infer_dynamic_shapes()
     )

@@ -17,7 +17,7 @@ import uuid
 import warnings
 from enum import Enum
 
-from rushlight import _C, _absent
+from rushlight import _C
 from rushlight._ignored import warn_of, warn_once
 from rushlight._set_module import set_module
 from rushlight.profiler.events import DeviceType, EventList, FunctionEvent, FunctionEventAvg
@@ -282,8 +282,9 @@ class profile:
         acc_events: keep the events of all cycles, not of the last one alone.
         custom_trace_id_callback: names the trace of each cycle; otherwise a random name.
         use_cuda: ProfilerActivity.CUDA among the activities, in an older way, with a warning.
-        experimental_config, execution_trace_observer, post_processing_timeout_s: have no effect,
-            with a warning.
+        execution_trace_observer: an `ExecutionTraceObserver`, which records with each trace and
+            writes its file when the `with` block ends.
+        experimental_config, post_processing_timeout_s: have no effect, with a warning.
 
     Example:
         >>> x = rushlight.ones(8, 8)
@@ -323,7 +324,6 @@ class profile:
             )
         warn_of_unrecorded(
             "profiler.profile", experimental_config=experimental_config,
-            execution_trace_observer=execution_trace_observer,
             post_processing_timeout_s=post_processing_timeout_s,
         )  # fmt: skip
         self.activities: Any = _activities(activities)
@@ -335,6 +335,7 @@ class profile:
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
         self.acc_events: bool = acc_events
+        self.execution_trace_observer: ExecutionTraceObserver | None = execution_trace_observer
         self.custom_trace_id_callback: Any = custom_trace_id_callback
         self.step_num: int = 0
         self.current_action: Any = self._planned(0)
@@ -375,6 +376,8 @@ class profile:
         self._session.discard()
         self._session = _Session(self)
         self._session.is_kept = True
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer._follow()
         for name, is_shown in self._session.shows.items():
             if is_shown:
                 self._metadata[name] = 1
@@ -384,6 +387,8 @@ class profile:
         if self._session is not None:
             session, self._session = self._session, None
             self.recording = session.finish()
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer._take(self.recording)
 
     def _forget(self):
         if self._session is not None:
@@ -454,6 +459,8 @@ class profile:
 
     def __exit__(self, *exception: object) -> None:
         self.stop()
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.cleanup()
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
         """Have `callback` name the traces of the cycles to come."""
@@ -630,23 +637,18 @@ def tensorboard_trace_handler(
     return write
 
 
-globals().update(
-    _absent.refused(
-        {"ExecutionTraceObserver": "traces of execution are not written; export_chrome_trace is"}
-    )
-)
+from rushlight.profiler.execution_trace import ExecutionTraceObserver  # noqa: E402
 
 __all__ = [
     "DeviceType",
-    "EventList", "FunctionEvent", "FunctionEventAvg", "ProfilerAction", "ProfilerActivity",
+    "EventList", "ExecutionTraceObserver", "FunctionEvent", "FunctionEventAvg", "ProfilerAction", "ProfilerActivity",
     "kineto_available", "profile", "record_external",
     "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
 
 set_module("rushlight.autograd.profiler", record_function)
 set_module(
-    "rushlight.profiler.profiler", ExecutionTraceObserver, ProfilerAction,  # noqa: F821
-    profile, schedule, supported_activities, tensorboard_trace_handler,
+    "rushlight.profiler.profiler", ProfilerAction, profile, schedule, supported_activities, tensorboard_trace_handler,
 )  # fmt: skip
 
 from rushlight.profiler import itt  # noqa: E402, F401  (as torch.profiler.itt)
