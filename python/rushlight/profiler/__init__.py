@@ -52,6 +52,7 @@ class ProfilerAction(Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+    DEVICE_STOPPED = 4  # of torch's own; a schedule must not return it
 
 
 def supported_activities() -> set[ProfilerActivity]:
@@ -348,7 +349,10 @@ class profile:
     # -- when to record ----------------------------------------------------------------------------
 
     def _planned(self, step):
-        return ProfilerAction.RECORD if self.schedule is None else self.schedule(step)
+        action = ProfilerAction.RECORD if self.schedule is None else self.schedule(step)
+        if action is ProfilerAction.DEVICE_STOPPED:
+            raise ValueError("profile: a schedule must not return ProfilerAction.DEVICE_STOPPED")
+        return action
 
     def prepare_trace(self) -> None:
         """Begin to watch, for a trace that has not begun: what runs meanwhile is forgotten."""
