@@ -18,6 +18,7 @@ from rushlight.utils._pytree import tree_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from rushlight.fx import Graph
@@ -218,6 +219,14 @@ class ScriptObject:
     def code_with_constants(self) -> tuple[str, ConstMap]:
         """The program as Python source, and its constants by name."""
         return self._module.code_with_constants
+
+    def children(self) -> list[ScriptObject]:
+        """The modules inside of it."""
+        return [ScriptObject(child) for child in self._module.children()]
+
+    def apply(self, fn: Callable[[ScriptObject], Any]) -> None:
+        """Call a function with the modules inside of it, and then with itself."""
+        self._module.apply(lambda module: fn(ScriptObject(module)))
 
     def hasattr(self, name: str) -> bool:
         """Is there an attribute of that name?"""
