@@ -11,7 +11,7 @@ import functools
 
 import rushlight
 from rushlight import _C
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Warn: tensors that share memory are known without being named."""
-        warn_program(
+        _warn_program(
             "`mark_shared_storage` is deprecated: tensors with shared storages are tracked by "
             "themselves",
             FutureWarning,
