@@ -1,4 +1,4 @@
-"""Public classes have the public attributes of torch's: methods, properties, and what instances hold.
+"""Public classes have the public attributes of torch's: methods, properties, what instances hold.
 
 What `ABSENT` names has a reason not to be there; an entry that is no longer needed fails too.
 """
@@ -69,15 +69,15 @@ def classes():
             if not inspect.isclass(kind) or kind in seen:
                 continue
             seen.add(kind)
-            home = str(kind.__module__)
-            here = found(ours, name)
-            if home.startswith("torch") and not home.startswith(FOR_LATER) and inspect.isclass(here):
+            home, here = str(kind.__module__), found(ours, name)
+            is_compared = home.startswith("torch") and not home.startswith(FOR_LATER)
+            if is_compared and inspect.isclass(here):
                 yield f"torch{module_name}.{name}", here, kind
 
 
 @functools.cache
 def of_instances(cls):
-    """What a class of Python says that its instances have: in annotations, or as `self.name = ...`."""
+    """What a class says that its instances have: in annotations, or as `self.name = ...`."""
     names = set(cls.__dict__.get("__annotations__", ()))
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))

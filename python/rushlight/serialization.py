@@ -66,7 +66,8 @@ _NAME_IS_UTF8 = 0x800
 _CHUNK = 1 << 22
 
 set_module(
-    __name__, LoadEndianness, SourceChangeWarning, StorageType, check_module_version_greater_or_equal,
+    __name__, LoadEndianness, SourceChangeWarning, StorageType,
+    check_module_version_greater_or_equal,
     default_restore_location, get_crc32_options, get_default_load_endianness,
     get_default_mmap_options, location_tag, mkdtemp, normalize_storage_type, register_package,
     set_crc32_options, set_default_load_endianness, set_default_mmap_options, skip_data,

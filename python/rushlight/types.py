@@ -42,7 +42,9 @@ def _of_storages(name: builtins.str) -> None:
     setattr(Storage, name, refuse)
 
 
-for _name in ("cpu", "data_ptr", "element_size", "from_file", "is_shared", "nbytes", "share_memory_"):
+for _name in (
+    "cpu", "data_ptr", "element_size", "from_file", "is_shared", "nbytes", "share_memory_",
+):  # fmt: skip
     _of_storages(_name)
 
 __all__ = ["Device", "FileLike", "Number", "Storage"]

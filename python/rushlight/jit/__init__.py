@@ -10,7 +10,7 @@ import builtins
 import contextlib
 from typing import Any, Final
 
-from rushlight import _absent, _C
+from rushlight import _C, _absent
 from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module as _set_module
 from rushlight.export._record import Recorder as _Recorder

@@ -175,6 +175,7 @@ globals().update(
 )
 
 __all__ = [
-    "ExportableModule", "InputObserver", "ONNXProgram", "OnnxExporterError", "dynamo_export", "export", "is_in_onnx_export", "load",
+    "ExportableModule", "InputObserver", "ONNXProgram", "OnnxExporterError",
+    "dynamo_export", "export", "is_in_onnx_export", "load",
     "register_custom_op_symbolic", "unregister_custom_op_symbolic",
 ]  # fmt: skip

@@ -311,7 +311,7 @@ class profile:
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: Any = None,
-        execution_trace_observer: Any = None,
+        execution_trace_observer: ExecutionTraceObserver | None = None,
         acc_events: bool = False,
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,
@@ -327,6 +327,11 @@ class profile:
             "profiler.profile", experimental_config=experimental_config,
             post_processing_timeout_s=post_processing_timeout_s,
         )  # fmt: skip
+        if not isinstance(execution_trace_observer, (ExecutionTraceObserver, type(None))):
+            raise TypeError(
+                "profile: execution_trace_observer must be an ExecutionTraceObserver, not "
+                f"{type(execution_trace_observer).__name__}"
+            )
         self.activities: Any = _activities(activities)
         if use_cuda:
             self.activities.add(ProfilerActivity.CUDA)
@@ -645,14 +650,16 @@ from rushlight.profiler.execution_trace import ExecutionTraceObserver  # noqa: E
 
 __all__ = [
     "DeviceType",
-    "EventList", "ExecutionTraceObserver", "FunctionEvent", "FunctionEventAvg", "ProfilerAction", "ProfilerActivity",
+    "EventList", "ExecutionTraceObserver", "FunctionEvent", "FunctionEventAvg",
+    "ProfilerAction", "ProfilerActivity",
     "kineto_available", "profile", "record_external",
     "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
 
 set_module("rushlight.autograd.profiler", record_function)
 set_module(
-    "rushlight.profiler.profiler", ProfilerAction, profile, schedule, supported_activities, tensorboard_trace_handler,
+    "rushlight.profiler.profiler", ProfilerAction, profile, schedule, supported_activities,
+    tensorboard_trace_handler,
 )  # fmt: skip
 
 from rushlight.profiler import itt  # noqa: E402, F401  (as torch.profiler.itt)

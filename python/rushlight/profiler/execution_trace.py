@@ -50,7 +50,8 @@ class ExecutionTraceObserver:
         >>> y = rushlight.ones(2, 3).exp()
         >>> observer.stop()
         >>> observer.unregister_callback()
-        >>> [node["name"] for node in json.load(open(path))["nodes"]][2:]
+        >>> with open(path) as file:
+        ...     [node["name"] for node in json.load(file)["nodes"]][2:]
         ['aten::ones', 'aten::exp']
     """
 

@@ -201,7 +201,8 @@ class _SparseType(_TensorMembers):
         return is_sparse and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any) -> Tensor:
-        warn_program(f"sparse.{cls.__name__}: the older name of sparse_coo_tensor, which takes dtype")
+        name = f"sparse.{cls.__name__}"
+        warn_program(f"{name}: the older name of sparse_coo_tensor, which takes dtype")
         if not args or isinstance(args[0], int):  # sizes alone
             return sparse_coo_tensor(args or (0,), dtype=cls.dtype)
         if len(args) == 1:  # torch.Size

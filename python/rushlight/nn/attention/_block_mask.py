@@ -1,4 +1,4 @@
-"""Masks by blocks of queries and keys: which blocks of a row there are, as lists of their columns."""
+"""Masks by blocks of queries and keys: which blocks each row has, as lists of their columns."""
 
 from __future__ import annotations
 
@@ -168,9 +168,9 @@ class BlockMask:
 
         Example:
             >>> from rushlight.nn.attention.flex_attention import BlockMask
-            >>> mask = BlockMask.from_kv_blocks(
-            ...     rushlight.tensor([[[1, 2]]]), rushlight.tensor([[[[0, 1], [0, 1]]]]), BLOCK_SIZE=4
-            ... )
+            >>> count = rushlight.tensor([[[1, 2]]])
+            >>> columns = rushlight.tensor([[[[0, 1], [0, 1]]]])
+            >>> mask = BlockMask.from_kv_blocks(count, columns, BLOCK_SIZE=4)
             >>> mask.shape, mask.to_dense().tolist()
             ((1, 1, 8, 8), [[[[1, 0], [1, 1]]]])
         """
@@ -260,7 +260,8 @@ class BlockMask:
             if count == limit:
                 shown += [
                     "...", "To print out more, set BlockMask.to_string(limit=N)",
-                    "You can also index (BlockMask[batch, head]) to choose a specific batch or head",
+                    "You can also index (BlockMask[batch, head]) to choose a specific batch or "
+                    "head",
                 ]  # fmt: skip
                 break
             lines = [str(place)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
 import rushlight as rl
@@ -30,7 +30,7 @@ from rushlight.types import Device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    pass
 
 
 __all__ = [

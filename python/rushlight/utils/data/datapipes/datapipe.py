@@ -56,7 +56,7 @@ class _Steps:
 
     @classmethod
     def set_getstate_hook(cls, hook_fn: Callable[[Any], Any] | None) -> None:
-        """Let `__getstate__` of all steps return hook_fn(dict of its attributes); None ends that."""
+        """Let `__getstate__` of all steps return hook_fn(dict of attributes); None ends it."""
         cls._set_hook("getstate_hook", hook_fn)
 
     @classmethod
