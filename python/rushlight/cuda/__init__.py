@@ -148,6 +148,8 @@ _SUBMODULES = ("amp", "comm", "nccl", "nvtx", "profiler")
 
 
 def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name == "default_generators":  # asks the driver how many there are
