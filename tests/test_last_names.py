@@ -367,7 +367,7 @@ def test_methods_of_data_parallel_are_replaced():
     assert (model(x) == x).all()  # without a GPU the module is called as it is
     devices = [rushlight.device("cpu")] * 2
     model._devices = model.device_ids = devices
-    model.output_device = devices[0]
+    model.output_device, model.dim = devices[0], 0
     assert (model(x) == 2 * x + 1).all()
     shared, named = nn.DataParallel.scatter(model, (x,), {"y": 1}, devices)
     assert [part.shape for (part,) in shared] == [(2, 3)] * 2 and named == ({"y": 1},) * 2

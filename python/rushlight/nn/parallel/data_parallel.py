@@ -94,12 +94,12 @@ class DataParallel(Module):
         super().__init__()
         self.module = module
         self.device_ids: list[Any] = []
-        self.dim = dim
         if not rushlight.cuda.is_available():
             return
         self._devices = _devices(device_ids)
         if not self._devices:
             return
+        self.dim = dim
         self.device_ids = [_number(device) for device in self._devices]
         home = self._devices[0] if output_device is None else place(output_device)
         self.output_device, self.src_device_obj = _number(home), self._devices[0]
