@@ -346,3 +346,19 @@ def test_an_lstm_runs_in_the_dtype_of_the_region():
     lstm.zero_grad()
     lstm(x)[0].square().sum().backward()
     rushlight.testing.assert_close(gradient, lstm.weight_hh_l1.grad, rtol=0.05, atol=0.05)
+
+
+def test_what_a_scaler_grows_and_shrinks_by_is_set():
+    scaler = rushlight.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.set_growth_factor(4.0)
+    scaler.set_backoff_factor(0.25)
+    scaler.set_growth_interval(1)
+    assert scaler.get_growth_factor() == 4 and scaler.get_growth_interval() == 1
+    weight = nn.Parameter(rushlight.ones(1))
+    optimizer = rushlight.optim.SGD([weight], lr=0.0)
+    for loss, scale in ((1.0, 32.0), (float("inf"), 8.0)):
+        optimizer.zero_grad()
+        scaler.scale(weight.sum() * loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.get_scale() == scale

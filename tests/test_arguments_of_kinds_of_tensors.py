@@ -200,7 +200,14 @@ def attended(heads=2, **named):
 
 def block_mask(**named):
     mask = flex.create_block_mask(causal, 1, 1, 256, 256, **{"device": "cpu", **named})
-    return mask.BLOCK_SIZE, str(mask.to_dense().device), mask.shape
+    full = mask.full_kv_num_blocks
+    return mask.BLOCK_SIZE, str(mask.to_dense().device), mask.shape, None if full is None else 1
+
+
+def block_mask_of_lists(**named):
+    count, columns = rl.tensor([[[1, 2]]]), rl.tensor([[[[0, 1], [0, 1]]]])
+    mask = flex.BlockMask((8, 8), count, columns, *(None,) * 6, **named)
+    return mask.BLOCK_SIZE, mask.mask_mod
 
 
 CASES = {
@@ -235,6 +242,7 @@ CASES = {
     "nn.attention.flex_attention.flex_attention": [
         attended, lambda **named: attended(**{"heads": 4, "enable_gqa": True, **named})],
     "nn.attention.flex_attention.create_block_mask": [block_mask],
+    "nn.attention.flex_attention.BlockMask": [block_mask_of_lists],
     "nn.attention.flex_attention.create_mask": [lambda **named: str(flex.create_mask(
         causal, 1, 1, 4, 4, **{"device": "cpu", **named}).device)],
 }  # fmt: skip
@@ -266,7 +274,12 @@ VALUES = {
         "block_mask": [flex.create_block_mask(causal, 1, 1, 4, 4, device="cpu")],
         "kernel_options": [{"BLOCK_M": 16}], "enable_gqa": [True, False],
         "return_aux": [flex.AuxRequest(lse=True)]},
-    "nn.attention.flex_attention.create_block_mask": {"BLOCK_SIZE": [64]},
+    "nn.attention.flex_attention.create_block_mask": {
+        "BLOCK_SIZE": [64], "dq_kv_order": [False]},
+    "nn.attention.flex_attention.BlockMask": {
+        "BLOCK_SIZE": [(4, 4)], "mask_mod": [causal], "dq_kv_order_spt": [True],
+        **{name: [rl.ones(1)] for name in ("dq_write_order", "dq_write_order_full",
+                                           "dq_kv_order")}},
 }  # fmt: skip
 
 SPACES = "masked sparse nested testing random amp nn.attention.flex_attention".split()

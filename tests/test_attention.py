@@ -199,7 +199,7 @@ def test_flex_attention_refuses():
         flex_attention.flex_attention(q, k, k)
     with pytest.raises(ValueError, match="expected 4 dims of query"):
         flex_attention.flex_attention(q[0], k, k)
-    with pytest.raises(ValueError, match="was made for"):
+    with pytest.raises(ValueError, match="was created for"):
         flex_attention.flex_attention(
             q, q, q, block_mask=flex_attention.create_block_mask(within, 1, 1, 2, 2)
         )
@@ -277,3 +277,109 @@ def test_the_fast_path_can_be_switched_off():
             assert model(rl.randn(2, 5, 8), src_key_padding_mask=PADDING)[PADDING].all()
     finally:
         mha.set_fastpath_enabled(True)
+
+
+def later(b, h, q, kv):
+    return q >= kv
+
+
+def test_block_masks_list_partial_and_full_blocks():
+    mask = flex_attention.create_block_mask(later, None, 2, 7, 9, BLOCK_SIZE=(3, 2), device="cpu")
+    assert mask.shape == (1, 2, 7, 9) and mask.seq_lengths == (7, 9) and mask.numel() == 126
+    partial, full = mask.kv_num_blocks, mask.full_kv_num_blocks
+    assert partial[0, 0].tolist() == [2, 1, 4] and full[0, 0].tolist() == [0, 2, 0]
+    assert mask.full_kv_indices[0, 0, 1, :2].tolist() == [0, 1]  # queries 3 to 5, keys 0 to 3
+    assert mask.to_dense()[0, 1].tolist() == [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0]]
+    assert mask.sparsity() == pytest.approx(100 * (1 - 2 * 9 * 6 / 126))
+    assert mask.full_q_num_blocks[0, 0].tolist() == [1, 1, 0, 0, 0]
+    together = flex_attention.create_block_mask(
+        later, 1, 1, 4, 4, "cpu", 2, separate_full_blocks=False
+    )
+    assert together.full_kv_indices is None and together.kv_num_blocks.tolist() == [[[1, 2]]]
+    flat = together.as_tuple()
+    assert len(flat) == 17 and flat[:2] == (4, 4) and flat[-3:] == (2, 2, later)
+    assert together.as_tuple(flatten=False)[-2:] == ((2, 2), later)
+
+
+def test_pictures_of_block_masks():
+    mask = flex_attention.create_block_mask(later, 2, 1, 8, 8, "cpu", 2)
+    assert mask.to_string(limit=1).splitlines()[:5] == [
+        "(0, 0)", "██      ", "████    ", "██████  ", "████████"
+    ]  # fmt: skip
+    assert "limit=N" in mask.to_string(limit=1)
+    assert mask.to_string(2).splitlines()[1:3] == ["░░  ", "██░░"]
+    assert str(mask).startswith("BlockMask(shape=(2, 1, 8, 8), sparsity=37.50%")
+    assert "mask_mod=later" in repr(mask) and "kv_indices=torch.Size([2, 1, 4, 4])" in repr(mask)
+
+
+def test_what_flex_attention_computes_of_lists_of_blocks():
+    q, k, v = rl.randn(3, 1, 1, 4, 8).unbind()
+    count, columns = rl.tensor([[[1, 0]]]), rl.tensor([[[[1, 0], [0, 0]]]])
+    full = rl.tensor([[[1, 2]]]), rl.tensor([[[[0, 1], [1, 0]]]])
+
+    def odd(b, h, i, j):
+        return j % 2 == 1
+
+    mask = flex_attention.BlockMask.from_kv_blocks(count, columns, *full, 2, odd)
+    # The first two queries see keys 0 and 1, which are a full block, and the odd one of 2 and 3.
+    seen = rl.tensor([[True, True, False, True]] * 2 + [[True] * 4] * 2)
+    expected = scaled_dot_product_attention(q, k, v, attn_mask=seen)
+    found = flex_attention.flex_attention(q, k, v, block_mask=mask)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+    everything = flex_attention.BlockMask.from_kv_blocks(
+        count, columns, BLOCK_SIZE=2, compute_q_blocks=False
+    )
+    assert everything.q_indices is None and everything.seq_lengths == (4, 4)
+    found = flex_attention.flex_attention(q, k, v, block_mask=everything)
+    assert (found[0, 0, 2:] == 0).all()  # rows without a block see nothing
+    expected = scaled_dot_product_attention(q[:, :, :2], k[:, :, 2:], v[:, :, 2:])
+    np.testing.assert_allclose(found[:, :, :2].numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_parts_of_block_masks():
+    mask = flex_attention.create_block_mask(
+        lambda b, h, i, j: i >= j + b, 3, 1, 8, 8, "cpu", 2
+    )
+    part = mask[1:]
+    assert part.shape == (2, 1, 8, 8) and (part.to_dense() == mask.to_dense()[1:]).all()
+    assert mask[-1].shape == (1, 1, 8, 8)
+    rows = mask[0, 0, rl.tensor([1])]
+    assert rows.kv_num_blocks.shape == (1, 1, 1)
+    q = rl.randn(1, 1, 8, 4)
+    with pytest.raises(RuntimeError, match="from a sliced BlockMask"):
+        flex_attention.flex_attention(q, q, q, block_mask=mask[0])
+    part = mask[0]
+    part.mask_mod = mask.mask_mod
+    assert flex_attention.flex_attention(q, q, q, block_mask=part).shape == q.shape
+    cut = mask._adjust(5, 3)
+    assert cut.shape == (3, 1, 5, 3)
+    assert (cut.to_dense() == mask.to_dense()[..., :3, :2]).all()
+    assert mask.to("cpu").as_tuple()[-1] is mask.mask_mod
+
+
+def test_block_masks_refuse():
+    count, columns = rl.tensor([1]), rl.tensor([[0]])
+    make = flex_attention.BlockMask.from_kv_blocks
+    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+        make(count, count)
+    with pytest.raises(AssertionError, match="both provided or omitted"):
+        make(count, columns, count)
+    with pytest.raises(NotImplementedError, match="dq_write_order is for a kernel of GPUs"):
+        make(count, columns, dq_write_order=count)
+    with pytest.raises(ValueError, match="dq_kv_order must be a bool"):
+        make(count, columns, dq_kv_order=1)
+    create = flex_attention.create_block_mask
+    with pytest.raises(NotImplementedError, match="compute_dq_write_order"):
+        create(later, 1, 1, 2, 2, compute_dq_write_order=True)
+    with pytest.raises(AssertionError, match="requires a mask_mod"):
+        create(far, 1, 1, 2, 2)
+    with pytest.warns(DeprecationWarning, match="_compile"):
+        create(later, 1, 1, 2, 2, _compile=True)
+
+
+def test_masks_of_scores():
+    def scores(score, b, h, i, j):
+        return rl.where(i >= j, score, -math.inf)
+
+    made = flex_attention.create_mask(scores, None, None, 2, 2, "cpu")
+    assert made.tolist() == [[[[True, False], [True, True]]]]

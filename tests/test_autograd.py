@@ -660,3 +660,89 @@ def test_arguments_of_2017():
         torch.autograd.backward(y, retain_graph=True, retain_variables=True)
     with pytest.raises(TypeError, match="tensors"):
         torch.autograd.backward()
+
+
+def test_gradients_of_a_function_come_in_a_list():
+    class Both(torch.autograd.Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, grads):
+            assert type(grads) is list
+            first, second = grads.pop(0), grads.pop(0)
+            return first * 2 + second * 3
+
+    x = torch.ones(2, requires_grad=True)
+    a, b = Both.apply(x)
+    (a.sum() + 10 * b.sum()).backward()
+    assert x.grad.tolist() == [32, 32]
+    one = torch.ones(2)
+    assert a.grad_fn.apply(one, one).tolist() == [5, 5]
+    assert a.grad_fn.apply_boxed([one, 2 * one]).tolist() == [8, 8]
+
+
+def test_nodes_of_functions_call_what_programs_wrote():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def vjp(ctx, grad):
+            return grad * 2
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * 5
+
+    node = Twice.apply(torch.ones(1, requires_grad=True)).grad_fn
+    assert node.apply(torch.ones(1)).item() == 2 and node.apply_jvp(torch.ones(1)).item() == 5
+
+    class Wrong(Twice):
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    node = Wrong.apply(torch.ones(1, requires_grad=True)).grad_fn
+    with pytest.raises(RuntimeError, match="both 'backward' and 'vjp'"):
+        node.apply(torch.ones(1))
+
+
+def test_saved_tensors_that_are_read_once():
+    class Square(torch.autograd.Function):
+        clear_saved_tensors_on_access = True
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            with pytest.raises(RuntimeError, match="can only be accessed once"):
+                ctx.saved_tensors  # noqa: B018
+            return 2 * x * grad
+
+    x = torch.tensor(3.0, requires_grad=True)
+    Square.apply(x).backward()
+    assert x.grad.item() == 6
+
+
+def test_older_methods_of_contexts():
+    class Old(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with pytest.warns(FutureWarning, match="mark_shared_storage"):
+                ctx.mark_shared_storage((x, x))
+            with pytest.raises(NotImplementedError, match="maybe_clear_saved_tensors"):
+                ctx.maybe_clear_saved_tensors()
+            return x.clone()
+
+    assert Old.apply(torch.ones(1)).item() == 1
+    with pytest.raises(NotImplementedError, match="forward_extended"):
+        torch.autograd.NestedIOFunction.forward_extended(None)

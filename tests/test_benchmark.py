@@ -99,3 +99,25 @@ def test_code_may_be_indented(given, run):
     timer = benchmark.Timer(given, given)
     assert (timer._task_spec.stmt, timer._task_spec.setup) == (run, run)
     assert timer.timeit(2).number_per_run == 2
+
+
+def test_texts_of_tasks():
+    several = benchmark.TaskSpec("a\nb", "c\nd", sub_label="rows")
+    assert several.title == "stmt: (rows)\n  a\n  b" and several.setup_str() == "setup:\n  c\n  d"
+    assert several.summarize() == "stmt: (rows)\n  a\n  b\n\nsetup:\n  c\n  d\n"
+    one = benchmark.TaskSpec("x", "y", label="sums", sub_label="wide", description="fast")
+    assert one.summarize() == "sums: wide\nfast\nsetup: y"
+    assert benchmark.TaskSpec("x", "pass").summarize() == "x"
+    measured = benchmark.Measurement(1, [1.0], one)
+    assert measured.title == "sums: wide" and measured.env is None and measured.label == "sums"
+
+
+def test_timers_refuse():
+    timer = benchmark.Timer("1")
+    for call, message in (
+        (lambda: timer.repeat(3), "blocked_autorange measures repeatedly"),
+        (timer.autorange, "blocked_autorange finds"),
+        (lambda: timer.collect_callgrind(number=7), r"number=7.*valgrind --tool=callgrind"),
+    ):
+        with pytest.raises(NotImplementedError, match=message):
+            call()

@@ -668,3 +668,9 @@ def test_workers_are_seeded_as_torchs(persistent):
     assert repr(seeds(rushlight)).replace("[", "(").replace("]", ")") == repr(seeds(torch)).replace(
         "[", "("
     ).replace("]", ")")
+
+
+def test_an_older_name_of_cumulative_sizes():
+    both = rushlight.utils.data.ConcatDataset([[1, 2], [3]])
+    with pytest.warns(FutureWarning, match="cumulative_sizes"):
+        assert both.cummulative_sizes == [2, 3]

@@ -93,3 +93,43 @@ def test_in_a_loader_and_in_a_file():
     assert list(pickle.loads(pickle.dumps(pipe))) == list(pipe)
     batches = list(DataLoader(IterableWrapper(range(4)), batch_size=2))
     assert [batch.tolist() for batch in batches] == [[0, 1], [2, 3]]
+
+
+def test_hooks_of_pickling_and_printing():
+    from rushlight.utils.data import MapDataPipe
+
+    pipe = IterableWrapper([1, 2])
+    IterDataPipe.set_getstate_hook(lambda state: {"iterable": [7], "deepcopy": False})
+    try:
+        assert list(pickle.loads(pickle.dumps(pipe))) == [7]
+        with pytest.raises(RuntimeError, match="existing getstate_hook"):
+            IterableWrapper.set_getstate_hook(lambda state: state)
+    finally:
+        IterDataPipe.set_getstate_hook(None)
+    IterDataPipe.set_reduce_ex_hook(lambda pipe: (list, ((5,),)))
+    try:
+        assert pickle.loads(pickle.dumps(pipe)) == [5]
+        assert isinstance(pickle.loads(pickle.dumps(SequenceWrapper([1]))), MapDataPipe)
+    finally:
+        IterDataPipe.set_reduce_ex_hook(None)
+
+    def not_this(pipe):
+        raise NotImplementedError
+
+    MapDataPipe.set_reduce_ex_hook(not_this)
+    try:
+        assert list(pickle.loads(pickle.dumps(SequenceWrapper([3])))) == [3]
+    finally:
+        MapDataPipe.set_reduce_ex_hook(None)
+    assert IterDataPipe.reduce_ex_hook is None and repr(pipe) == "IterableWrapperIterDataPipe"
+
+    class Shown(IterDataPipe):
+        def repr_hook(self):
+            return "<shown>"
+
+        str_hook = staticmethod(lambda pipe: f"text of {len(pipe.parts)}")
+
+    shown = Shown()
+    shown.parts = [1, 2]
+    shown.repr_hook = lambda pipe: f"<{len(pipe.parts)}>"
+    assert repr(shown) == "<2>" and str(shown) == "text of 2"

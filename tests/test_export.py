@@ -804,3 +804,103 @@ def test_programs_move_to_devices():
 def test_drafts_are_refused():
     with pytest.raises(NotImplementedError, match="draft_export"):
         torch.export.draft_export(torch.nn.ReLU(), (torch.rand(2),))
+
+
+def test_names_in_a_signature_are_replaced():
+    program = export(nn.Linear(2, 3), (torch.ones(1, 2),))
+    signature = program.graph_signature
+    (output,) = signature.user_outputs
+    assert signature.input_tokens == signature.output_tokens == signature.lifted_custom_objs == ()
+    assert signature.assertion_dep_token is None and signature.inputs_to_lifted_custom_objs == {}
+    signature.replace_all_uses(output, "renamed")
+    assert signature.user_outputs == ("renamed",)
+    node = program.graph.output_node()
+    hook = signature.get_replace_hook()
+    placeholder = next(n for n in program.graph.nodes if n.op == "placeholder")
+    hook(placeholder, "first", placeholder)  # inputs stay
+    assert "first" not in signature.inputs_to_parameters
+    signature.get_replace_hook(replace_inputs=True)(placeholder, "first", node)
+    assert "first" in signature.inputs_to_parameters
+    with pytest.raises(AssertionError, match="expected new to be str"):
+        signature.replace_all_uses("first", 1)
+
+
+def test_dialects_and_types_of_programs():
+    program = export(nn.Sequential(nn.Linear(2, 3)), (torch.ones(1, 2),))
+    assert program.dialect == "TRAINING" and program.tensor_constants is program.constants
+    assert program.run_decompositions().dialect == "ATEN"
+    with pytest.raises(NotImplementedError, match="validate"):
+        program.verifier  # noqa: B018
+    modules = torch.export.unflatten(program)
+    assert modules.type_name().endswith("Sequential")
+    assert getattr(modules, "0").type_name().endswith("Linear")
+
+
+def test_records_of_archives(tmp_path):
+    from rushlight.export.pt2_archive import PT2ArchiveReader, PT2ArchiveWriter, is_pt2_package
+
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "in" / "deep" / "file").write_bytes(b"deep")
+    path = tmp_path / "made.pt2"
+    with PT2ArchiveWriter(str(path)) as writer:
+        writer.write_bytes("data/x", b"abc")
+        writer.write_string("extra/text", "straße")
+        writer.write_folder("extra/folder", str(tmp_path / "in"))
+        assert writer.has_record("data/x") and writer.count_prefix("extra/") == 2
+        for call, message in (
+            (lambda: writer.write_bytes("y", "text"), "Expected bytes"),
+            (lambda: writer.write_string("y", b""), "Expected string"),
+            (lambda: writer.write_file("y", "nowhere"), "not a valid file path"),
+            (lambda: writer.write_folder("y", "nowhere"), "not a valid directory path"),
+        ):
+            with pytest.raises(AssertionError, match=message):
+                call()
+        with pytest.raises(RuntimeError, match="was written already"):
+            writer.write_bytes("data/x", b"")
+    assert is_pt2_package(str(path))
+    with PT2ArchiveReader(str(path)) as reader:
+        assert reader.read_string("extra/text") == "straße" and reader.archive_version() == 0
+        assert reader.read_bytes("extra/folder/deep/file") == b"deep"
+        assert {"archive_format", "byteorder", "data/x"} <= set(reader.get_file_names())
+        assert reader.archive_file.get_record_offset("data/x") % 64 == 0
+    buffer = io.BytesIO()
+    with PT2ArchiveWriter(buffer) as writer:
+        writer.write_string("archive_format", "other")
+    with pytest.raises(AssertionError, match="Invalid archive format"):
+        PT2ArchiveReader(buffer)
+
+
+def test_shapes_of_trees_as_text():
+    from collections import OrderedDict, defaultdict, deque, namedtuple
+
+    from rushlight.utils import _pytree as tree
+
+    class Own:
+        def __init__(self, parts, note):
+            self.parts, self.note = parts, note
+
+    point = namedtuple("point", "x y")
+    tree._register_namedtuple(point, serialized_type_name="test.point")
+    tree.register_pytree_node(
+        Own, lambda o: (o.parts, o.note), Own, serialized_type_name="test.Own",
+        to_dumpable_context=lambda note: f"<{note}>", from_dumpable_context=lambda text: text[1:-1],
+    )  # fmt: skip
+    value = {"a": [1, (2, None)], "b": OrderedDict(c=deque([1], 5), d=defaultdict(list, e=1)),
+             "f": point(1, Own([2], "note"))}  # fmt: skip
+    spec = tree.tree_structure(value)
+    text = tree.treespec_dumps(spec)
+    assert tree.treespec_loads(text) == spec and '"<note>"' in text
+    assert json.loads(tree.treespec_dumps(tree.tree_structure([1]))) == [1, {
+        "type": "builtins.list", "context": "null",
+        "children_spec": [{"type": None, "context": None, "children_spec": []}],
+    }]  # fmt: skip
+    other = namedtuple("other", "x")
+    with pytest.raises(NotImplementedError, match="_register_namedtuple"):
+        tree.treespec_dumps(tree.tree_structure(other(1)))
+    with pytest.raises(ValueError, match="Unknown protocol 2"):
+        tree.treespec_dumps(spec, 2)
+    with pytest.raises(NotImplementedError, match="no.such"):
+        tree.treespec_loads('[1, {"type": "no.such", "context": "null", "children_spec": []}]')
+    with pytest.raises(ValueError, match="must be None or registered"):
+        tree.register_pytree_node(other, list, list, to_dumpable_context=str)
+    del tree.SUPPORTED_NODES[Own]

@@ -771,3 +771,63 @@ def test_a_tracer_may_have_a_create_proxy_of_its_own():
         module = Scaled()
         graph = Names(param_shapes_constant=constant).trace(module)
         assert "get_attr" in {node.op for node in graph.nodes}
+
+
+def test_nodes_that_ask_for_sizes():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = rushlight.ones(2, 3).t()
+    asked = (
+        graph.create_size_node(x, 0), graph.create_stride_node(x, 0),
+        graph.create_storage_offset_node(x),
+    )  # fmt: skip
+    graph.output(asked)
+    assert [node.meta["val"] for node in asked] == [3, 1, 0]
+    made = fx.GraphModule(nn.Module(), graph)
+    assert made(rushlight.ones(9)[2:].view(7, 1)) == (7, 1, 2)
+    assert rushlight.ops.aten.sym_numel(rushlight.ones(2, 3)) == 6
+    assert graph.materialize_symints([2, 3]) == [2, 3] and graph.materialize_symint(4) == 4
+    with pytest.raises(TypeError, match="expected an int, got str"):
+        graph.materialize_symint("s0")
+
+
+def test_arguments_of_nodes_by_their_names():
+    traced = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 3)))
+    call = next(node for node in traced.graph.nodes if node.op == "call_module")
+    found = call.normalized_arguments(traced, normalize_to_only_use_kwargs=True)
+    assert found.args == () and list(found.kwargs) == ["input"]
+    traced = fx.symbolic_trace(lambda x: F.relu(x))
+    call = next(node for node in traced.graph.nodes if node.op == "call_function")
+    found = call.normalized_arguments(traced, normalize_to_only_use_kwargs=True)
+    assert list(found.kwargs) == ["input", "inplace"] and found.kwargs["inplace"] is False
+    assert next(iter(traced.graph.nodes)).normalized_arguments(traced) is None
+
+
+def test_assertions_become_nodes():
+    class Asserting(fx.Tracer):
+        trace_asserts = True
+
+    names = {}  # pytest writes the assertions of this file in another way
+    exec(
+        "def checked(x):\n"
+        "    assert x.sum() > 0, 'too small'\n"
+        "    assert x.max() < 9\n"
+        "    return x\n",
+        names,
+    )
+    checked = names["checked"]
+    made = fx.GraphModule(nn.Module(), Asserting().trace(checked))
+    assert made(rushlight.ones(2)).tolist() == [1, 1]
+    with pytest.raises(AssertionError, match="too small"):
+        made(-rushlight.ones(2))
+    with pytest.raises(AssertionError):
+        made(9 * rushlight.ones(2))
+
+    def branches(x):
+        return x if x.sum() > 0 else -x
+
+    for tracer in (Asserting(), fx.Tracer()):
+        with pytest.raises(fx.proxy.TraceError, match="control flow"):
+            tracer.trace(branches)
+    with pytest.raises(fx.proxy.TraceError, match="control flow"):
+        fx.Tracer().trace(checked)

@@ -39,7 +39,9 @@ EXCEPTIONS = {
     "ao/nn/quantized/dynamic/_recurrent.py": {"use_precomputed_fake_quant": PROTOCOL},
     "ao/nn/quantized/reference/__init__.py": {"use_precomputed_fake_quant": PROTOCOL},
     "ao/nn/quantized/reference/_recurrent.py": {"use_precomputed_fake_quant": PROTOCOL},
+    "autograd/function.py:FunctionCtx.mark_shared_storage": {"pairs": "it warns in any case"},
     "autograd/graph.py:save_on_cpu": {"device_type": ONE_DEVICE},
+    "_guards.py": "fake tensors do not exist",
     "backends/mps.py:is_macos13_or_newer": ONE_DEVICE,
     "compiler/__init__.py": NO_COMPILER,
     "cpu/__init__.py": ONE_DEVICE,
@@ -73,12 +75,13 @@ EXCEPTIONS = {
     ),
     "jit/_tracer.py:TraceRecorder.value_of": {"instead": PROTOCOL},
     "jit/_trace_graph.py:TraceGraph.findAllNodes": {"recurse": "nodes of traces hold no blocks"},
+    "jit/_tracer.py:TraceRecorder.value_of": PROTOCOL,
     "jit/__init__.py": "the functions warn of what is not done, or it changes no result",
     "library/__init__.py:Library.define": {"alias_analysis": "the schema says what is changed"},
     "library/_schema.py:infer_schema": {"tags": "tags are no part of a schema's text"},
     "nn/_losses.py:linear_cross_entropy": {"options": ONE_WAY},
     "nn/attention/__init__.py:sdpa_kernel": {"set_priority": ONE_WAY},
-    "nn/attention/flex_attention.py:noop_mask": PROTOCOL,
+    "nn/attention/_block_mask.py:noop_mask": PROTOCOL,
     "nn/attention/flex_attention.py:flex_attention": {"kernel_options": ONE_WAY},
     "nn/attention/varlen.py:varlen_attn": {
         "num_splits": "a sequence's result does not depend on the others"
@@ -94,8 +97,9 @@ EXCEPTIONS = {
         for name in ("adadelta", "adagrad", "adam", "adamax", "asgd", "nadam", "radam",
                      "rmsprop", "rprop", "sgd")
     },  # fmt: skip
+    "onnx/__init__.py:register_custom_op_symbolic": "it warns in any case",
     "onnx/symbolic_helper.py": "libraries describe operations when imported; export raises",
-    "_storage_methods.py:_Methods.is_pinned": ONE_DEVICE,
+    "_core_members.py:_Methods.is_pinned": ONE_DEVICE,
     "storage.py:TypedStorage.is_pinned": ONE_DEVICE,
     "sparse/_make.py": {"check_invariants": "they are always checked"},
     "sparse/_functions.py:same": {"options": "there is one device and no memory format"},
@@ -103,7 +107,6 @@ EXCEPTIONS = {
     "utils/_checkpoint_policy.py:operation": PROTOCOL,
     "utils/benchmark/_fuzzer.py:FuzzedTensor.default_tensor_constructor": {"kwargs": PROTOCOL},
     "utils/data/graph.py:traverse": {"only_datapipe": "steps are found in any case"},
-    "utils/_pytree.py": "how to write structures as text, which is not done",
     "utils/checkpoint.py": ONE_DEVICE,
     "utils/cpp_extension.py:BuildExtension.with_options": "building raises",
     "utils/data/_utils/pin_memory.py:pin_memory": {"device": AS_TORCH},

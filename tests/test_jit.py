@@ -593,3 +593,91 @@ def test_a_trace_of_a_function_assertion():
     assert traced(torch.ones(3)).tolist() == [2.0] * 3
     with pytest.raises(AssertionError, match="three columns"):
         torch.jit.trace(doubled, torch.ones(2))
+
+
+class ScaledLinear(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+        self.register_buffer("by", torch.tensor(3.0))
+
+    def forward(self, x: Tensor):
+        return self.linear(x) * self.by
+
+
+def test_members_of_script_modules():
+    source = ScaledLinear()
+    script, traced = torch.jit.script(source), torch.jit.trace(source, torch.ones(1, 2))
+    x = torch.rand(4, 2)
+    for module in (script, traced):
+        assert module.original_name == "ScaledLinear"
+        assert module.inlined_graph is module.graph and module.graph_for(x) is module.graph
+        code, constants = module.code_with_constants
+        assert code == module.code and constants.const_mapping == {}
+        loaded = torch.jit.load(io.BytesIO(module.save_to_buffer()))
+        same(loaded(x), source(x))
+        with pytest.raises(NotImplementedError, match="get_debug_state"):
+            module.get_debug_state()
+    frozen = torch.jit.freeze(traced.eval())
+    _, constants = frozen.code_with_constants
+    (name, *_) = constants.const_mapping
+    assert getattr(constants, name) is constants.const_mapping[name]
+
+
+def test_methods_are_defined_by_source():
+    source = ScaledLinear()
+    script = torch.jit.script(source)
+    script.define("""
+        def shifted(self, x, by: int = 1):
+            return self.linear(x) + by
+
+        def __len__(self):
+            return 7
+    """)
+    x = torch.rand(3, 2)
+    same(script.shifted(x), source.linear(x) + 1)
+    same(script.shifted(x, by=2), source.linear(x) + 2)
+    assert script.forward_magic_method("__len__") == 7
+    for bad in ("x = 1", "def f(", ""):
+        with pytest.raises(RuntimeError, match="ScriptModule.define"):
+            script.define(bad)
+
+
+def test_what_the_core_shows_of_script_modules():
+    script = torch.jit.script(ScaledLinear())
+    core = script._c
+    assert isinstance(core, torch.ScriptModule) and not isinstance(script, torch.ScriptModule)
+    assert core.qualified_name == "__torch__.ScaledLinear"
+    assert core.hasattr("linear") and not core.hasattr("other")
+    core.setattr("note", 5)
+    assert core.getattr("note") == 5 == script.note
+    text = core.dump_to_str(code=True, attrs=True, params=False)
+    assert text.startswith("module __torch__.ScaledLinear {\n  parameters {\n    linear.weight\n")
+    assert "by = tensor(3.)" in text and "linear.default" in text
+    assert "linear.default" not in core.dump_to_str(False, False, False)
+    assert torch.jit.load(io.BytesIO(core.save_to_buffer()))(torch.ones(2)).shape == (2,)
+    names = []
+    core.apply(lambda inner: names.append(type(inner._module).__name__))
+    assert len(names) == 1 + len(core.children())
+
+
+def test_members_of_script_functions():
+    @torch.jit.script
+    def scaled(x: Tensor, n: int = 2, more: bool = False):
+        return x * n, 3
+
+    assert scaled.name == "scaled" and scaled.qualified_name == "__torch__.scaled"
+    text = "scaled(Tensor x, int n=2, bool more=False) -> (Tensor, int)"
+    assert str(scaled.schema) == text
+    assert [a.name for a in scaled.schema.arguments] == ["x", "n", "more"]
+    assert scaled.inlined_graph is scaled.graph
+    loaded = torch.jit.load(io.BytesIO(scaled.save_to_buffer()))
+    assert loaded(torch.ones(1), 2, False)[0].item() == 2
+
+    def typed(x: Optional[Tensor], y: List[int], z: Dict[str, float]) -> Tensor:  # noqa: UP006, UP045
+        return x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = torch.jit.script(typed).schema
+    assert str(found) == "typed(Tensor? x, int[] y, Dict(str, float) z) -> Tensor"

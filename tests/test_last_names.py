@@ -12,8 +12,8 @@ REFUSED = """
     sparse.SparseSemiStructuredTensor sparse.solve
     utils.checkpoint.GraphExecGroup jit.CompilationUnit compiler.load_compiled_function
     compiler.keep_tensor_guards_unsafe compiler.skip_all_guards_unsafe
-    profiler.ExecutionTraceObserver backends.cuda.cuFFTPlanCache
-    backends.cuda.cublas_workspace_size onnx.ExportableModule onnx.InputObserver onnx.ops
+    backends.cuda.cuFFTPlanCache
+    backends.cuda.cublas_workspace_size onnx.ops
     cuda.CUDAPluggableAllocator cuda.MemPool cuda.use_mem_pool cuda.change_current_allocator
     cuda.caching_allocator_alloc cuda.GreenContext cuda.current_solver_handle cuda.jiterator
     cuda.get_stream_from_external cuda.sparse cuda.tunable
@@ -303,3 +303,85 @@ def test_lesser_names_of_cuda():
                      cuda.device_memory_used):  # fmt: skip
             with pytest.raises((RuntimeError, AssertionError)):
                 call()
+
+
+def test_types_of_tensors():
+    kind = rushlight.TensorType
+    t = kind.create_from_tensor(rushlight.zeros(2, 3, dtype=rushlight.float64).t())
+    assert (t.sizes(), t.strides(), t.dim(), t.dtype()) == ([3, 2], [1, 3], 2, rushlight.float64)
+    assert t.device() == rushlight.device("cpu") and t.scalarType() == "Double"
+    assert not t.requires_grad() and not t.undefined() and t.varyingSizes() == [3, 2]
+    assert t.contiguous().strides() == [2, 1] and t.with_sizes([4]).strides() is None
+    assert t.with_dtype(rushlight.int64).scalarType() == "Long"
+    assert kind.get().with_device("meta").device() == rushlight.device("meta")
+    any_tensor = kind.get()
+    assert any_tensor.sizes() is None and any_tensor.dim() is None and any_tensor.requires_grad()
+    assert t.isSubtypeOf(any_tensor) and not any_tensor.isSubtypeOf(t) and any_tensor == kind.get()
+    assert (str(t), t.str(), t.annotation_str, t.kind()) == (*["Tensor"] * 3, "TensorType")
+    assert t.containedTypes() == [] and not t.is_interface_type()
+    with pytest.raises(RuntimeError, match="sizes are not known"):
+        any_tensor.contiguous()
+    device = rushlight.DeviceObjType.get()
+    assert device.kind() == "DeviceObjType" and device.annotation_str == "Device"
+    assert device.isSubtypeOf(device) and not device.isSubtypeOf(any_tensor)
+    with pytest.raises(RuntimeError, match="DeviceObjType.sizes"):
+        device.sizes()
+    for made in (kind, rushlight.DeviceObjType):
+        with pytest.raises(TypeError, match="No constructor defined"):
+            made()
+
+
+def test_dual_levels():
+    from rushlight.autograd import forward_ad
+
+    assert forward_ad._current_level == -1
+    with forward_ad.dual_level().clone() as level:
+        assert forward_ad._current_level == level == 0
+    assert forward_ad._current_level == -1
+
+
+def test_switches_of_older_warnings():
+    from rushlight.utils import backcompat
+
+    switch = backcompat.Warning("broadcast_warning")
+    assert switch.get_enabled() is switch.enabled is False
+    rushlight.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="backcompat.broadcast_warning"):
+            switch.set_enabled(True)
+    finally:
+        rushlight.set_warn_always(False)
+    assert switch.enabled
+
+
+def test_methods_of_data_parallel_are_replaced():
+    class Doubling(nn.DataParallel):
+        def scatter(self, inputs, kwargs, device_ids):
+            return super().scatter((2 * inputs[0],), kwargs, device_ids)
+
+        def gather(self, outputs, output_device):
+            return super().gather(outputs, output_device) + 1
+
+    model = Doubling(nn.Identity())
+    x = rushlight.rand(4, 3)
+    assert (model(x) == x).all()  # without a GPU the module is called as it is
+    devices = [rushlight.device("cpu")] * 2
+    model._devices = model.device_ids = devices
+    model.output_device, model.dim = devices[0], 0
+    assert (model(x) == 2 * x + 1).all()
+    shared, named = nn.DataParallel.scatter(model, (x,), {"y": 1}, devices)
+    assert [part.shape for (part,) in shared] == [(2, 3)] * 2 and named == ({"y": 1},) * 2
+    copies = model.replicate(nn.Linear(3, 2), devices)
+    outputs = model.parallel_apply(copies, shared, ({}, {}))
+    assert nn.DataParallel.gather(model, outputs, "cpu").shape == (4, 2)
+
+
+def test_steps_of_schedules_are_taken_back():
+    optimizer = rushlight.optim.SGD([nn.Parameter(rushlight.ones(1))], lr=1.0)
+    schedules = rushlight.optim.lr_scheduler
+    parts = [schedules.ConstantLR(optimizer), schedules.ExponentialLR(optimizer, 0.5)]
+    both = schedules.SequentialLR(optimizer, parts, [2])
+    assert [part.last_epoch for part in parts] == [0, -1]
+    both.recursive_undo()
+    both.recursive_undo(parts[0])
+    assert [part.last_epoch for part in parts] == [-2, -2]

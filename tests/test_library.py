@@ -581,3 +581,37 @@ def test_triton_ops_are_custom_operations(scratch):
         return x + 1
 
     assert torch.ops.rlscratch.tri(torch.ones(1)).item() == 2
+
+
+def test_sets_of_dispatch_keys():
+    keys, key = torch.DispatchKeySet, torch.DispatchKey
+    cpu = keys(key.CPU)
+    assert cpu.raw_repr() == 65537 and keys.from_raw_repr(65537) == cpu
+    both = cpu.add(key.CUDA).add(key.AutocastCPU)
+    assert repr(both) == "DispatchKeySet(CPU, CUDA, AutocastCPU)" and both.has(key.CUDA)
+    assert both.highestPriorityTypeId() is key.AutocastCPU
+    assert repr(both.remove(key.AutocastCPU)) == "DispatchKeySet(CPU, CUDA)"
+    # Backends are of all functionalities in a set.
+    assert keys(key.CPU, key.AutogradCUDA).has(key.AutogradCPU)
+    assert repr((cpu | keys(key.AutogradCPU)) - cpu) == "DispatchKeySet(AutogradCPU)"
+    assert (cpu | keys(key.AutogradCPU)) & cpu == cpu
+    assert keys().highestPriorityTypeId() is key.Undefined
+    assert (key.AutogradCPU.value, int(key.Meta), key.CompositeExplicitAutograd.value) == (
+        134, 64, 154
+    )  # fmt: skip
+    assert torch.Tag.pointwise.value == 16 and torch.Tag.out_variant.value == 15
+
+
+def test_classes_of_compiled_libraries_are_not_there():
+    with pytest.raises(RuntimeError, match=r"instantiate class 'space.Thing', but it does not"):
+        torch.classes.space.Thing  # noqa: B018
+    assert torch.classes.loaded_libraries == set()
+    with pytest.raises(OSError, match="linked with PyTorch"):
+        torch.classes.load_library("some.so")
+    assert not hasattr(torch.classes, "__path__")
+
+
+def test_arguments_in_symmetric_memory_are_refused():
+    made = Library("methods_test", "FRAGMENT")
+    with pytest.raises(NotImplementedError, match="register_symm_mem_args: op: input"):
+        made.register_symm_mem_args("op", ["input"])

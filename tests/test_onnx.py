@@ -120,3 +120,129 @@ def test_changes_in_place_that_others_see_are_refused():
 
     with pytest.raises(torch.onnx.OnnxExporterError, match="in place, which"):
         torch.onnx.export(Net(), (torch.rand(3, 3),))
+
+
+def exported():
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)).eval()
+    x = torch.rand(5, 3)
+    return net, x, torch.onnx.export(net, (x,), dynamic_shapes=[{0: Dim("batch")}])
+
+
+def test_a_program_by_the_reference_implementation_and_on_the_way():
+    net, x, program = exported()
+    (found,) = program.call_reference(x)
+    torch.testing.assert_close(found, net(x))
+    nodes = program.model_proto.graph.node
+    hidden = next(node.output[0] for node in nodes if node.op_type == "Tanh")
+    (found,) = program.compute_values([hidden], (x,))
+    torch.testing.assert_close(found, net[1](net[0](x)))
+    with pytest.raises(ValueError, match="'nothing' not found"):
+        program.compute_values(["nothing"], (x,))
+    torch.testing.assert_close(program(x)[0], net(x))  # its outputs are what they were
+
+
+def test_weights_of_a_program_are_replaced():
+    net, x, program = exported()
+    before = program(x)[0]
+    names = [w.name for w in program.model_proto.graph.initializer]
+    bias = next(name for name in names if name.endswith("2.bias"))
+    program.apply_weights({bias: net[2].bias + 1})
+    torch.testing.assert_close(program(x)[0], before + 1)
+    with pytest.warns(UserWarning, match="Weight 'other' not found"):
+        program.apply_weights({"other": torch.ones(1)})
+
+
+def test_sessions_of_a_program():
+    _, x, program = exported()
+    made = []
+
+    def initializer(model):
+        made.append(model)
+        return torch.onnx._program.session_of(model)
+
+    program.initialize_inference_session(initializer)
+    first = program(x)[0]
+    program.release()
+    assert (program(x)[0] == first).all() and len(made) == 1  # then another one was made
+
+
+def test_axes_are_renamed():
+    _, _, program = exported()
+    (size, _) = program.model_proto.graph.input[0].type.tensor_type.shape.dim
+    assert size.dim_param == "batch"
+    program.rename_axes({"batch": "samples"})
+    assert size.dim_param == "samples"
+
+
+def test_optimize_leaves_out_what_nothing_needs():
+    import onnx
+
+    net, x, program = exported()
+    graph = program.model_proto.graph
+    graph.node.append(onnx.helper.make_node("Relu", [graph.input[0].name], ["unused"]))
+    twin = graph.initializer.add()
+    twin.CopyFrom(graph.initializer[0])
+    twin.name = "unused.weight"
+    program.optimize()
+    assert "unused" not in {name for node in graph.node for name in node.output}
+    assert "unused.weight" not in {w.name for w in graph.initializer}
+    torch.testing.assert_close(program(x)[0], net(x))
+
+
+def test_where_weights_are_saved(tmp_path):
+    import onnx
+
+    net, x, program = exported()
+    count = len(program.model_proto.graph.initializer)
+    program.save(tmp_path / "bare.onnx", include_initializers=False)
+    assert not onnx.load(tmp_path / "bare.onnx").graph.initializer
+    program.save(tmp_path / "inputs.onnx", keep_initializers_as_inputs=True)
+    assert len(onnx.load(tmp_path / "inputs.onnx").graph.input) == count + 1
+    for _ in range(2):
+        program.save(tmp_path / "apart.onnx", external_data=True)
+    assert (tmp_path / "apart.onnx.data").stat().st_size == 4 * (3 * 4 + 4 + 4 * 2 + 2)
+    torch.testing.assert_close(torch.onnx.load(tmp_path / "apart.onnx")(x), net(x))
+
+
+def test_modules_that_say_how_they_are_exported():
+    class Scaled(torch.onnx.ExportableModule):
+        def forward(self, x, *, by):
+            return x * by
+
+        def example_arguments(self):
+            return (torch.ones(2, 3),), {"by": torch.ones(3)}
+
+        def dynamic_shapes(self):
+            return {"x": {0: Dim("rows")}, "by": None}
+
+        def input_names(self):
+            return ["values", "factors"]
+
+        def output_names(self):
+            return ["scaled"]
+
+    program = Scaled().to_onnx()
+    graph = program.model_proto.graph
+    assert [v.name for v in (*graph.input, *graph.output)] == ["values", "factors", "scaled"]
+    (found,) = program(torch.ones(5, 3), by=torch.tensor([1.0, 2.0, 3.0]))
+    assert found.tolist() == [[1, 2, 3]] * 5
+    named = torch.onnx.export(Scaled(), output_names=["other"])
+    assert named.model_proto.graph.output[0].name == "other"
+    with pytest.raises(TypeError, match="example_arguments"):
+        torch.onnx.ExportableModule()
+
+
+def test_an_observer_compares_the_model_with_what_it_saw():
+    net, _, _ = exported()
+    observer = torch.onnx.InputObserver()
+    with observer(net):
+        for rows in (2, 5):
+            net(torch.rand(rows, 3))
+    program = torch.onnx.export(
+        net, observer.infer_arguments(), dynamic_shapes=observer.infer_dynamic_shapes()
+    )
+    lines = observer.check_discrepancies(program)
+    assert [line["SUCCESS"] for line in lines] == [True, True] and lines[1]["n_inputs"] == 1
+    bias = next(w.name for w in program.model_proto.graph.initializer if "2.bias" in w.name)
+    program.apply_weights({bias: net[2].bias + 1})
+    assert not observer.check_discrepancies(program)[0]["SUCCESS"]

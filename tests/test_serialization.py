@@ -650,3 +650,21 @@ def test_tensors_that_old_pickles_hold():
     storage = rushlight.storage._load_from_bytes(stream.getvalue())
     tensor = rushlight._utils._rebuild_tensor_v2(storage, 1, (2,), (2,), False, {})
     assert tensor.tolist() == [1, 3]
+
+
+def test_where_records_are():
+    file = io.BytesIO()
+    save({"a": rushlight.arange(5), "b": rushlight.zeros(300)}, file)
+    reader = serialization.PyTorchFileReader(io.BytesIO(file.getvalue()))
+    content = file.getvalue()
+    for name in ("data.pkl", "data/0", "data/1", "version"):
+        start, size = reader.get_record_offset(name), reader.get_record_size(name)
+        assert content[start : start + size] == reader.get_record(name)
+        header = reader.get_record_header_offset(name)
+        assert content[header : header + 4] == b"PK\x03\x04" and header < start
+    assert reader.get_record_size("data/1") == 1200
+    assert reader.get_record_offset_no_read(100, "data/0", 40) == 192
+    assert reader.get_record_offset_no_read(1000, "data/0", 2**33, 4096) == 4096
+    assert reader.serialization_id() == ""  # rushlight writes none
+    with pytest.raises(RuntimeError, match="'nothing'"):
+        reader.get_record_size("nothing")

@@ -27,11 +27,11 @@ globals().update(
     _C._types
 )  # Tensor, Generator, Size, dtype, device, layout, memory_format, float32, strided, ...
 
-from rushlight import _older_methods, _storage_methods, _tensor  # noqa: E402  (methods in Python)
+from rushlight import _core_members, _older_methods, _tensor  # noqa: E402  (methods in Python)
 
 _tensor.install()
 _older_methods.install()
-_storage_methods.install()
+_core_members.install()
 # Libraries call these: nobody counts who uses what.
 _C._get_tracing_state = lambda: None  # until jit traces
 _C._log_api_usage_once = lambda event: None
@@ -41,7 +41,6 @@ _C._TensorMeta, _C.TensorBase = type(Tensor), Tensor  # noqa: F821  (of _C._type
 
 newaxis = None
 torch = importlib.import_module(__name__)  # itself, for `from torch import torch`
-DeviceObjType = device  # noqa: F821  (of _C._types)
 legacy_contiguous_format = contiguous_format  # noqa: F821  (of _C._types)
 from_dlpack.__module__ = "rushlight.utils.dlpack"  # noqa: F821  (of _C._functions)
 
@@ -112,7 +111,7 @@ _ELSEWHERE = {
     "_lobpcg": ("lobpcg",),
     "_low_rank": ("svd_lowrank", "pca_lowrank"),
     "_histogramdd": ("histogramdd",),
-    "_storage_methods": ("from_file",),
+    "_core_members": ("from_file",),
     "_creation": ("range", "scalar_tensor"),
     "_segments": ("_segment_reduce", "segment_reduce"),
     "_grid_sampler": ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
@@ -144,7 +143,7 @@ _ELSEWHERE = {
         "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
     ),
     "_older_methods": (
-        "AcceleratorError", "FatalError", "TensorType", "_grouped_mm",
+        "AcceleratorError", "FatalError", "_grouped_mm",
         "_nested_view_from_buffer", "choose_qparams_optimized", "eig",
         "empty_quantized", "has_cuda", "has_lapack", "has_mkl", "has_mps", "has_openmp",
         "has_spectral", "hash_tensor", "import_ir_module", "import_ir_module_from_buffer",
@@ -152,6 +151,8 @@ _ELSEWHERE = {
         "parse_type_comment", "solve", "symeig", "unify_type_list",
     ),
     "_carried._products": ("_scaled_mm",),
+    "_classes": ("classes",),
+    "_jit_types": ("DeviceObjType", "TensorType", "Type"),
     "_quantized._tensor": (
         "_choose_qparams_per_tensor", "_empty_affine_quantized",
         "_make_per_channel_quantized_tensor", "_make_per_tensor_quantized_tensor", "dequantize",
@@ -178,7 +179,8 @@ _ELSEWHERE = {
     "_streams": ("Event", "Stream"),
     "distributions._implicit": ("_sample_dirichlet",),
     "futures": ("Future",),
-    "jit": ("ScriptClassFunction", "ScriptFunction", "ScriptModule", "fork", "wait"),
+    "jit": ("ScriptClassFunction", "ScriptFunction", "fork", "wait"),
+    "jit._script_members": ("ScriptModule",),
     "library._dispatch_keys": ("DispatchKey", "DispatchKeySet"),
     "library._schema": ("Tag",),
     "overrides": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),

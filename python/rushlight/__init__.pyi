@@ -702,6 +702,12 @@ from rushlight._checks import (
     set_anomaly_enabled as set_anomaly_enabled,
     typename as typename,
 )
+from rushlight._classes import (
+    classes as classes,
+)
+from rushlight._core_members import (
+    from_file as from_file,
+)
 from rushlight._creation import (
     range as range,
     scalar_tensor as scalar_tensor,
@@ -726,6 +732,11 @@ from rushlight._histogram import (
 )
 from rushlight._histogramdd import (
     histogramdd as histogramdd,
+)
+from rushlight._jit_types import (
+    DeviceObjType as DeviceObjType,
+    TensorType as TensorType,
+    Type as Type,
 )
 from rushlight._lobpcg import (
     lobpcg as lobpcg,
@@ -800,7 +811,6 @@ from rushlight._native_norms import (
 from rushlight._older_methods import (
     AcceleratorError as AcceleratorError,
     FatalError as FatalError,
-    TensorType as TensorType,
     has_cuda as has_cuda,
     has_lapack as has_lapack,
     has_mkl as has_mkl,
@@ -873,9 +883,6 @@ from rushlight._settings import (
 from rushlight._short_time_fourier import (
     istft as istft,
     stft as stft,
-)
-from rushlight._storage_methods import (
-    from_file as from_file,
 )
 from rushlight._streams import (
     Event as Event,
@@ -988,9 +995,11 @@ from rushlight.futures import (
 )
 from rushlight.jit import (
     ScriptFunction as ScriptFunction,
-    ScriptModule as ScriptModule,
     fork as fork,
     wait as wait,
+)
+from rushlight.jit._script_members import (
+    ScriptModule as ScriptModule,
 )
 from rushlight.library._dispatch_keys import (
     DispatchKey as DispatchKey,

@@ -25,6 +25,17 @@ class _AbsentDtype:
         self.is_floating_point, self.is_complex = is_floating_point, is_complex
         self.is_signed: bool = not name.startswith(("uint", "quint", "float8_e8m0"))
 
+    @property
+    def abbr(self) -> str:
+        """The short name that listings of graphs use, as f8e5m2."""
+        name = self._name
+        if name.startswith("bits"):
+            return f"b{name[4:]}" if "x" in name else f"b{name[4:]}x1"
+        for long, short in (("float", "f"), ("complex", "c")):
+            if name.startswith(long):
+                return f"{short}{name.removeprefix(long).replace('_', '')}"
+        return f"u{name[4:]}" if name in ("uint16", "uint32", "uint64") else name
+
     def __repr__(self) -> str:
         return f"torch.{self._name}"
 

@@ -4,6 +4,7 @@ import contextlib
 import enum
 import operator
 import re
+from typing import Any
 
 import rushlight
 from rushlight._ignored import warn_once
@@ -208,7 +209,21 @@ def validate_hpu_device(location):
 
 # ---- names of storages
 
-StorageType = type
+class StorageType:
+    """The class of storages that a file names, as "FloatStorage", by its dtype."""
+
+    def __init__(self, name: str) -> None:
+        from rushlight.storage import _get_dtype_from_pickle_storage_type
+
+        self._dtype = _get_dtype_from_pickle_storage_type(name)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self._dtype
+
+    def __str__(self) -> str:
+        return f"StorageType(dtype={self.dtype})"
 
 
 def storage_to_tensor_type(storage):

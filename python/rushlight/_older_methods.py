@@ -341,10 +341,6 @@ has_lapack = has_spectral = True
 has_mkl = has_openmp = has_cuda = has_mps = False
 
 
-class TensorType:
-    """The type of tensors in TorchScript: no object is one."""
-
-
 def install():
     """Give `Tensor` the methods of this module."""
     for name, member in [*vars(_Methods).items(), *_METHODS.items()]:

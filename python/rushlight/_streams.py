@@ -63,6 +63,10 @@ class Stream(metaclass=_ByDevice):
         True
     """
 
+    device: rushlight.device
+    device_index: int
+    stream_id: int
+
     def __init__(self, device: Device, stream_id: int = 0) -> None:
         super().__init__()
         self.device = device
@@ -175,6 +179,9 @@ class Event(metaclass=_ByDevice):
         >>> rushlight.Event("cpu").query()
         True
     """
+
+    device: rushlight.device
+    event_id: int
 
     def __init__(self, device: Device, timing: bool = False) -> None:
         super().__init__()

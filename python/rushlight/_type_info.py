@@ -6,7 +6,6 @@ import rushlight
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
 
     from rushlight._absent_dtypes import _AbsentDtype
     from rushlight.types import _dtype
@@ -44,8 +43,13 @@ class finfo:
     """
 
     bits: int
-    tiny: float
+    dtype: str
+    eps: float
+    max: float
+    min: float
+    resolution: float
     smallest_normal: float
+    tiny: float
 
     def __init__(self, type: _AbsentDtype | _dtype | None = None) -> None:
         dtype = rushlight.get_default_dtype() if type is None else type
@@ -65,13 +69,13 @@ class finfo:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo for integers"
             )
-        self.dtype: str = _name(dtype.to_real())
+        self.dtype = _name(dtype.to_real())
         self.bits, fraction, low, high, digits = _FLOATS[self.dtype]
-        self.eps: float = 2.0**-fraction
-        self.max: float = (2.0 - self.eps) * 2.0 ** (high - 1)
-        self.min: float = -self.max
+        self.eps = 2.0**-fraction
+        self.max = (2.0 - self.eps) * 2.0 ** (high - 1)
+        self.min = -self.max
         self.tiny = self.smallest_normal = 2.0**low
-        self.resolution: float = 10.0**-digits
+        self.resolution = 10.0**-digits
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, finfo) and self.dtype == other.dtype
@@ -97,6 +101,11 @@ class iinfo:
         127
     """
 
+    bits: int
+    dtype: str
+    max: int
+    min: int
+
     def __init__(self, type: _dtype) -> None:
         if not isinstance(type, rushlight.dtype):
             raise TypeError(
@@ -108,9 +117,9 @@ class iinfo:
             )
         if type is rushlight.bool:
             raise RuntimeError("torch.bool is not supported by torch.iinfo")
-        self.dtype: str = _name(type)
-        self.bits: int = 8 * type.itemsize
-        self.max: Any = 2 ** (self.bits - type.is_signed) - 1
+        self.dtype = _name(type)
+        self.bits = 8 * type.itemsize
+        self.max = 2 ** (self.bits - type.is_signed) - 1
         self.min = -self.max - 1 if type.is_signed else 0
 
     def __eq__(self, other: object) -> bool:

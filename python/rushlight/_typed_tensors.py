@@ -12,8 +12,24 @@ if TYPE_CHECKING:
     from rushlight.types import Device
 
 
-class _TensorType(type):
+class TensorMembers(type):
+    """The class of such types. They have what `Tensor` has: `FloatTensor.abs` is `Tensor.abs`."""
+
+    def __getattr__(cls, name: str) -> Any:
+        # What Python asks of a class about itself is no method of tensors.
+        if name == "__annotations__" or not hasattr(rushlight.Tensor, name):
+            raise AttributeError(f"type object 'torch.{cls.__name__}' has no attribute '{name}'")
+        return getattr(rushlight.Tensor, name)
+
+    def __dir__(cls) -> list[str]:
+        return sorted({*super().__dir__(), *dir(rushlight.Tensor)})
+
+
+class _TensorType(TensorMembers):
     """Calls make tensors of the dtype, and tensors of the dtype are instances."""
+
+    is_cuda = is_sparse = False
+    layout = rushlight.strided
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, rushlight.Tensor) and instance.dtype is cls.dtype

@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from rushlight._enums import NativeEnum
+from rushlight._enums import NativeEnum as _NativeEnum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ STAT_EVENT: str = "torch.monitor.Stat"
 data_value_t: tuple[type, ...] = (str, int, float, bool)  # what the data of an event may be
 
 
-class Aggregation(NativeEnum):
+class Aggregation(_NativeEnum):
     """What a `Stat` makes of its values."""
 
     VALUE = 0

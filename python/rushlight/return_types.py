@@ -37,7 +37,10 @@ def _named(name, fields):
         shown = ",\n".join(f"{field}={value!r}" for field, value in zip(fields, self))
         return f"torch.return_types.{name}(\n{shown})"
 
-    members = {"__slots__": (), "__module__": "torch.return_types", "__repr__": __repr__}
+    members = {
+        "__slots__": (), "__module__": "torch.return_types", "__repr__": __repr__,
+        "n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0,
+    }  # fmt: skip
     return type(name, (base,), members)
 
 

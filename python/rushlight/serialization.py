@@ -66,7 +66,8 @@ _NAME_IS_UTF8 = 0x800
 _CHUNK = 1 << 22
 
 set_module(
-    __name__, LoadEndianness, SourceChangeWarning, check_module_version_greater_or_equal,
+    __name__, LoadEndianness, SourceChangeWarning, StorageType,
+    check_module_version_greater_or_equal,
     default_restore_location, get_crc32_options, get_default_load_endianness,
     get_default_mmap_options, location_tag, mkdtemp, normalize_storage_type, register_package,
     set_crc32_options, set_default_load_endianness, set_default_mmap_options, skip_data,
@@ -321,6 +322,41 @@ class PyTorchFileReader:
         """The bytes of a record."""
         return bytes(self._source._read(name))
 
+    def get_record_size(self, name: str) -> int:
+        """How many bytes a record has."""
+        return self._source._entry(name).file_size
+
+    def get_record_header_offset(self, name: str) -> int:
+        """Where in the file the zip archive's header of a record is."""
+        return self._source._entry(name).header_offset
+
+    def get_record_offset(self, name: str) -> int:
+        """Where in the file the bytes of a record begin."""
+        return self._source._start_of(name)
+
+    def get_record_offset_no_read(
+        self, cursor: int, filename: str, size: int, storage_alignment: int = 64
+    ) -> int:
+        """Where in a file the bytes of a record would begin, without a look into it.
+
+        Args:
+            cursor: where its header would begin.
+            filename: the name of the record.
+            size: how many bytes it has.
+            storage_alignment: its bytes begin at a multiple of it.
+        """
+        name = f"{self._source._root}/{filename}".encode()
+        start = cursor + _LOCAL_HEADER_BYTES + len(name) + 4  # and the header of what fills the gap
+        large = [n for n in (size, cursor) if n >= 2**32 - 1]
+        start += 4 * bool(large) + 8 * len(large)  # numbers that need the larger format
+        return start + -start % storage_alignment
+
+    def serialization_id(self) -> str:
+        """What tells files apart that were saved: "" for files that do not say it."""
+        if not self.has_record(".data/serialization_id"):
+            return ""
+        return self.get_record(".data/serialization_id").decode()
+
     def get_storage_from_record(self, name: str, numel: int, dtype: _dtype | None) -> Tensor:
         """A tensor with the numbers of a record."""
         data = self._source._read(name)
@@ -401,6 +437,14 @@ class _ArchiveSource:
             if len(data) != info.file_size:
                 raise EOFError(f"entry {name!r} ends too early")
         return data
+
+    def _start_of(self, name):
+        """Where the bytes of an entry begin."""
+        info = self._entry(name)
+        self._stream.seek(info.header_offset)
+        header = self._stream.read(_LOCAL_HEADER_BYTES)
+        name_length, extra_length = struct.unpack("<26xHH", header)
+        return info.header_offset + _LOCAL_HEADER_BYTES + name_length + extra_length
 
     def _mapped(self, name):
         info = self._entry(name)

@@ -6,6 +6,7 @@ import sys
 
 import rushlight
 from rushlight import UntypedStorage
+from rushlight._absent_dtypes import _CarriedDtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,10 @@ class TypedStorage(metaclass=_StorageKind):
     def _look_at(self, untyped: UntypedStorage, dtype: _dtype) -> None:
         self._untyped, self.dtype = untyped, dtype
         size = untyped.nbytes() // dtype.itemsize
-        self._elements = rushlight._C._tensor_on_storage(untyped, dtype, 0, (size,), (1,))
+        if isinstance(dtype, _CarriedDtype):
+            self._elements = tensor_on(untyped, rushlight.uint8, (untyped.nbytes(),)).view(dtype)
+        else:
+            self._elements = tensor_on(untyped, dtype, (size,))
 
     @property
     def _untyped_storage(self) -> UntypedStorage:
@@ -96,6 +100,61 @@ class TypedStorage(metaclass=_StorageKind):
     def is_sparse(self) -> bool:
         return False
 
+    @property
+    def is_hpu(self) -> bool:
+        """Is it on an HPU? None is."""
+        return self._untyped.is_hpu
+
+    @property
+    def filename(self) -> str | None:
+        """The file whose bytes these are, if `from_file` shares them with it; else None."""
+        return self._untyped.filename
+
+    @classmethod
+    def from_file(cls, filename: str, shared: bool, size: int = 0) -> TypedStorage:
+        """Return the first `size` elements of a file, read as they are touched.
+
+        Args:
+            shared: whether changes go to the file, which then grows if need be; else they stay in
+                this process.
+        """
+        if cls is TypedStorage:
+            raise RuntimeError("from_file can only be called on derived classes")
+        if cls.__module__.endswith(".cuda"):
+            raise RuntimeError("from_file: Not available for CUDA storage")
+        untyped = UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize)
+        return TypedStorage(untyped, cls.dtype)
+
+    @classmethod
+    def from_buffer(
+        cls, *args: Any, dtype: _dtype | None = None, device: Device = None, **kwargs: Any
+    ) -> TypedStorage:
+        """Return a copy of a buffer's elements: see `UntypedStorage.from_buffer`.
+
+        Args:
+            args, kwargs: buffer, byte_order, count and offset.
+            dtype: of the elements: for `TypedStorage` alone; its subclasses have theirs.
+            device: the CPU; for `TypedStorage` alone.
+        """
+        if cls is TypedStorage:
+            dtype = rushlight.get_default_dtype() if dtype is None else dtype
+            place = rushlight.device("cpu" if device is None else device)
+            if place.type != "cpu":
+                raise RuntimeError(
+                    f"TypedStorage.from_buffer: Not available for device {place.type}"
+                )
+        else:
+            for name, value in (("dtype", dtype), ("device", device)):
+                if value is not None:
+                    raise RuntimeError(
+                        f"from_buffer: '{name}' can only be specified in UntypedStorage.from_buffer"
+                        " and TypedStorage.from_buffer"
+                    )
+            if cls.__module__.endswith(".cuda"):
+                raise RuntimeError("from_buffer: Not available for CUDA storage")
+            dtype = cls.dtype
+        return TypedStorage(UntypedStorage.from_buffer(*args, dtype=dtype, **kwargs), dtype)
+
     def get_device(self) -> int:
         """Return the number of the device; -1 on the CPU."""
         return self._elements.get_device()
@@ -108,6 +167,14 @@ class TypedStorage(metaclass=_StorageKind):
         """Return a copy on a GPU, by default the current one."""
         place = "cuda" if device is None else device
         return self.to(device=place, non_blocking=non_blocking)
+
+    def hpu(self, device: Device = None, non_blocking: bool = False) -> TypedStorage:
+        """Raises RuntimeError: there are no HPUs."""
+        return TypedStorage(self._untyped.hpu(device, non_blocking), self.dtype)
+
+    def resizable(self) -> bool:
+        """Return whether `resize_` may change the memory: it belongs to this library."""
+        return self._untyped.resizable()
 
     def to(self, *, device: Device, non_blocking: bool = False) -> TypedStorage:
         """Return a copy on a device."""
@@ -145,12 +212,16 @@ class TypedStorage(metaclass=_StorageKind):
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """Return the name of the class, as "torch.FloatStorage", or a copy of another dtype."""
         if dtype is None:
-            return f"torch.{_STORAGE_OF[self.dtype].__name__}"
+            home = "torch.cuda" if self.is_cuda else "torch"
+            return f"{home}.{_STORAGE_OF[self.dtype].__name__}"
+        device = None
         if isinstance(dtype, str):
-            dtype = globals()[dtype.rpartition(".")[2]]
+            home, _, name = dtype.rpartition(".")
+            dtype = getattr(rushlight.cuda if home.endswith(".cuda") else rushlight, name)
         if isinstance(dtype, type):
+            device = "cuda" if dtype.__module__.endswith(".cuda") else "cpu"
             dtype = dtype.dtype
-        moved = self._elements.to(dtype, non_blocking=non_blocking)
+        moved = self._elements.to(device, dtype, non_blocking=non_blocking)
         return TypedStorage(moved.untyped_storage(), dtype)
 
     def pickle_storage_type(self) -> str:
@@ -266,6 +337,11 @@ for _name, _method, _kind in (
     }  # fmt: skip
     _STORAGE_OF[_kind] = globals()[_name] = _StorageKind(_name, (TypedStorage,), _members)
     _conversion(_method, _kind)
+for _kind in (
+    rushlight.float8_e4m3fn, rushlight.float8_e4m3fnuz, rushlight.float8_e5m2,
+    rushlight.float8_e5m2fnuz,
+):  # fmt: skip
+    _conversion(str(_kind).rpartition(".")[2], _kind)
 Storage: type = _STORAGE_OF[rushlight.float32]
 
 

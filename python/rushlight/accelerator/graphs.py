@@ -55,6 +55,18 @@ class Graph:
         """Forget what was captured and give its memory back."""
         self._graph.reset()
 
+    def instantiate(self) -> None:
+        """Raises RuntimeError: the end of the capture does it, as keep_graph is False."""
+        self._graph.instantiate()
+
+    def enable_debug_mode(self) -> None:
+        """Refused: see `debug_dump`."""
+        self._graph.enable_debug_mode()
+
+    def debug_dump(self, path: str) -> None:
+        """Refused: the graph is not kept once it can be replayed."""
+        self._graph.debug_dump(path)
+
     def pool(self) -> tuple[int, int]:
         """The mark of its memory pool, to share it with another graph."""
         return self._graph.pool()

@@ -136,13 +136,25 @@ class GradScaler:
         """What the scale grows by."""
         return self._growth_factor
 
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Set what the scale grows by."""
+        self._growth_factor = new_factor
+
     def get_backoff_factor(self) -> float:
         """What the scale shrinks by."""
         return self._backoff_factor
 
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Set what the scale shrinks by."""
+        self._backoff_factor = new_factor
+
     def get_growth_interval(self) -> int:
         """After how many good steps the scale grows."""
         return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Set after how many good steps the scale grows."""
+        self._growth_interval = new_interval
 
     def state_dict(self) -> dict[str, Any]:
         """The state, to be saved; empty if the scaler is disabled."""

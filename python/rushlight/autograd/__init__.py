@@ -99,6 +99,10 @@ class enforce_grad_layout_policy:
                 f"enforce_grad_layout_policy: enable={enable}: gradients have their leaves' layout"
             )
 
+    def clone(self) -> enforce_grad_layout_policy:
+        """Another one."""
+        return type(self)()
+
     def __enter__(self) -> None:
         pass
 

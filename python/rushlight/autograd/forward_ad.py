@@ -100,6 +100,10 @@ class dual_level:
         tensor(6.)
     """
 
+    def clone(self) -> dual_level:
+        """Return a new context of this kind."""
+        return type(self)()
+
     def __enter__(self) -> int:
         return enter_dual_level()
 
@@ -492,3 +496,9 @@ class _ForwardMode:
                 level.set_tangent(out, _laid_out_as(tangent, out))
         rest = iter(shown)
         return _map_tensors(lambda _: next(rest), result)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_current_level":  # of this thread: 0, or -1 outside
+        return 0 if getattr(_active, "level", None) is not None else -1
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,7 @@ import functools
 
 import rushlight
 from rushlight import _C
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,21 @@ class FunctionCtx:
         """Name the outputs without gradient; `backward` still gets a zero gradient for each."""
         self.non_differentiable = args
 
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Warn: tensors that share memory are known without being named."""
+        _warn_program(
+            "`mark_shared_storage` is deprecated: tensors with shared storages are tracked by "
+            "themselves",
+            FutureWarning,
+        )
+
+    def maybe_clear_saved_tensors(self) -> None:
+        """Refused: saved tensors are freed when backward returns."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.maybe_clear_saved_tensors: saved tensors are freed when "
+            "backward returns, unless the graph is retained"
+        )
+
     def set_materialize_grads(self, value: bool) -> None:
         """Choose what `backward` gets for an unused output: zeros (True, the default) or None."""
         self.materialize_grads = value
@@ -72,6 +88,11 @@ class Function(_C._FunctionBase, FunctionCtx):
     """
 
     generate_vmap_rule = False
+    # True: `ctx.saved_tensors` can be read once, and a second time is an error. The tensors are
+    # freed when backward returns.
+    clear_saved_tensors_on_access = False
+    # True: backward is called as backward(ctx, grads), with a list of all gradients.
+    boxed_grads_call = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
@@ -119,10 +140,63 @@ class Function(_C._FunctionBase, FunctionCtx):
 class BackwardCFunction(_C._FunctionBase, FunctionCtx):
     """A context of a `Function`, and the node in the graph."""
 
+    _forward_cls: Any
+
+    def _user_function(self):
+        backward, vjp = self._forward_cls.backward, self._forward_cls.vjp
+        if backward is not Function.backward and vjp is not Function.vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                "should only implement one of them."
+            )
+        return backward if vjp is Function.vjp else vjp
+
+    def apply(self, *args: Any) -> Any:
+        """Call the function's backward with these gradients of its outputs."""
+        return self._user_function()(self, *args)
+
+    def apply_boxed(self, *args: Any) -> Any:
+        """Call the function's backward with a list of gradients: where boxed_grads_call is True."""
+        if len(args) == 1 and isinstance(args[0], list) and self._forward_cls.boxed_grads_call:
+            args = tuple(args[0])
+        return self.apply(*args)
+
+    def apply_jvp(self, *args: Any) -> Any:
+        """Call the function's jvp with these tangents of its inputs."""
+        return self._forward_cls.jvp(self, *args)
+
+
+def _saved_once(context):
+    """`saved_tensors` of a function with clear_saved_tensors_on_access."""
+    if context.__dict__.setdefault("_saved_were_read", False):
+        raise RuntimeError(
+            "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is "
+            "set on the autograd.Function. Either access saved_tensors only once, or set "
+            "clear_saved_tensors_on_access=False."
+        )
+    context._saved_were_read = True
+    return _C._FunctionBase.saved_tensors.__get__(context)
+
+
+def _boxed(cls):
+    """A `Function` as the engine calls it, for one whose backward takes a list."""
+    name = "vjp" if cls.vjp is not Function.vjp else "backward"
+    function = getattr(cls, name)
+
+    def backward(ctx, *grads):
+        boxed = list(grads)
+        del grads
+        return function(ctx, boxed)
+
+    return type(cls.__name__, (cls,), {name: staticmethod(backward), "__module__": cls.__module__})
+
 
 def _context_class(cls):
     """The class of the contexts of a `Function`, which the graph calls `clsBackward`."""
-    names = {"_forward_cls": cls, "__module__": cls.__module__, "__doc__": None}
+    forward = _boxed(cls) if cls.boxed_grads_call else cls
+    names = {"_forward_cls": forward, "__module__": cls.__module__, "__doc__": None}
+    if cls.clear_saved_tensors_on_access:
+        names["saved_tensors"] = property(_saved_once)
     cls._backward_cls = type(f"{cls.__name__}Backward", (BackwardCFunction,), names)
     return cls._backward_cls
 
@@ -188,3 +262,11 @@ class NestedIOFunction(Function):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("NestedIOFunction: take nested arguments apart, and use Function")
+
+    def forward_extended(self, *input: Any) -> None:
+        """Compute the results: for subclasses to write."""
+        raise NotImplementedError("NestedIOFunction.forward_extended: a subclass has it")
+
+    def backward_extended(self, *grad_output: Any) -> None:
+        """Compute the gradients: for subclasses to write."""
+        raise NotImplementedError("NestedIOFunction.backward_extended: a subclass has it")

@@ -51,6 +51,12 @@ class Stream:
     def wait_stream(self, stream: Any) -> None:
         """Does nothing: operations run in order."""
 
+    def record_event(self) -> None:
+        """Does nothing: operations run in order."""
+
+    def wait_event(self, event: Any) -> None:
+        """Does nothing: it has happened."""
+
 
 class Event:
     """Stands where code written for several kinds of devices wants an event: each has happened."""

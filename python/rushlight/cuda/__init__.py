@@ -11,6 +11,7 @@ import importlib
 from rushlight import _C, _absent
 from rushlight._C import OutOfMemoryError  # noqa: F401
 from rushlight._set_module import set_module
+from rushlight._typed_tensors import TensorMembers
 from rushlight.cuda._device import (  # noqa: F401
     _CudaDeviceProperties,
     can_device_access_peer,
@@ -86,8 +87,11 @@ class DeferredCudaCallError(Exception):
     """A call that waited for CUDA to start failed."""
 
 
-class _CudaTensorType(type):
+class _CudaTensorType(TensorMembers):
     """The old names of tensors on a GPU: classes by dtype, whose calls make tensors there."""
+
+    is_cuda, is_sparse = True, False
+    layout = _C._types["strided"]
 
     @property
     def dtype(cls):
@@ -144,6 +148,8 @@ _SUBMODULES = ("amp", "comm", "nccl", "nvtx", "profiler")
 
 
 def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name == "default_generators":  # asks the driver how many there are

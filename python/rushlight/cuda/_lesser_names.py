@@ -7,6 +7,7 @@ import subprocess
 
 import rushlight
 from rushlight import _absent
+from rushlight.storage import TypedStorage, _StorageKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _STORAGES = """
 """.split()
 
 
-class _StorageOnGpu(type):
+class _StorageOnGpu(_StorageKind):
     """Typed storages of a dtype that are on a GPU are its instances."""
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -32,7 +33,11 @@ class _StorageOnGpu(type):
 
 def _storage(name):
     text = f"Makes a `{name}Storage` on the GPU."
-    return _StorageOnGpu(f"{name}Storage", (), {"__doc__": text, "__module__": "rushlight.cuda"})
+    members = {
+        "__doc__": text, "__module__": "rushlight.cuda",
+        "dtype": getattr(rushlight, f"{name}Storage").dtype,
+    }  # fmt: skip
+    return _StorageOnGpu(f"{name}Storage", (TypedStorage,), members)
 
 
 globals().update({f"{name}Storage": _storage(name) for name in _STORAGES})

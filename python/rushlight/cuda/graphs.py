@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _cuda = _C._cuda
+_NOT_KEPT = "the captured graph is not kept once it can be replayed"
 _MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
 
 
@@ -58,6 +59,38 @@ class CUDAGraph:
     def reset(self) -> None:
         """Forget what was captured and give its memory back."""
         _cuda.graph_reset(self._graph)
+
+    def instantiate(self) -> None:
+        """Raises RuntimeError: the end of the capture does it, as keep_graph is False."""
+        raise RuntimeError(
+            "CUDAGraph.instantiate: is for graphs made with keep_graph=True; this one can be "
+            "replayed as it is"
+        )
+
+    def enable_debug_mode(self) -> None:
+        """Refused: see `debug_dump`."""
+        raise NotImplementedError(f"CUDAGraph.enable_debug_mode: {_NOT_KEPT}")
+
+    def debug_dump(self, debug_path: str) -> None:
+        """Refused: the graph is not kept once it can be replayed."""
+        raise NotImplementedError(f"CUDAGraph.debug_dump({debug_path!r}): {_NOT_KEPT}")
+
+    def get_graph_data(self) -> Any:
+        """Refused: see `debug_dump`."""
+        raise NotImplementedError(f"CUDAGraph.get_graph_data: {_NOT_KEPT}")
+
+    def raw_cuda_graph(self) -> int:
+        """Raises RuntimeError: the graph is kept with keep_graph=True alone."""
+        raise RuntimeError(
+            "You cannot access the raw cudaGraph_t instance unless CUDAGraph was initialized with "
+            "keep_graph=true"
+        )
+
+    def raw_cuda_graph_exec(self) -> int:
+        """Refused: the core does not show its pointers."""
+        raise NotImplementedError(
+            "CUDAGraph.raw_cuda_graph_exec: the core does not show its pointers; see replay()"
+        )
 
     def register_generator_state(self, generator: Any) -> None:
         """Check that a generator draws on a GPU; a graph finds by itself what it draws from."""

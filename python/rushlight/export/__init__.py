@@ -228,7 +228,8 @@ def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = Non
     """Let inputs and outputs of programs be instances of a dataclass."""
     from rushlight.utils._pytree import register_dataclass as register
 
-    register(cls, serialized_type_name=serialized_type_name)
+    name = serialized_type_name or f"{cls.__module__}.{cls.__qualname__}"
+    register(cls, serialized_type_name=name)
 
 
 export_for_training = export

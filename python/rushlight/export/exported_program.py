@@ -231,6 +231,8 @@ class ExportedProgram:
     `graph_signature` says; `module()` takes what the exported module took.
     """
 
+    _dialect = "TRAINING"
+
     def __init__(
         self,
         graph_module: GraphModule,
@@ -269,6 +271,26 @@ class ExportedProgram:
     def validate(self) -> None:
         """Raise RuntimeError if the graph is not well formed."""
         self.graph.lint()
+
+    @property
+    def dialect(self) -> str:
+        """Return "TRAINING" as it was exported, "ATEN" after `run_decompositions`."""
+        return self._dialect
+
+    @property
+    def tensor_constants(self) -> dict[str, Any]:
+        """Another name of `constants`."""
+        return self.constants
+
+    @property
+    def verifier(self) -> Any:
+        """Refused: `validate` checks the graph."""
+        raise NotImplementedError("ExportedProgram.verifier: validate() checks the graph")
+
+    @property
+    def verifiers(self) -> Any:
+        """Refused: `validate` checks the graph."""
+        raise NotImplementedError("ExportedProgram.verifiers: validate() checks the graph")
 
     @property
     def graph(self) -> Graph:
@@ -400,7 +422,9 @@ class ExportedProgram:
             raise NotImplementedError("run_decompositions: decompose_custom_triton_ops")
         from rushlight.export import decompositions
 
-        return decompositions.run(self, decomp_table)
+        made = decompositions.run(self, decomp_table)
+        made._dialect = "ATEN"
+        return made
 
     def __str__(self) -> str:
         readable = self.graph_module.print_readable(print_output=False)

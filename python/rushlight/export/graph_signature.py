@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -196,6 +197,53 @@ class ExportGraphSignature:
     def inputs_to_lifted_tensor_constants(self) -> dict[str, str | None]:
         """{placeholder: name of the constant}."""
         return {s.arg.name: s.target for s in self._of(InputKind.CONSTANT_TENSOR)}
+
+    @property
+    def lifted_custom_objs(self) -> tuple[str | None, ...]:
+        """Names of the objects of TorchScript's classes."""
+        return tuple(s.target for s in self._of(InputKind.CUSTOM_OBJ))
+
+    @property
+    def inputs_to_lifted_custom_objs(self) -> dict[str, str | None]:
+        """{placeholder: name of the object}."""
+        return {s.arg.name: s.target for s in self._of(InputKind.CUSTOM_OBJ)}
+
+    @property
+    def assertion_dep_token(self) -> dict[int, str] | None:
+        """None: assertions are nodes of the graph that nothing has to keep alive."""
+        return None
+
+    @property
+    def input_tokens(self) -> tuple[str, ...]:
+        """Names of the inputs that only say in which order effects come."""
+        return tuple(s.arg.name for s in self._of(InputKind.TOKEN))
+
+    @property
+    def output_tokens(self) -> tuple[str, ...]:
+        """Names of the outputs that only say in which order effects come."""
+        return tuple(s.arg.name for s in self.output_specs if s.kind is OutputKind.TOKEN)
+
+    def replace_all_uses(self, old: str, new: str) -> None:
+        """Let inputs and outputs of one name have another."""
+        for name, value in (("old", old), ("new", new)):
+            if not isinstance(value, str):
+                raise AssertionError(f"expected {name} to be str, got {type(value)}")
+        for spec in (*self.output_specs, *self.input_specs):
+            if not isinstance(spec.arg, ConstantArgument) and spec.arg.name == old:
+                spec.arg.name = new
+
+    def get_replace_hook(self, replace_inputs: bool = False) -> Callable[[Any, str, Any], None]:
+        """Return what a graph module is given to tell of nodes that get another name.
+
+        Args:
+            replace_inputs: placeholders too, and not outputs alone.
+        """
+
+        def replace(old, new, user):
+            if user.op == "output" or (replace_inputs and old.op == "placeholder"):
+                self.replace_all_uses(old.name, new)
+
+        return replace
 
     def __str__(self) -> str:
         lines = ["inputs:"]

@@ -62,6 +62,11 @@ class _Generated(nn.Module):
     """A module that runs the code of a graph, with what it has at the time."""
 
     graph: Graph
+    _ty: str | None = None
+
+    def type_name(self) -> str | None:
+        """The type of the module that was exported."""
+        return self._ty
 
     def finalize(self) -> None:
         """Generate the code of the graph."""
@@ -87,10 +92,6 @@ class InterpreterModule(_Generated):
         super().__init__()
         self.graph, self._ty = graph, ty
         self._signature: Any = None
-
-    def type_name(self) -> str | None:
-        """The type of the module that was exported."""
-        return self._ty
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph: on its inputs, or on what the module took if its signature is kept."""
@@ -439,6 +440,9 @@ class UnflattenedModule(_Generated):
         self.flat_args_adapter = flat_args_adapter
         self.check_input_constraints: bool = True
         self._guards = export_module.input_guards
+        stacks = (n.meta.get("nn_module_stack", {}) for n in export_module.graph.nodes)
+        modules = (module for stack in stacks for module in stack.values())
+        self._ty = next((kind for path, kind in modules if not path), None)
         builder = _Builder(export_module)
         nodes = [n for n in export_module.graph.nodes if n.op not in ("placeholder", "output")]
         self._fill(builder, export_module, nodes)

@@ -25,7 +25,7 @@ from rushlight.fx.node import Node, map_aggregate, map_arg, type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from rushlight import Tensor
@@ -209,6 +209,46 @@ class Graph:
     ) -> Node:
         """Insert a call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
+
+    def create_size_node(self, tensor_node: Node, dim: int) -> Node:
+        """Insert what asks for a node's size along a dim."""
+        size = rushlight.ops.aten.sym_size.int
+        return self._asked(size, tensor_node, (dim,), lambda t: t.size(dim))
+
+    def create_stride_node(self, tensor_node: Node, dim: int) -> Node:
+        """Insert what asks for a node's stride along a dim."""
+        stride = rushlight.ops.aten.sym_stride.int
+        return self._asked(stride, tensor_node, (dim,), lambda t: t.stride(dim))
+
+    def create_storage_offset_node(self, tensor_node: Node) -> Node:
+        """Insert what asks where in its storage a node's first element is."""
+        offset = rushlight.ops.aten.sym_storage_offset.default
+        return self._asked(offset, tensor_node, (), lambda t: t.storage_offset())
+
+    def _asked(self, question, tensor_node, args, answer):
+        """A node that asks a tensor something, with the answer for the example noted."""
+        node = self.call_function(question, (tensor_node, *args))
+        for key in ("val", "example_value"):
+            example = tensor_node.meta.get(key)
+            if example is not None:
+                node.meta[key] = answer(example)
+                break
+        return node
+
+    def materialize_symints(self, values: Sequence[int]) -> list[int]:
+        """Return sizes as what nodes take for arguments: themselves, as all of them are known.
+
+        Raises:
+            TypeError: one is no int.
+        """
+        for value in values:
+            if not isinstance(value, int):
+                raise TypeError(f"materialize_symints: expected an int, got {type(value).__name__}")
+        return list(values)
+
+    def materialize_symint(self, value: int) -> int:
+        """Return a size as what nodes take for an argument; see `materialize_symints`."""
+        return self.materialize_symints([value])[0]
 
     def output(self, result: Any, type_expr: Any = None) -> Node:
         """Insert what the function returns: a node, or a structure of nodes."""

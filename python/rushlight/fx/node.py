@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight import Tensor
     from rushlight.fx.graph import Graph
+    from rushlight.nn.modules.module import Module
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
@@ -99,6 +100,35 @@ class Node:
         self._prev = self._next = self
         self._erased = False
         self._set(args, kwargs)
+
+    def normalized_arguments(
+        self,
+        root: Module,
+        arg_types: tuple[Any, ...] | None = None,
+        kwarg_types: dict[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> Any:
+        """Return the arguments of a call as its target names them, with those left out.
+
+        Args:
+            root: the module whose submodules are called.
+            arg_types, kwarg_types: which signature of an operation is meant, if there are several.
+            normalize_to_only_use_kwargs: all of them by name.
+
+        Returns: an `ArgsKwargsPair`, or None if it is not known which signature is called.
+        """
+        from rushlight.fx.operator_schemas import normalize_function, normalize_module
+
+        if self.op == "call_function":
+            return normalize_function(
+                self.target, self.args, self.kwargs, arg_types, kwarg_types,
+                normalize_to_only_use_kwargs,
+            )  # fmt: skip
+        if self.op == "call_module":
+            return normalize_module(
+                root, self.target, self.args, self.kwargs, normalize_to_only_use_kwargs
+            )
+        return None
 
     # -- arguments -------------------------------------------------------------------------------
 

@@ -92,6 +92,7 @@ class TracerBase:
     module_stack: Any = None  # {path: (path, type)} of the modules being traced
     node_name_to_scope: Any = None  # {name of a node: (path, type) of the module it comes from}
     check_mutable_operations = False
+    trace_asserts = False  # `assert proxy` becomes a node that checks it
     proxy_buffer_attributes = False
     param_shapes_constant = False
     record_stack_traces = False
@@ -253,6 +254,11 @@ class Proxy:
         return self.tracer.iter(self)
 
     def __bool__(self) -> bool:
+        if self.tracer.trace_asserts:
+            message = _message_of_assertion(inspect.currentframe().f_back)
+            if message is not None:
+                self.tracer.create_proxy("call_function", rushlight._assert, (self, message), {})
+                return True
         return self.tracer.to_bool(self)
 
     def keys(self) -> Proxy:
@@ -427,3 +433,30 @@ def _define_operators():
 
 
 _define_operators()
+
+
+_JUMPS = ("POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE")
+
+
+def _message_of_assertion(frame):
+    """The message, "" by default, of the assert statement that a frame is in; None if it is in
+    none, or the message is computed.
+    """
+    code = [i for i in dis.get_instructions(frame.f_code) if i.opname not in ("CACHE", "NOT_TAKEN")]
+    rest = [i for i in code if i.offset >= frame.f_lasti]
+    if rest and rest[0].opname == "TO_BOOL":
+        rest = rest[1:]
+    if len(rest) < 3 or rest[0].opname not in _JUMPS:
+        return None
+    is_error = rest[1].opname == "LOAD_ASSERTION_ERROR" or (
+        rest[1].opname == "LOAD_COMMON_CONSTANT" and rest[1].argval in (AssertionError, 0)
+    )
+    if not is_error:
+        return None
+    if rest[2].opname == "RAISE_VARARGS":
+        return ""
+    if rest[2].opname == "LOAD_CONST" and isinstance(rest[2].argval, str):
+        following = {i.opname for i in rest[3:6]}
+        if "RAISE_VARARGS" in following:
+            return rest[2].argval
+    return None

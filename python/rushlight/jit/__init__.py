@@ -27,6 +27,7 @@ from rushlight.jit._modules import (
     trace,
     trace_module,
 )
+from rushlight.jit._script_members import ScriptObject as _ScriptObject
 from rushlight.jit._tracer import TracerWarning
 
 TYPE_CHECKING = False
@@ -212,7 +213,7 @@ globals().update(
         }
     )
 )
-_set_module("rushlight", ScriptClassFunction)  # noqa: F821  (made above)
+_set_module("rushlight", ScriptClassFunction, _ScriptObject)  # noqa: F821  (made above)
 
 __all__ = [
     "CompilationUnit", "Future", "enable_onednn_fusion", "export_opnames", "onednn_fusion_enabled",

@@ -27,6 +27,7 @@ from rushlight.jit._interpreted import (
     interpreted_module,
     warn_interpreted,
 )
+from rushlight.jit._script_members import FunctionMembers, ModuleMembers
 from rushlight.jit._tracer import TraceRecorder
 from rushlight.jit._values import Builder, CompilationError, Computed
 from rushlight.nn import Module
@@ -40,7 +41,7 @@ def _bound(signature, args, kwargs):
     return tuple(bound.arguments.values())
 
 
-class ScriptModule(ProgramModule):
+class ScriptModule(ModuleMembers, ProgramModule):
     """A module that runs a graph: made by `trace`, `script` or `load`."""
 
     def _program_inputs(self, args, kwargs):
@@ -111,7 +112,7 @@ class ScriptModule(ProgramModule):
         self.graph = module.graph
 
 
-class ScriptFunction:
+class ScriptFunction(FunctionMembers):
     """A function that runs a graph: made by `trace` or `script`."""
 
     def __init__(self, program, original, signature=None):
@@ -237,7 +238,7 @@ def _traced(func, args, kwargs, check, strict):
 def _of_program(program, func):
     if isinstance(func, Module):
         module = program.module(_kind=ScriptModule)
-        module.__dict__["training"] = func.training
+        module.__dict__.update(training=func.training, _original_name=type(func).__name__)
         return module
     return ScriptFunction(program, func)
 
@@ -507,5 +508,6 @@ def optimize_for_inference(mod, other_methods=None):
 
 def _again(mod, program):
     made = program.module(_kind=ScriptModule)
-    made.__dict__.update(training=mod.training, _signature=mod.__dict__.get("_signature"))
+    made.__dict__.update(training=mod.training, _signature=mod.__dict__.get("_signature"),
+                         _original_name=mod.original_name)  # fmt: skip
     return made

@@ -281,6 +281,13 @@ class Library:
         """Refused: no function can stand in for all operations of a device."""
         raise NotImplementedError("Library.fallback: register a kernel for each operation")
 
+    def register_symm_mem_args(self, op_name: Any, arg_names: Sequence[str]) -> None:
+        """Refused: no compiler here could allocate arguments in memory that GPUs share."""
+        raise NotImplementedError(
+            f"Library.register_symm_mem_args: {op_name}: {', '.join(arg_names)}: arguments are "
+            "allocated by programs; there is no compiler that would put them into symmetric memory"
+        )
+
     def _destroy(self):
         self._finalizer()
 

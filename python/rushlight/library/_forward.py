@@ -334,6 +334,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "_unsafe_view": lambda x, size: x.view(size), "_conj": lambda x: x.conj(),
     "_conj_physical": lambda x: x.conj_physical(), "alias": lambda x: x.view_as(x),
     "lift_fresh": lambda x: x, "lift_fresh_copy": lambda x: x.clone(),
+    "sym_numel": lambda x: x.numel(), "sym_storage_offset": lambda x: x.storage_offset(),
+    "sym_size": lambda x, *dim: x.size(*dim), "sym_stride": lambda x, *dim: x.stride(*dim),
     "index": lambda x, places: x[tuple(slice(None) if p is None else p for p in places)],
     "slice": _slice, "embedding": _embedding, "_embedding_bag": _embedding_bag,
     "_embedding_bag_forward_only": _embedding_bag, "native_layer_norm": _native_layer_norm,

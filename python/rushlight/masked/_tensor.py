@@ -67,6 +67,15 @@ class MaskedTensor(Tensor):
         """A plain tensor, with `value` where the mask is False."""
         return _plain(self).masked_fill(~self._mask, value)
 
+    @classmethod
+    def unary(cls, fn: Callable[[Tensor], Tensor], data: Tensor, mask: Tensor) -> MaskedTensor:
+        """Return what a function makes of the elements, with a mask."""
+        return MaskedTensor(fn(data), mask)
+
+    def is_sparse_coo(self) -> bool:
+        """Are the elements in the sparse layout COO?"""
+        return self.layout == rushlight.sparse_coo
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"MaskedTensor({_text(_plain(self).detach(), self._mask)})"
 

@@ -9,6 +9,8 @@ import os
 from rushlight import _absent
 from rushlight._set_module import set_module as _set_module
 from rushlight.onnx._export import OPSET as _OPSET, OnnxExporterError, to_model
+from rushlight.onnx._exportable_module import ExportableModule
+from rushlight.onnx._input_observer import InputObserver
 from rushlight.onnx._load import load
 from rushlight.onnx._modes import (
     OperatorExportTypes as OperatorExportTypes,
@@ -16,8 +18,12 @@ from rushlight.onnx._modes import (
     TrainingMode as TrainingMode,
     exported_in as _exported_in,
 )
+from rushlight.onnx._program import ONNXProgram
 
-_set_module("rushlight.onnx", OnnxExporterError, load)
+_set_module("rushlight.onnx", OperatorExportTypes, TensorProtoDataType, TrainingMode)
+_set_module(
+    "rushlight.onnx", ExportableModule, InputObserver, ONNXProgram, OnnxExporterError, load
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,49 +32,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight.nn.modules.module import Module
-
-
-class ONNXProgram:
-    """What `export` returns: the ONNX model, and the program that it was made of."""
-
-    def __init__(self, model_proto: Any, exported_program: Any) -> None:
-        self.model_proto = model_proto
-        self.exported_program = exported_program
-
-    def save(
-        self,
-        destination: Any,
-        *,
-        include_initializers: bool = True,
-        keep_initializers_as_inputs: bool = False,
-        external_data: Any = None,
-    ) -> None:
-        """Write the model to a file.
-
-        Raises:
-            NotImplementedError: an option is given that is not supported.
-        """
-        if not include_initializers or keep_initializers_as_inputs or external_data:
-            raise NotImplementedError(
-                "ONNXProgram.save: weights lie in the file, as initializers that are no inputs"
-            )
-        with open(destination, "wb") as f:
-            f.write(self.model_proto.SerializeToString())
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the model by onnxruntime, and return a tuple of tensors."""
-        import onnxruntime
-
-        import rushlight
-
-        session = onnxruntime.InferenceSession(
-            self.model_proto.SerializeToString(), providers=["CPUExecutionProvider"]
-        )
-        leaves = self.exported_program.flat_inputs(args, kwargs)
-        tensors = [v for v in leaves if isinstance(v, rushlight.Tensor)]
-        names = [i.name for i in session.get_inputs()]
-        feeds = {n: t.detach().numpy() for n, t in zip(names, tensors, strict=True)}
-        return tuple(map(rushlight.from_numpy, session.run(None, feeds)))
 
 
 def export(
@@ -105,7 +68,8 @@ def export(
     """Write a model in ONNX's operators.
 
     Args:
-        model: an `nn.Module` in evaluation mode, or an `ExportedProgram`.
+        model: an `nn.Module` in evaluation mode, an `ExportedProgram`, or an `ExportableModule`,
+            which has the arguments that are not given.
         args: tuple of example arguments, or one tensor.
         f: path of the file; None to write none.
         kwargs: further example arguments.
@@ -143,6 +107,11 @@ def export(
                         ("export_params=False", not export_params)):  # fmt: skip
         if given:
             raise NotImplementedError(f"onnx.export: {name} is not supported")
+    if isinstance(model, ExportableModule):
+        args, kwargs = (args, kwargs) if args or kwargs else model.example_arguments()
+        dynamic_shapes = model.dynamic_shapes() if dynamic_shapes is None else dynamic_shapes
+        input_names = input_names or model.input_names()
+        output_names = output_names or model.output_names()
     if isinstance(model, ExportedProgram):
         program = model
     else:
@@ -226,14 +195,13 @@ def __getattr__(name: str) -> object:
 globals().update(
     _absent.refused(
         {
-            "ExportableModule": "give `export` a module and its arguments",
-            "InputObserver": "give `export` the arguments, and dynamic_shapes",
             "ops": "operators of ONNX are not called by themselves: `load` makes a module of them",
         }
     )
 )
 
 __all__ = [
-    "ONNXProgram", "OnnxExporterError", "dynamo_export", "export", "is_in_onnx_export", "load",
+    "ExportableModule", "InputObserver", "ONNXProgram", "OnnxExporterError",
+    "dynamo_export", "export", "is_in_onnx_export", "load",
     "register_custom_op_symbolic", "unregister_custom_op_symbolic",
 ]  # fmt: skip

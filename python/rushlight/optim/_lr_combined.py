@@ -80,14 +80,16 @@ class SequentialLR(_SchedulerOfSeveral):
         # Each schedule has made its first step already: undo them, and make the first one's.
         for group in optimizer.param_groups:
             _update_param_group_val(group, "lr", group["initial_lr"])
-        self._undo(self)
+        self.recursive_undo()
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def _undo(self, scheduler):
+    def recursive_undo(self, sched: LRScheduler | None = None) -> None:
+        """Take back the step that a schedule, by default each of these, made when it was made."""
+        scheduler = self if sched is None else sched
         if hasattr(scheduler, "_schedulers"):
             for inner in scheduler._schedulers:
-                self._undo(inner)
+                self.recursive_undo(inner)
         elif hasattr(scheduler, "last_epoch"):
             scheduler.last_epoch -= 1
 

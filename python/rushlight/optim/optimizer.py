@@ -232,6 +232,11 @@ class Optimizer:
         defaults: the options of groups that do not give them.
     """
 
+    OptimizerPreHook: TypeAlias = Callable[
+        [Any, Args, Kwargs], "tuple[Args, Kwargs] | None"
+    ]
+    OptimizerPostHook: TypeAlias = Callable[[Any, Args, Kwargs], None]
+
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._make_hooks()

@@ -18,7 +18,7 @@ import warnings
 import weakref
 from enum import Enum
 
-from rushlight import _C, _absent
+from rushlight import _C
 from rushlight._ignored import warn_of, warn_once
 from rushlight._set_module import set_module
 from rushlight.profiler.events import DeviceType, EventList, FunctionEvent, FunctionEventAvg
@@ -53,6 +53,7 @@ class ProfilerAction(Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+    DEVICE_STOPPED = 4  # of torch's own; a schedule must not return it
 
 
 def supported_activities() -> set[ProfilerActivity]:
@@ -293,8 +294,9 @@ class profile:
         acc_events: keep the events of all cycles, not of the last one alone.
         custom_trace_id_callback: names the trace of each cycle; otherwise a random name.
         use_cuda: ProfilerActivity.CUDA among the activities, in an older way, with a warning.
-        experimental_config, execution_trace_observer, post_processing_timeout_s: have no effect,
-            with a warning.
+        execution_trace_observer: an `ExecutionTraceObserver`, which records with each trace and
+            writes its file when the `with` block ends.
+        experimental_config, post_processing_timeout_s: have no effect, with a warning.
 
     Example:
         >>> x = rushlight.ones(8, 8)
@@ -320,7 +322,7 @@ class profile:
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: Any = None,
-        execution_trace_observer: Any = None,
+        execution_trace_observer: ExecutionTraceObserver | None = None,
         acc_events: bool = False,
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,
@@ -334,9 +336,13 @@ class profile:
             )
         warn_of_unrecorded(
             "profiler.profile", experimental_config=experimental_config,
-            execution_trace_observer=execution_trace_observer,
             post_processing_timeout_s=post_processing_timeout_s,
         )  # fmt: skip
+        if not isinstance(execution_trace_observer, (ExecutionTraceObserver, type(None))):
+            raise TypeError(
+                "profile: execution_trace_observer must be an ExecutionTraceObserver, not "
+                f"{type(execution_trace_observer).__name__}"
+            )
         self.activities: Any = _activities(activities)
         if use_cuda:
             self.activities.add(ProfilerActivity.CUDA)
@@ -346,6 +352,7 @@ class profile:
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
         self.acc_events: bool = acc_events
+        self.execution_trace_observer: ExecutionTraceObserver | None = execution_trace_observer
         self.custom_trace_id_callback: Any = custom_trace_id_callback
         self.step_num: int = 0
         self.current_action: Any = self._planned(0)
@@ -358,7 +365,10 @@ class profile:
     # -- when to record ----------------------------------------------------------------------------
 
     def _planned(self, step):
-        return ProfilerAction.RECORD if self.schedule is None else self.schedule(step)
+        action = ProfilerAction.RECORD if self.schedule is None else self.schedule(step)
+        if action is ProfilerAction.DEVICE_STOPPED:
+            raise ValueError("profile: a schedule must not return ProfilerAction.DEVICE_STOPPED")
+        return action
 
     def prepare_trace(self) -> None:
         """Begin to watch, for a trace that has not begun: what runs meanwhile is forgotten."""
@@ -386,6 +396,8 @@ class profile:
         self._session.discard()
         self._session = _Session(self)
         self._session.is_kept = True
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer._follow()
         for name, is_shown in self._session.shows.items():
             if is_shown:
                 self._metadata[name] = 1
@@ -395,6 +407,8 @@ class profile:
         if self._session is not None:
             session, self._session = self._session, None
             self.recording = session.finish()
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer._take(self.recording)
 
     def _forget(self):
         if self._session is not None:
@@ -465,6 +479,8 @@ class profile:
 
     def __exit__(self, *exception: object) -> None:
         self.stop()
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.cleanup()
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
         """Have `callback` name the traces of the cycles to come."""
@@ -641,23 +657,20 @@ def tensorboard_trace_handler(
     return write
 
 
-globals().update(
-    _absent.refused(
-        {"ExecutionTraceObserver": "traces of execution are not written; export_chrome_trace is"}
-    )
-)
+from rushlight.profiler.execution_trace import ExecutionTraceObserver  # noqa: E402
 
 __all__ = [
     "DeviceType",
-    "EventList", "FunctionEvent", "FunctionEventAvg", "ProfilerAction", "ProfilerActivity",
+    "EventList", "ExecutionTraceObserver", "FunctionEvent", "FunctionEventAvg",
+    "ProfilerAction", "ProfilerActivity",
     "kineto_available", "profile", "record_external",
     "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
 
 set_module("rushlight.autograd.profiler", record_function)
 set_module(
-    "rushlight.profiler.profiler", ExecutionTraceObserver, ProfilerAction,  # noqa: F821
-    profile, schedule, supported_activities, tensorboard_trace_handler,
+    "rushlight.profiler.profiler", ProfilerAction, profile, schedule, supported_activities,
+    tensorboard_trace_handler,
 )  # fmt: skip
 
 from rushlight.profiler import itt  # noqa: E402, F401  (as torch.profiler.itt)

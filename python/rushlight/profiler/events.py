@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict, namedtuple
 
-from rushlight._enums import NativeEnum
+from rushlight._enums import NativeEnum as _NativeEnum
 from rushlight._set_module import set_module
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rushlight.types import Device
 
 
-class DeviceType(NativeEnum):
+class DeviceType(_NativeEnum):
     """The kinds of devices that events name."""
 
     __module__ = "rushlight.autograd.profiler"  # where programs find it

@@ -7,6 +7,7 @@ from rushlight import _absent
 from rushlight._ignored import warn_program
 from rushlight._numpy_names import takes_numpy_names as _takes_numpy_names
 from rushlight._shown_name import shown_as as _shown_as
+from rushlight._typed_tensors import TensorMembers as _TensorMembers
 from rushlight.sparse import _arithmetic, _products, _shapes  # noqa: F401  they fill the table
 from rushlight.sparse._gradcheck import as_sparse_gradcheck
 from rushlight.sparse._make import (
@@ -189,24 +190,40 @@ def to_sparse_semi_structured(original_tensor: Tensor, transposed: bool = False)
     )
 
 
-def _typed(name, dtype):
-    def function(*args):
-        warn_program(f"sparse.{name}: the older name of sparse_coo_tensor, which takes dtype")
+class _SparseType(_TensorMembers):
+    """Calls make sparse tensors of the dtype, and COO tensors of the dtype are instances."""
+
+    is_cuda, is_sparse = False, True
+    layout = rushlight.sparse_coo
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        is_sparse = isinstance(instance, SparseTensor) and instance.layout is cls.layout
+        return is_sparse and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any) -> Tensor:
+        name = f"sparse.{cls.__name__}"
+        warn_program(f"{name}: the older name of sparse_coo_tensor, which takes dtype")
         if not args or isinstance(args[0], int):  # sizes alone
-            return sparse_coo_tensor(args or (0,), dtype=dtype)
+            return sparse_coo_tensor(args or (0,), dtype=cls.dtype)
         if len(args) == 1:  # torch.Size
-            return sparse_coo_tensor(args[0], dtype=dtype)
-        return sparse_coo_tensor(*args, dtype=dtype)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The older name of sparse_coo_tensor, for {dtype}."
-    return function
+            return sparse_coo_tensor(args[0], dtype=cls.dtype)
+        return sparse_coo_tensor(*args, dtype=cls.dtype)
 
 
-FloatTensor: Any = _typed("FloatTensor", rushlight.float32)
+def _typed(name, dtype):
+    doc = f"The older name of sparse_coo_tensor, for {dtype}."
+    return _SparseType(name, (), {"dtype": dtype, "__doc__": doc, "__module__": __name__})
+
+
+BFloat16Tensor: Any = _typed("BFloat16Tensor", rushlight.bfloat16)
+ByteTensor: Any = _typed("ByteTensor", rushlight.uint8)
+CharTensor: Any = _typed("CharTensor", rushlight.int8)
 DoubleTensor: Any = _typed("DoubleTensor", rushlight.float64)
+FloatTensor: Any = _typed("FloatTensor", rushlight.float32)
 HalfTensor: Any = _typed("HalfTensor", rushlight.float16)
+IntTensor: Any = _typed("IntTensor", rushlight.int32)
 LongTensor: Any = _typed("LongTensor", rushlight.int64)
+ShortTensor: Any = _typed("ShortTensor", rushlight.int16)
 
 
 _SEMI_STRUCTURED = "two of four numbers are left out by NVIDIA's GPUs alone; see sparse_coo_tensor"

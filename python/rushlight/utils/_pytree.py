@@ -70,14 +70,49 @@ def register_pytree_node(
         cls: the type; subclasses stay leaves.
         flatten_fn: instance -> (list of children, context).
         unflatten_fn: (children, context) -> instance.
-        serialized_type_name: accepted for compatibility, like the next two.
-        to_dumpable_context: see above.
-        from_dumpable_context: see above.
+        serialized_type_name: the type's name in the text of `treespec_dumps`.
+        to_dumpable_context: context -> what that text has for it, by default its JSON.
+        from_dumpable_context: the way back.
         flatten_with_keys_fn: instance -> (list of (key, child), context), for paths.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError(
+            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or "
+            "registered."
+        )
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    if serialized_type_name is not None or to_dumpable_context is not None:
+        from rushlight.utils import _treespec_json as text
+
+        names = text.Names(serialized_type_name, to_dumpable_context, from_dumpable_context)
+        text.register(cls, names)
+
+
+def _register_namedtuple(cls: type[Any], *, serialized_type_name: str) -> None:
+    """Let `treespec_dumps` write named tuples of this class under a name."""
+    from rushlight.utils import _treespec_json as text
+
+    text.register(cls, text.Names(serialized_type_name))
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """Return the shape of a tree as text, in torch's JSON.
+
+    Args:
+        protocol: of the text: 1, or None.
+    """
+    from rushlight.utils._treespec_json import dumps
+
+    return dumps(treespec, protocol)
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """Return the shape of a tree that `treespec_dumps` has written."""
+    from rushlight.utils._treespec_json import loads
+
+    return loads(serialized)
 
 
 def _sequence_keys(tree, flatten):
@@ -532,7 +567,7 @@ def register_dataclass(
         cls: the class, of dataclasses or with a constructor that takes `field_names` by keyword.
         field_names: the fields that are children; by default all.
         drop_field_names: fields that have defaults and are left out.
-        serialized_type_name: accepted for compatibility.
+        serialized_type_name: the class's name in the text of `treespec_dumps`.
     """
     if field_names is None:
         import dataclasses
@@ -550,6 +585,7 @@ def register_dataclass(
         flatten,
         lambda children, _: cls(**dict(zip(names, children, strict=True))),
         flatten_with_keys_fn=lambda obj: ([(GetAttrKey(n), getattr(obj, n)) for n in names], None),
+        serialized_type_name=serialized_type_name,
     )
 
 

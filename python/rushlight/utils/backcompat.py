@@ -12,15 +12,17 @@ class Warning:
         self._name = name
         self._enabled = False
 
-    @property
-    def enabled(self) -> bool:
+    def get_enabled(self) -> bool:
+        """Return whether the switch is on."""
         return self._enabled
 
-    @enabled.setter
-    def enabled(self, value: bool) -> None:
+    def set_enabled(self, value: bool) -> None:
+        """Turn the switch on or off."""
         if value:
             warn_once(f"utils.backcompat.{self._name}: operations follow the rules of today alone")
         self._enabled = bool(value)
+
+    enabled = property(get_enabled, set_enabled)
 
 
 broadcast_warning = Warning("broadcast_warning")

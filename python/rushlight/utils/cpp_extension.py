@@ -55,7 +55,7 @@ for _name in ("CUDAExtension", "CppExtension", "SyclExtension", "library_paths")
 
 
 class BuildExtension:
-    """Setuptools' command that builds such extensions; raises NotImplementedError."""
+    """Raises NotImplementedError: setuptools' command that builds such extensions."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(_REASON.format("BuildExtension"))

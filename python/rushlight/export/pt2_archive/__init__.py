@@ -1,10 +1,13 @@
-"""Torch's files of exported programs, which are neither written nor read here."""
+"""Torch's archives of exported programs: their records are written and read, and a program's graph,
+which is of torch's own operations, is not.
+"""
 
 from __future__ import annotations
 
 import zipfile
 
-from rushlight import _absent
+from rushlight._set_module import set_module
+from rushlight.export.pt2_archive._archive import PT2ArchiveReader, PT2ArchiveWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,13 +33,6 @@ def is_pt2_package(serialized_model: bytes | str | os.PathLike[str] | IO[bytes])
         return False
 
 
-_ABSENT = _absent.refused(
-    dict.fromkeys(
-        ("PT2ArchiveReader", "PT2ArchiveWriter"),
-        "torch's files of exported programs hold its own operations: torch.export.save and load "
-        "have files of rushlight's",
-    )
-)
-globals().update(_ABSENT)
+set_module(__name__, PT2ArchiveReader, PT2ArchiveWriter)
 
-__all__ = ["is_pt2_package", *_ABSENT]
+__all__ = ["PT2ArchiveReader", "PT2ArchiveWriter", "is_pt2_package"]

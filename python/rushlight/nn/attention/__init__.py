@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rushlight import _absent
-from rushlight._enums import NativeEnum
+from rushlight._enums import NativeEnum as _NativeEnum
 
 __all__ = [
     "SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "activate_flash_attention_impl",
@@ -19,7 +19,7 @@ __all__ = [
 WARN_FOR_UNFUSED_KERNELS = False
 
 
-class SDPBackend(NativeEnum):
+class SDPBackend(_NativeEnum):
     """The kernels that programs may ask for."""
 
     ERROR = -1

@@ -10,24 +10,33 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._ignored import warn_of
+from rushlight._set_module import set_module
+from rushlight.nn.attention._block_mask import (
+    DEFAULT_SIZE,
+    BlockMask,
+    count_pairs,
+    noop_mask,
+    ordered,
+    sliced_mask,
+)
 from rushlight.types import Device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    pass
 
 
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask",
     "flex_attention", "noop_mask", "or_masks",
 ]  # fmt: skip
-
-_DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
@@ -42,11 +51,6 @@ class AuxOutput(NamedTuple):
 
     lse: rl.Tensor | None = None
     max_scores: rl.Tensor | None = None
-
-
-def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """The mask_mod that lets every pair count."""
-    return batch.new_ones((), dtype=rl.bool)
 
 
 def and_masks(*mask_mods: Any) -> Callable[..., Any]:
@@ -79,6 +83,12 @@ def _places(sizes, device):
     ]
 
 
+def _takes_scores(mod_fn):
+    """Is it a score_mod, rather than a mask_mod?"""
+    parameters = inspect.signature(mod_fn).parameters.values()
+    return sum(p.default is p.empty and p.kind < p.VAR_POSITIONAL for p in parameters) == 5
+
+
 def create_mask(
     mod_fn: Callable[..., Any],
     B: int | None,
@@ -87,73 +97,19 @@ def create_mask(
     KV_LEN: int,
     device: Device = None,
 ) -> Tensor:
-    """The mask (B, H, Q_LEN, KV_LEN) of a mask_mod; of a score_mod, what it makes of zeros.
+    """The mask (B, H, Q_LEN, KV_LEN) of a mask_mod; of a score_mod, where it gives no -inf.
 
     Args:
         B, H: None where the function does not depend on the batch or the head; then they are 1.
+        device: by default a GPU if there is one, else the CPU.
     """
+    device = rl.accelerator.current_accelerator() or "cpu" if device is None else device
     shape = (B or 1, H or 1, Q_LEN, KV_LEN)
     places = _places(shape, device)
-    parameters = inspect.signature(mod_fn).parameters.values()
-    positional = sum(p.default is p.empty and p.kind < p.VAR_POSITIONAL for p in parameters)
-    if positional == 5:
-        return mod_fn(rl.zeros(shape, device=device), *places).expand(shape).contiguous()
+    if _takes_scores(mod_fn):
+        scores = mod_fn(rl.zeros(shape, device=device), *places).expand(shape)
+        return ~scores.isneginf()
     return rl.as_tensor(mod_fn(*places), dtype=rl.bool).expand(shape).contiguous()
-
-
-class BlockMask:
-    """The pairs that count, made by create_block_mask.
-
-    Attributes:
-        mask_mod: the function it was made of.
-        shape: (B, H, Q_LEN, KV_LEN).
-        seq_lengths: (Q_LEN, KV_LEN).
-        BLOCK_SIZE: queries and keys of a block, in which to_dense counts.
-    """
-
-    mask_mod: Any
-
-    def __init__(
-        self, mask: Tensor, mask_mod: Callable[..., Any], block_size: Sequence[int]
-    ) -> None:
-        self._mask, self.mask_mod, self.BLOCK_SIZE = mask, mask_mod, block_size
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self._mask.shape)
-
-    @property
-    def seq_lengths(self) -> tuple[int, int]:
-        return self.shape[2:]
-
-    def numel(self) -> int:
-        """How many pairs there are."""
-        return self._mask.numel()
-
-    def to_dense(self) -> Tensor:
-        """int32 (B, H, blocks of queries, blocks of keys): 1 where a pair of the block counts."""
-        (rows, columns), (height, width) = self.seq_lengths, self.BLOCK_SIZE
-        padded = rl.nn.functional.pad(self._mask, (0, -columns % width, 0, -rows % height))
-        blocks = padded.unflatten(3, (-1, width)).unflatten(2, (-1, height))
-        return blocks.any(5).any(3).int()
-
-    def sparsity(self) -> float:
-        """How many of a hundred pairs lie in blocks without one that counts."""
-        height, width = self.BLOCK_SIZE
-        return 100 * (1 - self.to_dense().sum().item() * height * width / self.numel())
-
-    def to(self, device: Device) -> BlockMask:
-        """The mask on that device."""
-        return BlockMask(self._mask.to(device), self.mask_mod, self.BLOCK_SIZE)
-
-    def __getitem__(self, index: int | slice | Tensor | tuple[int | slice | Tensor, ...]) -> Self:
-        """Of some batches, or of batches and heads."""
-        index = index if isinstance(index, tuple) else (index,)
-        index = tuple(slice(i, i + 1 or None) if isinstance(i, int) else i for i in index)
-        return BlockMask(self._mask[index], self.mask_mod, self.BLOCK_SIZE)
-
-    def __repr__(self) -> str:
-        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
 
 
 def create_block_mask(
@@ -163,12 +119,46 @@ def create_block_mask(
     Q_LEN: int,
     KV_LEN: int,
     device: Device = None,
-    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
+    BLOCK_SIZE: int | tuple[int, int] = DEFAULT_SIZE,
     _compile: bool = False,
+    separate_full_blocks: bool = True,
+    compute_dq_write_order: bool = False,
+    dq_kv_order: bool = True,
 ) -> BlockMask:  # fmt: skip
-    """The mask that flex_attention takes: of the pairs for which mask_mod is true."""
-    block_size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
-    return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), mask_mod, block_size)
+    """The mask that flex_attention takes: of the pairs for which mask_mod is true.
+
+    Args:
+        B, H: None where the function does not depend on the batch or the head; then they are 1.
+        BLOCK_SIZE: the queries and the keys of a block.
+        separate_full_blocks: blocks all of whose pairs count are listed apart from others.
+        compute_dq_write_order: refused: no kernel needs it.
+        dq_kv_order: for compute_dq_write_order.
+    """
+    if _takes_scores(mask_mod):
+        raise AssertionError(f"create-block_mask requires a mask_mod function! Got {mask_mod}")
+    if _compile:
+        warnings.warn(
+            "create_block_mask: _compile is deprecated; the mask is made by the function as it is",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+    if not isinstance(dq_kv_order, bool):
+        raise ValueError("dq_kv_order must be a bool when using create_block_mask")
+    if compute_dq_write_order:
+        raise NotImplementedError(
+            "create_block_mask: compute_dq_write_order is for a kernel of GPUs that adds gradients "
+            "in that order; there is none, and gradients are the same each time"
+        )
+    warn_of("create_block_mask", "there is no write order", dq_kv_order=not dq_kv_order)
+    size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
+    pairs = count_pairs(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), size)
+    full = pairs == size[0] * size[1]
+    lists = [*ordered(pairs > 0), None, None]
+    if separate_full_blocks:
+        lists = [*ordered((pairs > 0) & ~full), *ordered(full)]
+    return BlockMask.from_kv_blocks(
+        *lists, BLOCK_SIZE=size, mask_mod=mask_mod, seq_lengths=(Q_LEN, KV_LEN)
+    )
 
 
 class FlexKernelOptions(TypedDict, total=False):
@@ -233,12 +223,20 @@ def flex_attention(
         scores = score_mod(scores, *_places(scores.shape, scores.device)).to(scores.dtype)
     if block_mask is not None:
         rows, columns = scores.shape[2:]
-        mask = block_mask._mask[:, :, :rows, :columns]
-        if mask.shape[2:] != scores.shape[2:]:
+        if block_mask.mask_mod is sliced_mask:
+            raise RuntimeError("Cannot use mask_mod from a sliced BlockMask")
+        if tuple(block_mask.seq_lengths) != (rows, columns):
             raise ValueError(
-                f"flex_attention: block_mask was made for {block_mask.seq_lengths} queries and "
-                f"keys, and there are {(rows, columns)}; create it with their lengths"
+                f"block_mask was created for block_mask.shape={block_mask.shape} but got "
+                f"q_len={rows} and kv_len={columns}: create it with these lengths, or cut it by "
+                "block_mask._adjust(q_len, kv_len) if it is longer"
             )
+        if query.device != block_mask.kv_num_blocks.device:
+            raise RuntimeError(
+                "Expect q/k/v and block_mask to be on the same device but got "
+                f"{query.device} and {block_mask.kv_num_blocks.device}."
+            )
+        mask = block_mask._mask(_places(scores.shape, scores.device))
         scores = scores.masked_fill(~mask, -math.inf)
     lse = scores.logsumexp(3)
     weights = (scores - lse.unsqueeze(3)).exp().masked_fill((lse == -math.inf).unsqueeze(3), 0)
@@ -247,3 +245,6 @@ def flex_attention(
         greatest = scores.amax(3) if return_aux.max_scores else None
         return output, AuxOutput(lse if return_aux.lse else None, greatest)
     return (output, lse) if return_lse else output
+
+
+set_module(__name__, BlockMask, noop_mask)

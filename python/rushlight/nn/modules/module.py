@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import rushlight
 from rushlight import Tensor, _ModuleBase
@@ -96,6 +96,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
     """
 
     dump_patches = False
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])  # for annotations of state_dict
     _version = 1
     training: bool
     # True passes the arguments of __init__ on to the next class of the inheritance order.

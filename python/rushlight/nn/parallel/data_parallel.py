@@ -110,7 +110,37 @@ class DataParallel(Module):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         if not self.device_ids:
             return self.module(*inputs, **kwargs)
-        return _call(self.module, self._devices, self.output_device, self.dim, inputs, kwargs)
+        _check_home(self.module, self._devices[0])
+        shared, named = self.scatter(inputs, kwargs, self._devices)
+        if not shared and not named:  # a module without arguments works on the first device alone
+            shared, named = ((),), ({},)
+        if len(self._devices) == 1:
+            return self.module(*shared[0], **named[0])
+        copies = self.replicate(self.module, self._devices[: len(shared)])
+        return self.gather(self.parallel_apply(copies, shared, named), self.output_device)
+
+    def scatter(
+        self,
+        inputs: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        device_ids: Sequence[int | _device],
+    ) -> Any:
+        """Return the arguments of each device: a tuple of positional ones, and of dicts."""
+        return scatter_kwargs(inputs, kwargs, device_ids, self.dim)
+
+    def replicate(self, module: Module, device_ids: Sequence[int | _device]) -> list[Any]:
+        """Return a copy of the module on each device."""
+        return replicate(module, device_ids, not rushlight.is_grad_enabled())
+
+    def parallel_apply(
+        self, replicas: Sequence[Module], inputs: Sequence[Any], kwargs: Any
+    ) -> list[Any]:
+        """Call each copy with its arguments, and return the results."""
+        return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
+
+    def gather(self, outputs: Any, output_device: int | _device) -> Any:
+        """Join the results of all devices on one of them."""
+        return gather(outputs, output_device, self.dim)
 
 
 def data_parallel(

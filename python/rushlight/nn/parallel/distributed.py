@@ -105,6 +105,7 @@ class DistributedDataParallel(Module, Joinable):
     device_ids: Any
     output_device: Any
     dim: int
+    broadcast_buffers: bool
     find_unused_parameters: bool
     static_graph: bool
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
+import textwrap
 
 import rushlight
 
@@ -77,9 +78,24 @@ class TaskSpec:
     @property
     def title(self) -> str:
         """The label, or the statement."""
-        if self.label is None:
-            return self.stmt.splitlines()[0] if "\n" not in self.stmt.strip() else self.stmt
-        return f"{self.label}: {self.sub_label}" if self.sub_label else self.label
+        if self.label is None and "\n" in self.stmt:
+            name = f" ({self.sub_label})" if self.sub_label else ""
+            return f"stmt:{name}\n{textwrap.indent(self.stmt, '  ')}"
+        title = self.stmt if self.label is None else self.label
+        return f"{title}: {self.sub_label}" if self.sub_label else title
+
+    def setup_str(self) -> str:
+        """The code that runs before, as lines of a report show it; "" if there is none."""
+        if not self.setup or self.setup == "pass":
+            return ""
+        if "\n" in self.setup:
+            return f"setup:\n{textwrap.indent(self.setup, '  ')}"
+        return f"setup: {self.setup}"
+
+    def summarize(self) -> str:
+        """The title, the description and the setup, one below the other."""
+        parts = (self.title, self.description or "", self.setup_str())
+        return "\n".join(f"{part}\n" if "\n" in part else part for part in parts if part)
 
 
 @dataclasses.dataclass(repr=False)
@@ -99,9 +115,19 @@ class Measurement:
 
     def __getattr__(self, name: str) -> Any:
         if name != "task_spec" and hasattr(TaskSpec, "__dataclass_fields__"):
-            if name in TaskSpec.__dataclass_fields__ or name == "title":
+            if name in TaskSpec.__dataclass_fields__:
                 return getattr(self.task_spec, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def title(self) -> str:
+        """The label, or the statement."""
+        return self.task_spec.title
+
+    @property
+    def env(self) -> str | None:
+        """The environment in which it was measured, as the `Timer` was told."""
+        return self.task_spec.env
 
     @property
     def times(self) -> list[float]:

@@ -107,6 +107,33 @@ class Timer:
 
         return self._measure_until(done, min_run_time, callback)
 
+    def repeat(self, repeat: int = -1, number: int = -1) -> None:
+        """Raises NotImplementedError, as torch does: `blocked_autorange` repeats."""
+        raise NotImplementedError(
+            f"Timer.repeat({repeat}, {number}): blocked_autorange measures repeatedly"
+        )
+
+    def autorange(self, callback: Callable[[int, float], Any] | None = None) -> None:
+        """Raises NotImplementedError, as torch does: `blocked_autorange` finds the number."""
+        raise NotImplementedError(
+            f"Timer.autorange({callback}): blocked_autorange finds how often to run"
+        )
+
+    def collect_callgrind(
+        self,
+        number: int = 100,
+        *,
+        repeats: int | None = None,
+        collect_baseline: bool = True,
+        retain_out_file: bool = False,
+    ) -> Any:
+        """Refused: instructions are counted by running `valgrind --tool=callgrind` on a program."""
+        raise NotImplementedError(
+            f"Timer.collect_callgrind(number={number}, repeats={repeats}, collect_baseline="
+            f"{collect_baseline}, retain_out_file={retain_out_file}): run valgrind --tool=callgrind"
+            " python program.py, which counts instructions too"
+        )
+
     def _measure_until(self, done, min_run_time, callback):
         with set_torch_threads(self._task_spec.num_threads):
             number, times = self._block_size(min_run_time), []

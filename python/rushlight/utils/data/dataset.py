@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import rushlight
 from rushlight import Generator, Tensor
+from rushlight._ignored import older_name
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
@@ -113,6 +114,12 @@ class ConcatDataset(Dataset[_T_co]):
             raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes: Any = self.cumsum(self.datasets)
         super().__init__()
+
+    @property
+    def cummulative_sizes(self) -> Any:
+        """The older name of `cumulative_sizes`."""
+        older_name("ConcatDataset.cummulative_sizes", "cumulative_sizes")
+        return self.cumulative_sizes
 
     @staticmethod
     def cumsum(sequence: Sequence[Any]) -> Any:

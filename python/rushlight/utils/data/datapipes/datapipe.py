@@ -49,11 +49,49 @@ class _Steps:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return functools.partial(found, self)
 
+    @classmethod
+    def _base(cls):
+        """The class that has the hooks and functions of all steps of its kind."""
+        return IterDataPipe if issubclass(cls, IterDataPipe) else MapDataPipe
+
+    @classmethod
+    def set_getstate_hook(cls, hook_fn: Callable[[Any], Any] | None) -> None:
+        """Let `__getstate__` of all steps return hook_fn(dict of attributes); None ends it."""
+        cls._set_hook("getstate_hook", hook_fn)
+
+    @classmethod
+    def set_reduce_ex_hook(cls, hook_fn: Callable[[Any], Any] | None) -> None:
+        """Let pickle take hook_fn(step) of all steps for which it raises no NotImplementedError;
+        None ends that."""
+        cls._set_hook("reduce_ex_hook", hook_fn)
+
+    @classmethod
+    def _set_hook(cls, name, hook_fn):
+        base = cls._base()
+        if getattr(base, name) is not None and hook_fn is not None:
+            raise RuntimeError(f"Attempt to override existing {name}")
+        setattr(base, name, hook_fn)
+
     def __getstate__(self) -> Any:
-        return self.__dict__
+        hook = self._base().getstate_hook
+        return self.__dict__ if hook is None else hook(self.__dict__)
+
+    def __reduce_ex__(self, *args: Any, **kwargs: Any) -> Any:
+        hook = self._base().reduce_ex_hook
+        if hook is not None:
+            try:
+                return hook(self)
+            except NotImplementedError:
+                pass
+        return super().__reduce_ex__(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return str(type(self).__qualname__)
+        hook = self.repr_hook
+        return str(type(self).__qualname__) if hook is None else hook(self)
+
+    def __str__(self) -> str:
+        hook = self.str_hook
+        return str(type(self).__qualname__) if hook is None else hook(self)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.functions]
@@ -69,6 +107,10 @@ class IterDataPipe(_Steps, IterableDataset[Any]):
     """
 
     functions: dict[Any, Any] = {}
+    reduce_ex_hook: Callable[..., Any] | None = None
+    getstate_hook: Callable[..., Any] | None = None
+    str_hook: Callable[..., Any] | None = None
+    repr_hook: Callable[..., Any] | None = None
 
     def reset(self) -> None:
         """Begin anew: for subclasses to write."""
@@ -107,6 +149,10 @@ class MapDataPipe(_Steps, Dataset[Any]):
     """A step whose elements are found by key: subclasses write `__getitem__` and `__len__`."""
 
     functions: dict[Any, Any] = {}
+    reduce_ex_hook: Callable[..., Any] | None = None
+    getstate_hook: Callable[..., Any] | None = None
+    str_hook: Callable[..., Any] | None = None
+    repr_hook: Callable[..., Any] | None = None
 
 
 class DataChunk(list[Any]):

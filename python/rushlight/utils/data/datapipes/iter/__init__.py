@@ -16,11 +16,8 @@ from rushlight.utils.data.datapipes.iter.combining import (
     MultiplexerIterDataPipe as Multiplexer,
     ZipperIterDataPipe as Zipper,
 )
-from rushlight.utils.data.datapipes.iter.files import (
-    FileListerIterDataPipe as FileLister,
-    FileOpenerIterDataPipe as FileOpener,
-    StreamReaderIterDataPipe as StreamReader,
-)
+from rushlight.utils.data.datapipes.iter.filelister import FileListerIterDataPipe as FileLister
+from rushlight.utils.data.datapipes.iter.fileopener import FileOpenerIterDataPipe as FileOpener
 from rushlight.utils.data.datapipes.iter.grouping import (
     BatcherIterDataPipe as Batcher,
     GrouperIterDataPipe as Grouper,
@@ -29,6 +26,9 @@ from rushlight.utils.data.datapipes.iter.grouping import (
 from rushlight.utils.data.datapipes.iter.selecting import FilterIterDataPipe as Filter
 from rushlight.utils.data.datapipes.iter.sharding import (
     ShardingFilterIterDataPipe as ShardingFilter,
+)
+from rushlight.utils.data.datapipes.iter.streamreader import (
+    StreamReaderIterDataPipe as StreamReader,
 )
 from rushlight.utils.data.datapipes.iter.utils import IterableWrapperIterDataPipe as IterableWrapper
 

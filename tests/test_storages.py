@@ -1,0 +1,146 @@
+"""Storages: their conversions, files and buffers, and the older names of storages and tensors."""
+
+import pytest
+
+import rushlight as rl
+from rushlight import UntypedStorage
+from rushlight.storage import TypedStorage
+
+
+def test_conversions_of_bytes_and_of_elements():
+    data = UntypedStorage(3).fill_(200)
+    for name, dtype in (
+        ("float", rl.float32), ("double", rl.float64), ("half", rl.float16),
+        ("bfloat16", rl.bfloat16), ("int", rl.int32), ("long", rl.int64), ("short", rl.int16),
+        ("byte", rl.uint8), ("complex_float", rl.complex64), ("complex_double", rl.complex128),
+    ):  # fmt: skip
+        made = getattr(data, name)()
+        assert made.dtype is dtype and made.tolist() == [200] * 3
+        assert made.data_ptr() != data.data_ptr()
+    assert data.bool().tolist() == [True] * 3 and data.char().tolist() == [200 - 256] * 3
+    for name in ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz"):
+        made = UntypedStorage(2).fill_(3)
+        assert getattr(made, name)().tolist() == [3.0, 3.0]
+        small = getattr(rl.FloatStorage([0.5, -2]), name)()
+        assert small.dtype is getattr(rl, name) and small.element_size() == 1
+        assert small.float().tolist() == [0.5, -2.0]
+
+
+def test_what_storages_are_not():
+    for storage in (UntypedStorage(2), rl.FloatStorage(2)):
+        assert not storage.is_hpu and not storage.is_sparse and storage.filename is None
+        with pytest.raises(RuntimeError, match="no HPU devices"):
+            storage.hpu()
+    assert not UntypedStorage(2).is_sparse_csr and UntypedStorage(2).new().nbytes() == 0
+    with pytest.raises(RuntimeError, match="no MPS devices"):
+        UntypedStorage(2).mps()
+
+
+def test_files(tmp_path):
+    path = tmp_path / "numbers"
+    path.write_bytes(rl.arange(4, dtype=rl.float32).numpy().tobytes())
+    shared = rl.FloatStorage.from_file(str(path), True, 4)
+    assert shared.tolist() == [0, 1, 2, 3] and shared.filename == str(path)
+    shared.fill_(7)
+    private = rl.IntStorage.from_file(str(path), False, 2)
+    assert private.filename is None and private.float().untyped().nbytes() == 8
+    assert rl.FloatStorage.from_file(str(path), False, 1).tolist() == [7]
+    assert shared.untyped().filename == str(path) and not shared.resizable()
+    assert rl.FloatStorage(1).resizable()
+    for kind, message in (
+        (TypedStorage, "derived classes"),
+        (rl.cuda.FloatStorage, "Not available for CUDA"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            kind.from_file(str(path), False, 1)
+
+
+def test_buffers():
+    big = bytes([0, 1, 0, 2, 1, 0])
+    assert rl.ShortStorage.from_buffer(big, "big").tolist() == [1, 2, 256]
+    assert rl.ShortStorage.from_buffer(big, "little").tolist() == [256, 512, 1]
+    assert rl.ShortStorage.from_buffer(big, "big", 1, 2).tolist() == [2]
+    wide = rl.ComplexFloatStorage.from_buffer(bytes([63, 128, 0, 0, 192, 0, 0, 0]), "big")
+    assert wide.tolist() == [1 - 2j]  # the parts are turned, not the whole
+    made = UntypedStorage.from_buffer(b"\0\2", "native", dtype=rl.bool)
+    assert made.tolist() == [0, 1]
+    data = bytearray(b"ab")
+    copied = rl.ByteStorage.from_buffer(data)  # elements of one byte have no order
+    data[0] = 0
+    assert copied.tolist() == [97, 98]
+    made = TypedStorage.from_buffer(bytes(8), "native", dtype=rl.int64, device="cpu")
+    assert made.dtype is rl.int64 and made.tolist() == [0]
+    assert TypedStorage.from_buffer(bytes(8), "native").dtype is rl.float32
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: rl.ShortStorage.from_buffer(b"ab"), RuntimeError, "'byte_order'"),
+        (lambda: rl.ShortStorage.from_buffer(b"ab", "middle"), ValueError, "invalid byte_order"),
+        (lambda: rl.ShortStorage.from_buffer(b"abc", "big"), ValueError, r"size \(3\) must be"),
+        (lambda: rl.ShortStorage.from_buffer(b"ab", "big", 2), ValueError, "only 1 elements"),
+        (lambda: rl.ByteStorage.from_buffer(b"ab", "big", 1, 3), ValueError, "but got 3"),
+        (lambda: rl.ByteStorage.from_buffer(b"a", dtype=rl.int8), RuntimeError, "'dtype' can only"),
+        (lambda: rl.ByteStorage.from_buffer(b"a", device="cpu"), RuntimeError, "'device' can only"),
+        (lambda: TypedStorage.from_buffer(b"", "big", device="meta"), RuntimeError, "device meta"),
+        (lambda: rl.cuda.ByteStorage.from_buffer(b"a"), RuntimeError, "Not available for CUDA"),
+        (lambda: UntypedStorage.from_buffer(b"a"), RuntimeError, "'dtype' cannot be None"),
+    ],
+)
+def test_bad_buffers(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_older_names_of_storages():
+    assert issubclass(rl.cuda.FloatStorage, TypedStorage)
+    assert rl.cuda.HalfStorage.dtype is rl.float16
+    storage = rl.FloatStorage([1, 2])
+    assert isinstance(storage, rl.FloatStorage) and not isinstance(storage, rl.cuda.FloatStorage)
+    assert storage.type("torch.IntStorage").tolist() == [1, 2]
+    assert storage.type(rl.LongStorage).dtype is rl.int64 and storage.type() == "torch.FloatStorage"
+    kind = rl.serialization.StorageType("HalfStorage")
+    assert kind.dtype is rl.float16 and str(kind) == "StorageType(dtype=torch.float16)"
+    with pytest.raises(NotImplementedError, match="Storage.nbytes"):
+        rl.types.Storage().nbytes()
+
+
+def test_older_names_of_tensors_have_their_methods():
+    assert rl.FloatTensor.abs is rl.Tensor.abs
+    x = rl.tensor([-1.0])
+    assert rl.FloatTensor.add_(x, 3).tolist() == [2] and x.tolist() == [2]
+    assert "add_" in dir(rl.LongTensor) and not hasattr(rl.LongTensor, "no_such_method")
+    with pytest.raises(AttributeError, match="'torch.LongTensor' has no attribute 'nothing'"):
+        rl.LongTensor.nothing  # noqa: B018
+    for kind, is_cuda, is_sparse, layout in (
+        (rl.FloatTensor, False, False, rl.strided),
+        (rl.cuda.FloatTensor, True, False, rl.strided),
+        (rl.sparse.FloatTensor, False, True, rl.sparse_coo),
+    ):
+        assert (kind.is_cuda, kind.is_sparse, kind.layout) == (is_cuda, is_sparse, layout)
+        assert kind.dtype is rl.float32
+    sparse = rl.zeros(2, 2).to_sparse()
+    assert isinstance(sparse, rl.sparse.FloatTensor)
+    assert not isinstance(sparse, (rl.sparse.LongTensor, rl.FloatTensor.__class__))
+    assert not isinstance(rl.zeros(2, 2).to_sparse_csr(), rl.sparse.FloatTensor)
+
+
+def test_short_names_of_dtypes():
+    names = "float32 bfloat16 bool uint8 int64 complex64 float8_e4m3fn uint16 uint4 bits8 complex32"
+    found = [getattr(rl, name).abbr for name in names.split()]
+    assert found == "f32 bf16 b8 u8 i64 c64 f8e4m3fn u16 uint4 b8x1 c32".split()
+
+
+def test_offsets_are_of_generators_on_gpus():
+    for call in (rl.Generator().get_offset, lambda: rl.Generator().set_offset(4)):
+        with pytest.raises(RuntimeError, match="does not use an offset"):
+            call()
+    if rl.cuda.is_available():
+        generator = rl.Generator("cuda").manual_seed(1)
+        assert generator.get_offset() == 0
+        rl.rand(3, device="cuda", generator=generator)
+        after = generator.get_offset()
+        again = rl.rand(3, device="cuda", generator=generator)
+        assert generator.set_offset(after) is generator
+        assert (rl.rand(3, device="cuda", generator=generator) == again).all()
