@@ -73,7 +73,6 @@ EXCEPTIONS = {
         ("force_reload", "skip_validation", "trust_repo", "verbose"),
         "about repositories on the web, which are refused by their source",
     ),
-    "jit/_tracer.py:TraceRecorder.value_of": {"instead": PROTOCOL},
     "jit/_trace_graph.py:TraceGraph.findAllNodes": {"recurse": "nodes of traces hold no blocks"},
     "jit/_tracer.py:TraceRecorder.value_of": PROTOCOL,
     "jit/__init__.py": "the functions warn of what is not done, or it changes no result",
