@@ -88,7 +88,6 @@ def write_root_stub(package, stubs):
         "from rushlight._version import __version__ as __version__",
         "",
         "newaxis: None",
-        "DeviceObjType: type[device]",
         "legacy_contiguous_format: memory_format",
         *(f"{name}: Any" for name in sorted(made_at_run_time)),
         "",

@@ -681,6 +681,7 @@ from rushlight._checks import (
     SymInt as SymInt,
     _assert as _assert,
     _assert_async as _assert_async,
+    _disable_dynamo as _disable_dynamo,
     compile as compile,
     get_device as get_device,
     get_device_module as get_device_module,
@@ -1072,9 +1073,16 @@ from rushlight.utils.backend_registration import (
 from rushlight._version import __version__ as __version__
 
 newaxis: None
-DeviceObjType: type[device]
 legacy_contiguous_format: memory_format
 ScriptClassFunction: Any
+_cast_Byte: Any
+_cast_Char: Any
+_cast_Double: Any
+_cast_Float: Any
+_cast_Half: Any
+_cast_Int: Any
+_cast_Long: Any
+_cast_Short: Any
 _grouped_mm: Any
 _nested_view_from_buffer: Any
 _sym_acos: Any
