@@ -215,8 +215,7 @@ def test_the_cause_of_a_failure_is_told_before_its_consequences(how, tmp_path, m
     from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError
     from rushlight.distributed.launcher.api import Agent, LaunchConfig, elastic_launch
 
-    root = Path(__file__).parent.parent / "python"
-    monkeypatch.setenv("PYTHONPATH", str(root))
+    monkeypatch.setenv("PYTHONPATH", ranks.environment()["PYTHONPATH"])
 
     # As on a machine that is so busy that the launcher has its turn after both have ended.
     def wait_for_all(agent, seconds):

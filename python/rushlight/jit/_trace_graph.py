@@ -78,6 +78,9 @@ class _ScopedRecorder(TraceRecorder):
             return result
         return super().__torch_function__(func, types, args, kwargs)
 
+    def _item(self, func, name, x):
+        return self.value_of(func, (x,), {}, f"{name}() of a tensor gives the program a value", "")
+
 
 class Type:
     """The type of a value: a tensor of a dtype and sizes, a number, a list."""
