@@ -43,7 +43,7 @@ ELSEWHERE = {
     "fx.experimental": PASSES, "fx.operator_schemas": PASSES, "fx.traceback": PASSES,
     "fx.proxy": PASSES,
     "nn.attention.varlen": "tests/test_varlen_attention.py",
-    "nn.parallel.comm": GPU,
+    "nn.parallel.comm": GPU, "numa": "of launchers, which refuse it",
     "backends.mps": "of macOS", "nn.utils.spectral_norm": INSIDE,
     **dict.fromkeys((
         "autograd.profiler", "autograd.profiler_util", "export", "functional", "fx.graph",

@@ -5,9 +5,13 @@ warning. What does not is listed with its reason, and the list is no longer than
 
 import dataclasses
 import datetime
+import functools
 import gc
 import io
 import math
+import os
+import tempfile
+from unittest import mock
 
 import pytest
 from options import found, ignored, in_python
@@ -340,6 +344,43 @@ def listed(pipe):
                              for part in pipe])  # fmt: skip
 
 
+@functools.cache
+def folder():
+    """A folder with a folder in it, and a file in each, for as long as the tests run."""
+    made = tempfile.TemporaryDirectory()
+    inside = os.path.join(made.name, "inside")
+    os.mkdir(inside)
+    for name, text in (("a.txt", "é"), ("b.csv", "1,2"), ("inside/c.txt", "third")):
+        with open(os.path.join(made.name, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    return made
+
+
+def listing(**named):
+    pipe = ITER.FileLister(**{"root": os.path.relpath(folder().name), **named})
+    with mock.patch("os.walk", backwards_walk):
+        return list(pipe), error_of(lambda: len(pipe))
+
+
+def backwards_walk(*args, walk=os.walk, **named):
+    for root, inside, names in walk(*args, **named):
+        names.sort(reverse=True)
+        yield root, inside, names
+
+
+def opened(**named):
+    def read():
+        pipe = ITER.FileOpener([os.path.join(folder().name, "a.txt")], **named)
+        return [file.read() for _, file in pipe], error_of(lambda: len(pipe))
+
+    return error_of(read)
+
+
+def read(**named):
+    source = ITER.FileOpener([os.path.join(folder().name, "b.csv")])
+    return [part for _, part in ITER.StreamReader(source, **named)]
+
+
 def batches(kind, source):
     def run(**named):
         made = kind(source(), 4, **named)
@@ -492,6 +533,9 @@ CASES = {
     "utils.data.datapipes.iter.Demultiplexer": [
         demultiplexed((0, 1), lambda n: n % 2),
         demultiplexed((0, 1), lambda n: None if n == 3 else n % 2)],
+    "utils.data.datapipes.iter.FileLister": [listing],
+    "utils.data.datapipes.iter.FileOpener": [opened],
+    "utils.data.datapipes.iter.StreamReader": [read],
     "utils.data.datapipes.iter.Filter": [
         lambda **named: listed(ITER.Filter(pairs(), lambda x: x != 1, **named))],
     "utils.data.datapipes.iter.Forker": [forked],
@@ -527,6 +571,8 @@ CASES = {
 
 # Other values of an argument than those of booleans and numbers.
 VALUES = {
+    "root": ["."], "masks": ["*.txt"], "recursive": [True], "abspath": [True],
+    "non_deterministic": [True], "length": [2], "mode": ["b"], "encoding": ["latin-1"], "chunk": [1],
     "optimize": [True], "check_inputs": [[(X,), (X * 2,)], [{"forward": (X,)}]],
     "example_inputs": [[(X,)]],
     "example_kwarg_inputs": [{"x": X, "y": 3}], "obj": [3], "preserved_attrs": [["count"]],

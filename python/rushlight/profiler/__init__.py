@@ -215,8 +215,6 @@ class _Session:
             self.shows["profile_memory"], True, self.shows["with_stack"], self.shows["with_modules"]
         ):
             raise RuntimeError("profile: another profile is watching already")
-        global _latest
-        _latest = weakref.ref(prof)
         if self.shows["with_stack"]:
             _C._profiler_watch_calls()  # or not, where another profiler does
         if self.on_gpus:
@@ -385,7 +383,12 @@ class profile:
         self._was_prepared = True
         name = self.custom_trace_id_callback
         self._trace_id = uuid.uuid4().hex.upper() if name is None else name()
+        self._record()
+
+    def _record(self):
+        global _latest
         self._session = _Session(self)
+        _latest = weakref.ref(self)
 
     def start_trace(self) -> None:
         """Begin a trace: what was watched so far is forgotten."""
@@ -394,7 +397,7 @@ class profile:
         if self._session.is_kept:
             return
         self._session.discard()
-        self._session = _Session(self)
+        self._record()
         self._session.is_kept = True
         if self.execution_trace_observer is not None:
             self.execution_trace_observer._follow()
