@@ -571,8 +571,7 @@ CASES = {
 
 # Other values of an argument than those of booleans and numbers.
 VALUES = {
-    "root": ["."], "masks": ["*.txt"], "recursive": [True], "abspath": [True],
-    "non_deterministic": [True], "length": [2], "mode": ["b"], "encoding": ["latin-1"], "chunk": [1],
+    "root": ["."], "masks": ["*.txt"], "mode": ["b"], "encoding": ["latin-1"], "chunk": [1],
     "optimize": [True], "check_inputs": [[(X,), (X * 2,)], [{"forward": (X,)}]],
     "example_inputs": [[(X,)]],
     "example_kwarg_inputs": [{"x": X, "y": 3}], "obj": [3], "preserved_attrs": [["count"]],
