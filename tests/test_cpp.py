@@ -12,6 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import sanitizers
+
+pytestmark = sanitizers.no_compilers
 
 ROOT = Path(__file__).parent.parent
 CXX = os.environ.get("CXX") or shutil.which("g++")

@@ -3,11 +3,15 @@
 import shutil
 
 import pytest
+import sanitizers
 
 import rushlight as torch
 from rushlight.utils import cpp_extension
 
-pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler"),
+    sanitizers.no_compilers,
+]
 
 SOURCE = r"""
 using rushlight::Tensor;

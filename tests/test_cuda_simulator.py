@@ -12,14 +12,18 @@ import subprocess
 import sys
 
 import pytest
+import sanitizers
 
 ROOT = pathlib.Path(__file__).parent.parent
 PROGRAMS = ROOT / "tests" / "cuda_programs"
 FOLDER = ROOT / "build" / "cuda-sim"
 
-pytestmark = pytest.mark.skipif(
-    not (FOLDER / "libcuda.so.1").exists(), reason="`make cuda-sim` has not built the simulator"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not (FOLDER / "libcuda.so.1").exists(), reason="`make cuda-sim` has not built the simulator"
+    ),
+    sanitizers.no_compilers,
+]
 
 
 def simulate(program, *arguments, seed=0, timeout=600, **variables):

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import sanitizers
 
 import rushlight
 from gen import bindings, cxx, loops
@@ -86,7 +87,13 @@ def names_for(module_name):
 
 @pytest.mark.parametrize(
     ("module_name", "text"),
-    [pytest.param(module, text, id=name) for name, module, text in docstrings_with_examples()],
+    [
+        pytest.param(
+            module, text, id=name,
+            marks=[sanitizers.no_compilers] if name.endswith("cpp_extension.load_inline") else [],
+        )
+        for name, module, text in docstrings_with_examples()
+    ],
 )
 def test_docstring_examples(module_name, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
