@@ -444,7 +444,7 @@ def _message_of_assertion(frame):
     """
     code = [i for i in dis.get_instructions(frame.f_code) if i.opname not in ("CACHE", "NOT_TAKEN")]
     rest = [i for i in code if i.offset >= frame.f_lasti]
-    if rest and rest[0].opname == "TO_BOOL":
+    if rest and rest[0].opname in ("TO_BOOL", "COMPARE_OP"):  # which asks for a bool, from 3.13 on
         rest = rest[1:]
     if len(rest) < 3 or rest[0].opname not in _JUMPS:
         return None
