@@ -219,7 +219,7 @@ format: $(VENV)/ready
 # Python and its allocator are not built with the sanitizers: they are preloaded, and what Python
 # itself never frees is named in tools/lsan.supp. pytest leaves the descriptor of errors alone
 # (--capture=sys): a report in a file that it captures would be lost with the process.
-sanitize: $(VENV)/ready
+sanitize: build
 	$(call build_with_sanitizer,address)
 	LD_PRELOAD="$(call gcc_libraries,libasan.so libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:max_allocation_size_mb=4096 \

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import ranks
+import sanitizers
 
 pytestmark = pytest.mark.skipif(not ranks.HAVE_MPI, reason="needs mpi4py and mpich")
 
@@ -210,7 +211,15 @@ main()
 """
 
 
-@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "SIGSEGV", "raises"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "SIGKILL", "SIGTERM", "raises",
+        pytest.param("SIGSEGV", marks=pytest.mark.skipif(
+            sanitizers.ADDRESS, reason="the sanitizer reports the signal itself, which takes long"
+        )),
+    ],
+)  # fmt: skip
 def test_the_cause_of_a_failure_is_told_before_its_consequences(how, tmp_path, monkeypatch):
     from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError
     from rushlight.distributed.launcher.api import Agent, LaunchConfig, elastic_launch
