@@ -172,6 +172,13 @@ print("passed")
     assert as_program(tmp_path, source)[0] == "passed\n"
 
 
+def test_names_in_private_places():
+    from rushlight.nn.attention.flex_attention import _DEFAULT_SPARSE_BLOCK_SIZE, create_block_mask
+
+    mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, 300, 300, device="cpu")
+    assert mask.BLOCK_SIZE == (_DEFAULT_SPARSE_BLOCK_SIZE,) * 2 == (128, 128)
+
+
 # ---- contexts, sets and functions
 
 

@@ -19,7 +19,7 @@ from rushlight import Tensor
 from rushlight._ignored import warn_of
 from rushlight._set_module import set_module
 from rushlight.nn.attention._block_mask import (
-    DEFAULT_SIZE,
+    DEFAULT_SIZE as _DEFAULT_SPARSE_BLOCK_SIZE,
     BlockMask,
     count_pairs,
     noop_mask,
@@ -27,11 +27,6 @@ from rushlight.nn.attention._block_mask import (
     sliced_mask,
 )
 from rushlight.types import Device
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask",
@@ -119,7 +114,7 @@ def create_block_mask(
     Q_LEN: int,
     KV_LEN: int,
     device: Device = None,
-    BLOCK_SIZE: int | tuple[int, int] = DEFAULT_SIZE,
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
     _compile: bool = False,
     separate_full_blocks: bool = True,
     compute_dq_write_order: bool = False,
