@@ -14,11 +14,11 @@ from rushlight._checkpoint_reader import CheckpointReader
 from rushlight._checkpoint_types import (
     STORAGE_DTYPES,
     StoredData,
-    as_tensor_of_bytes,
     bytes_of,
     storage_of,
 )
 from rushlight._checkpoint_writer import CheckpointWriter
+from rushlight._core_members import as_tensor_of_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -156,7 +156,7 @@ def default_restore_location(storage, location):
 
 
 def _place(storage, location):
-    from rushlight._checkpoint_types import as_tensor_of_bytes
+    from rushlight._core_members import as_tensor_of_bytes
 
     device = rushlight.device(location)
     if device.type == "cuda":

@@ -90,11 +90,6 @@ def bytes_of(storage: Any) -> bytes | memoryview:
     return memoryview((ctypes.c_ubyte * size).from_address(storage.data_ptr())).cast("B")
 
 
-def as_tensor_of_bytes(storage: Any) -> Tensor:
-    """Return a storage as a tensor of uint8."""
-    return rushlight._C._tensor_on_storage(storage, rushlight.uint8, 0, (storage.nbytes(),), (1,))
-
-
 def check_geometry(offset: int, size: Sequence[int], stride: Sequence[int]) -> None:
     """Raise an error if these cannot be the numbers of a tensor."""
     if len(size) != len(stride) or len(size) > _MAX_DIMS:

@@ -54,7 +54,7 @@ class _Methods:
 
     def get_device(self) -> int:
         """Return the number of the device; -1 on the CPU."""
-        return _bytes_of(self).get_device()
+        return as_tensor_of_bytes(self).get_device()
 
     def element_size(self) -> int:
         """Return 1: elements are bytes."""
@@ -66,7 +66,7 @@ class _Methods:
 
     def to(self, *, device: Device, non_blocking: bool = False) -> UntypedStorage:
         """Return a copy on a device; this storage if it is there."""
-        moved = _bytes_of(self).to(device, non_blocking=non_blocking).untyped_storage()
+        moved = as_tensor_of_bytes(self).to(device, non_blocking=non_blocking).untyped_storage()
         return self if moved.device == self.device else moved
 
     def cpu(self) -> UntypedStorage:
@@ -164,18 +164,18 @@ class _Methods:
 
     def fill_(self, value: int) -> Self:
         """Set all bytes. Returns self."""
-        _bytes_of(self).fill_(value)
+        as_tensor_of_bytes(self).fill_(value)
         return self
 
     def copy_(self, source: UntypedStorage, non_blocking: bool | None = None) -> Self:
         """Take the bytes of another storage of this size. Returns self."""
-        _bytes_of(self).copy_(_bytes_of(source), non_blocking=bool(non_blocking))
+        as_tensor_of_bytes(self).copy_(as_tensor_of_bytes(source), non_blocking=bool(non_blocking))
         return self
 
     def byteswap(self, dtype: _dtype) -> None:
         """Turn the order of the bytes of each element of a dtype, in place."""
         size = dtype.itemsize // (2 if dtype.is_complex else 1)
-        elements = _bytes_of(self).view(-1, size)
+        elements = as_tensor_of_bytes(self).view(-1, size)
         elements.copy_(elements.flip(1))
 
     @classmethod
@@ -224,11 +224,9 @@ class _Methods:
         return _on_buffer(memoryview(self)[start:stop]) if stop > start else UntypedStorage(0)
 
 
-def _bytes_of(storage):
-    """The bytes of a storage, as a tensor on them."""
-    return rushlight._C._tensor_on_storage(
-        storage, rushlight.uint8, 0, (storage.nbytes(),), (1,)
-    )
+def as_tensor_of_bytes(storage: UntypedStorage) -> Tensor:
+    """A uint8 tensor on the bytes of a storage."""
+    return rushlight._C._tensor_on_storage(storage, rushlight.uint8, 0, (storage.nbytes(),), (1,))
 
 
 def _shared_file_at(address):
@@ -250,7 +248,7 @@ def _conversion(name, dtype):
     def convert(self):
         from rushlight.storage import TypedStorage
 
-        return TypedStorage(_bytes_of(self).to(dtype, copy=True).untyped_storage(), dtype)
+        return TypedStorage(as_tensor_of_bytes(self).to(dtype, copy=True).untyped_storage(), dtype)
 
     convert.__name__ = name
     convert.__doc__ = f"Return the bytes, each as a number of dtype {dtype}."

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum, IntEnum
+
+
+class NumberedEnum(Enum):
+    """Names, of which `int` gives torch's numbers."""
+
+    def __int__(self) -> int:
+        return self.value
 
 
 class NativeEnum(IntEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight._tensor import _LEGACY_NAMES, _dtype_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,12 +14,6 @@ if TYPE_CHECKING:
 
     from rushlight import Tensor
     from rushlight.types import Device, _dtype
-
-_SCALAR_TYPES = {
-    "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-    "float16": "Half", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble", "bool": "Bool", "bfloat16": "BFloat16",
-}  # fmt: skip
 
 
 class Type:
@@ -127,7 +122,7 @@ class TensorType(Type):
     def scalarType(self) -> Any:
         """The older name of the dtype, as "Float"."""
         dtype = self.dtype()
-        return None if dtype is None else _SCALAR_TYPES[str(dtype).removeprefix("torch.")]
+        return None if dtype is None else _LEGACY_NAMES[_dtype_name(dtype)]
 
     def device(self) -> rushlight.device | None:
         """The device."""

@@ -41,8 +41,9 @@ from rushlight._checkpoint_settings import (  # noqa: F401 (the settings are par
     validate_cuda_device,
     validate_hpu_device,
 )
-from rushlight._checkpoint_types import StoredData, as_tensor_of_bytes, bytes_of, storage_of
+from rushlight._checkpoint_types import StoredData, bytes_of, storage_of
 from rushlight._checkpoint_writer import CheckpointWriter
+from rushlight._core_members import as_tensor_of_bytes
 from rushlight._ignored import warn_of
 from rushlight._replaced_file import replacing
 from rushlight._set_module import set_module
@@ -117,6 +118,19 @@ def save(
         _write_archive(obj, stream, stem or "archive", pickle_protocol, _disable_byteorder_record)
 
 
+def _aligned_entry(name: str, position: int, size: int) -> zipfile.ZipInfo:
+    """The entry of a zip archive whose header is to be at `position` in the file, and whose `size`
+    bytes begin at a multiple of 64, so that they can be mapped into memory.
+    """
+    info = zipfile.ZipInfo(name)
+    position += _LOCAL_HEADER_BYTES + len(info.filename.encode())
+    if size >= zipfile.ZIP64_LIMIT:
+        position += 20  # the field that holds large sizes
+    padding = -(position + 4) % _ALIGNMENT
+    info.extra = struct.pack("<2sH", b"FB", padding) + b"Z" * padding
+    return info
+
+
 def _write_archive(obj, stream, stem, protocol, without_byteorder):
     description = io.BytesIO()
     writer = CheckpointWriter(description, protocol)
@@ -126,14 +140,8 @@ def _write_archive(obj, stream, stem, protocol, without_byteorder):
         start = archive.fp.tell() if seekable else 0
 
         def add(name, data):
-            info = zipfile.ZipInfo(f"{stem}/{name}")
             position = (archive.fp.tell() if seekable else archive.start_dir) - start
-            position += _LOCAL_HEADER_BYTES + len(info.filename.encode())
-            if len(data) >= zipfile.ZIP64_LIMIT:
-                position += 20  # the field that holds large sizes
-            padding = -(position + 4) % _ALIGNMENT
-            info.extra = struct.pack("<2sH", b"FB", padding) + b"Z" * padding
-            archive.writestr(info, data)
+            archive.writestr(_aligned_entry(f"{stem}/{name}", position, len(data)), data)
 
         add("data.pkl", description.getbuffer())
         if not without_byteorder:

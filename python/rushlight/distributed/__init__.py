@@ -12,12 +12,12 @@ alone needs no MPI. docs/distributed.md has the launchers and what happens when 
 
 from __future__ import annotations
 
-import enum
 import importlib
 import importlib.util
 import os
 
 from rushlight import _absent
+from rushlight._enums import NumberedEnum as _NumberedEnum
 from rushlight._set_module import set_module
 from rushlight.distributed._group import (
     Backend,
@@ -98,13 +98,10 @@ def is_torchelastic_launched() -> bool:
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
-class DebugLevel(enum.Enum):
+class DebugLevel(_NumberedEnum):
     """How much is checked: what TORCH_DISTRIBUTED_DEBUG says."""
 
     OFF, INFO, DETAIL = range(3)
-
-    def __int__(self) -> int:
-        return self.value
 
 
 def get_debug_level() -> DebugLevel:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import enum
 import os
 import sys
 import threading
@@ -12,6 +11,7 @@ from typing import NewType
 
 import rushlight
 from rushlight import _absent
+from rushlight._enums import NumberedEnum
 from rushlight.distributed import _launchers
 from rushlight.distributed._agreement import Call, agree
 from rushlight.distributed._engine import Queue, Work
@@ -38,13 +38,10 @@ _NOT_INITIALIZED = (
 GroupName = NewType("GroupName", str)
 
 
-class BackendType(enum.Enum):
+class BackendType(NumberedEnum):
     """The kinds of backends that torch knows."""
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, CUSTOM = range(7)
-
-    def __int__(self) -> int:
-        return self.value
 
 
 class Backend(str):

@@ -61,8 +61,12 @@ _ATTRIBUTES = set(
 )
 _VIEWS = {"T": "t", "mT": "mT", "H": "adjoint", "mH": "adjoint", "real": "real", "imag": "imag",
           "data": "detach"}  # fmt: skip
-_OF_VALUES = set("tolist numpy __array__ __contains__ __complex__ backward is_nonzero".split())
-_OF_ELEMENTS = _OF_VALUES - {"backward"} | set("item __int__ __float__ __index__ __bool__".split())
+_OF_ELEMENTS = set(
+    """
+    tolist numpy __array__ __contains__ __complex__ is_nonzero item __int__ __float__ __index__
+    __bool__
+    """.split()
+)
 _SLOTS = {"__pos__": "positive", "__abs__": "abs", "__neg__": "neg", "__invert__": "bitwise_not"}
 _CONSTANTS = {"tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_dlpack"}
 # Of tensors that no graph holds, they return what they are given.

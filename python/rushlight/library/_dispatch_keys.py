@@ -6,9 +6,8 @@ leaves out. Names and numbers are torch's, as programs print and keep them.
 
 from __future__ import annotations
 
-import enum
-
 import rushlight
+from rushlight._enums import NumberedEnum
 from rushlight._set_module import set_module
 from rushlight.library._operator import BelowAutograd as _AutoDispatchBelowAutograd
 
@@ -45,8 +44,7 @@ for _name, (_number, _start, _prefix) in _BY_BACKEND.items():
     _KEYS |= {f"{_prefix}{b}": _start + 1 + i for i, b in enumerate(_BACKENDS)}
     _KEYS[f"StartOf{_name}Backends"], _KEYS[f"EndOf{_name}Backends"] = _start, _start + 16
 
-DispatchKey = enum.Enum("DispatchKey", _KEYS)
-DispatchKey.__int__ = lambda self: self.value
+DispatchKey = NumberedEnum("DispatchKey", _KEYS)
 
 _FIRST_BIT = 15  # before it is a bit for each backend, from it on one for each functionality
 _ALL_BACKENDS = (1 << 16) - 1

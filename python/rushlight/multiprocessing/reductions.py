@@ -13,6 +13,7 @@ from multiprocessing.reduction import ForkingPickler
 
 import rushlight
 from rushlight import Tensor, UntypedStorage
+from rushlight._core_members import as_tensor_of_bytes as _as_tensor_of_bytes
 from rushlight.multiprocessing.descriptors import carrier
 from rushlight.nn.parameter import Parameter
 from rushlight.utils.hooks import warn_if_has_hooks
@@ -36,12 +37,8 @@ def _move(storage):
 
 def _copy(storage):
     copy = UntypedStorage._new_shared(storage.nbytes())
-    _bytes_of(copy).copy_(_bytes_of(storage))
+    _as_tensor_of_bytes(copy).copy_(_as_tensor_of_bytes(storage))
     return copy
-
-
-def _bytes_of(storage):
-    return rushlight._C._tensor_on_storage(storage, rushlight.uint8, 0, (storage.nbytes(),), (1,))
 
 
 def reduce_storage(storage: Any) -> tuple[Any, ...]:

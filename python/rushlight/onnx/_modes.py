@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from rushlight._enums import NativeEnum
+from rushlight.nn._modes import modes_kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,10 +44,6 @@ def exported_in(model: Any, training: TrainingMode | int | None) -> Iterator[Non
     if training in (None, TrainingMode.PRESERVE):
         yield
         return
-    before = {module: module.training for module in model.modules()}
-    model.train(TrainingMode(training) is TrainingMode.TRAINING)
-    try:
+    with modes_kept(model):
+        model.train(TrainingMode(training) is TrainingMode.TRAINING)
         yield
-    finally:
-        for module, was_training in before.items():
-            module.training = was_training

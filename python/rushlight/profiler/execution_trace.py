@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _SCHEMA = "1.1.1-chakra.0.0.4"
 _PROCESS, _THREAD = (f"[pytorch|profiler|execution_trace|{what}]" for what in ("process", "thread"))
-_BYTES = {"float16": 2, "bfloat16": 2, "int16": 2, "float32": 4, "int32": 4, "float64": 8,
-          "int64": 8, "complex64": 8, "complex128": 16}  # fmt: skip
 
 
 class ExecutionTraceObserver:
@@ -261,7 +259,8 @@ def _value(value):
     if isinstance(value, tuple):  # a tensor: dtype, shape and strides
         dtype, shape, strides = value[:3]
         device = "" if rushlight.cuda.is_available() else "cpu"
-        numbers = [0, 0, 0, math.prod(shape), _BYTES.get(dtype, 1), device]
+        size = getattr(rushlight, dtype).itemsize if dtype else 1
+        numbers = [0, 0, 0, math.prod(shape), size, device]
         return numbers, list(shape), f"Tensor({_DTYPES.get(dtype, dtype)})", list(strides)
     if isinstance(value, list):
         parts = list(zip(*map(_value, value))) or [(), (), (), ()]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-
 import rushlight
+from rushlight.utils._contextlib import context_decorator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,13 +31,7 @@ class DeviceContext:
 
 def device_decorator(device: Device, func: Callable[..., Any]) -> Callable[..., Any]:
     """`func` with a default device while it runs."""
-
-    @functools.wraps(func)
-    def on_device(*args, **kwargs):
-        with DeviceContext(device):
-            return func(*args, **kwargs)
-
-    return on_device
+    return context_decorator(lambda: DeviceContext(device), func)
 
 
 def set_device(device: Device) -> Callable[..., Any]:

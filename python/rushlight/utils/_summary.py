@@ -7,6 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
+from rushlight.nn._modes import modes_kept
 from rushlight.utils.flop_counter import FlopCounterMode
 
 _COLUMNS = ("Module", "Output", "Parameters", "FLOPs", "Output memory")
@@ -125,16 +126,13 @@ def _run(model, inputs, options):
         made[id(module)] = shapes, sum(t.numel() * t.element_size() for t in tensors)
 
     handles = [module.register_forward_hook(note) for module in model.modules()]
-    was_training = {module: module.training for module in model.modules()}
-    model.eval()
     try:
-        with rushlight.no_grad(), FlopCounterMode(display=False) as counter:
+        with modes_kept(model), rushlight.no_grad(), FlopCounterMode(display=False) as counter:
+            model.eval()
             model(*inputs, **options)
     finally:
         for handle in handles:
             handle.remove()
-        for module, training in was_training.items():
-            module.training = training
     counts = counter.get_flop_counts()
     return made, {path: sum(ops.values()) for path, ops in counts.items()}
 

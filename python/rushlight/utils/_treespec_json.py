@@ -68,8 +68,11 @@ def _dump_named_tuple(kind):
     return found.name
 
 
-def _load_named_tuple(name):
-    return _kind_of(name)
+def _kind_of(name):
+    for kind, names in _NAMES.items():
+        if names.name == name:
+            return kind
+    raise NotImplementedError(f"Deserializing {name} in pytree is not registered.")
 
 
 def _dump_default_dict(context):
@@ -90,19 +93,12 @@ for _kind, _names in {
     tuple: Names("builtins.tuple"),
     list: Names("builtins.list"),
     dict: Names("builtins.dict"),
-    namedtuple: Names("collections.namedtuple", _dump_named_tuple, _load_named_tuple),
+    namedtuple: Names("collections.namedtuple", _dump_named_tuple, _kind_of),
     OrderedDict: Names("collections.OrderedDict"),
     defaultdict: Names("collections.defaultdict", _dump_default_dict, _load_default_dict),
     deque: Names("collections.deque"),
 }.items():
     register(_kind, _names)
-
-
-def _kind_of(name):
-    for kind, names in _NAMES.items():
-        if names.name == name:
-            return kind
-    raise NotImplementedError(f"Deserializing {name} in pytree is not registered.")
 
 
 def _to_json(spec):

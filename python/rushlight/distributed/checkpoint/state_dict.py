@@ -237,9 +237,14 @@ def get_optimizer_state_dict(
     return _flattened(made) if options.flatten_optimizer_state_dict else made
 
 
-def _all_of(optimizers):
+def _as_tuple(optimizers):
+    """An optimizer, several or none."""
     single = isinstance(optimizers, rushlight.optim.Optimizer)
-    found = (optimizers,) if single else tuple(optimizers)
+    return (optimizers,) if single else tuple(optimizers)
+
+
+def _all_of(optimizers):
+    found = _as_tuple(optimizers)
     if not found:
         raise RuntimeError("state_dict: give an optimizer, or several")
     return found
@@ -422,8 +427,7 @@ def get_state_dict(
         submodules: a set of modules, where there is no optimizer.
         options: a StateDictOptions.
     """
-    is_one = isinstance(optimizers, rushlight.optim.Optimizer)
-    optimizers = (optimizers,) if is_one else tuple(optimizers)
+    optimizers = _as_tuple(optimizers)
     of_optimizers = {}
     if optimizers:
         of_optimizers = get_optimizer_state_dict(
@@ -441,8 +445,7 @@ def set_state_dict(
     options: Any = None,
 ) -> Any:
     """Load both states of get_state_dict."""
-    is_one = isinstance(optimizers, rushlight.optim.Optimizer)
-    optimizers = (optimizers,) if is_one else tuple(optimizers)
+    optimizers = _as_tuple(optimizers)
     if optimizers:
         set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)

@@ -7,7 +7,7 @@ import sys
 import zipfile
 
 from rushlight.export.pt2_archive import constants
-from rushlight.serialization import PyTorchFileReader
+from rushlight.serialization import PyTorchFileReader, _aligned_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-_ALIGNMENT = 64  # of the bytes of a record, so that they can be mapped into memory
-_HEADER_BYTES = 30
 _ZIP_VERSION = b"6\n"
 
 
@@ -75,10 +73,8 @@ class PT2ArchiveWriter:
             raise AssertionError(f"Expected bytes but got {type(data)}")
         if self.has_record(name):
             raise RuntimeError(f"PT2ArchiveWriter: the record {name!r} was written already")
-        entry = zipfile.ZipInfo(f"{self._root}/{name}")
-        start = self.archive_file.start_dir + _HEADER_BYTES + len(entry.filename.encode()) + 4
-        gap = -start % _ALIGNMENT
-        entry.extra = b"FB" + gap.to_bytes(2, "little") + b"Z" * gap
+        place = self.archive_file.start_dir
+        entry = _aligned_entry(f"{self._root}/{name}", place, len(data))
         self.archive_file.writestr(entry, data)
         self._names.append(name)
 

@@ -231,9 +231,9 @@ class BlockMask:
 
     def _mask(self, places):
         """Whether each pair counts, given the places in batch, heads, queries and keys."""
-        partial, full = _dense(self.kv_num_blocks, self.kv_indices), self._full()
         if self.mask_mod is noop_mask:
             return _of_pairs(self.to_dense(), self.BLOCK_SIZE, self.seq_lengths)
+        partial, full = _dense(self.kv_num_blocks, self.kv_indices), self._full()
         mask = rl.as_tensor(self.mask_mod(*places), dtype=rl.bool)
         mask = mask & _of_pairs(partial, self.BLOCK_SIZE, self.seq_lengths)
         return mask if full is None else mask | _of_pairs(full, self.BLOCK_SIZE, self.seq_lengths)

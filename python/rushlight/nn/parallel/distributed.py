@@ -244,21 +244,23 @@ class DistributedDataParallel(Module, Joinable):
     def _buffers_to_send(self):
         return [b for name, b in self.module.named_buffers() if self._is_mine(name)]
 
+    def _buffers_before_forward(self):
+        if not (self.require_forward_param_sync and self.broadcast_buffers):
+            return []
+        return self._buffers_to_send()
+
     def will_sync_module_buffers(self) -> bool:
         """Will buffers become those of rank 0 before the next forward pass?"""
-        return (
-            self.require_forward_param_sync
-            and self.broadcast_buffers
-            and len(self._buffers_to_send()) > 0
-        )
+        return bool(self._buffers_before_forward())
 
     def _synchronize_buffers(self):
-        if not self.will_sync_module_buffers():
+        buffers = self._buffers_before_forward()
+        if not buffers:
             return
         source = 0
         if self._join_config.enable:
             source = self._authority(True)
-        self._synchronize(self._buffers_to_send(), source)
+        self._synchronize(buffers, source)
 
     def _authority(self, is_working):
         """The last of the members whose inputs have not ended."""

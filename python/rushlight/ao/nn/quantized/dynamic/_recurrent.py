@@ -38,6 +38,15 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
     return tensor.index_select(dim, permutation)
 
 
+def _check_reference(cls, ref_mod, mark, kind):
+    """Raise unless a module is a reference one, as those are that have the attribute `mark`."""
+    if not hasattr(ref_mod, mark):
+        raise AssertionError(
+            f"{cls.__name__}.from_reference: expected a reference {kind}, got "
+            f"{type(ref_mod).__name__}"
+        )
+
+
 def _in_one_dict(given):
     """Weights and biases by name, which may be in a dict for each kind."""
     if isinstance(given.get("weight"), dict):
@@ -344,11 +353,7 @@ class RNNBase(Module):
         Args:
             ref_mod: a layer of ao.nn.quantized.reference.
         """
-        if not hasattr(ref_mod, "weight_ih_l0_dtype"):
-            raise AssertionError(
-                f"{cls.__name__}.from_reference: expected a reference layer, got "
-                f"{type(ref_mod).__name__}"
-            )
+        _check_reference(cls, ref_mod, "weight_ih_l0_dtype", "layer")
         layer = cls(
             ref_mod.input_size, ref_mod.hidden_size, ref_mod.num_layers, ref_mod.bias,
             ref_mod.batch_first, ref_mod.dropout, ref_mod.bidirectional, ref_mod.weight_ih_l0_dtype,
@@ -554,11 +559,7 @@ class RNNCellBase(Module):
         Args:
             ref_mod: a cell of ao.nn.quantized.reference.
         """
-        if not hasattr(ref_mod, "weight_ih_dtype"):
-            raise AssertionError(
-                f"{cls.__name__}.from_reference: expected a reference cell, got "
-                f"{type(ref_mod).__name__}"
-            )
+        _check_reference(cls, ref_mod, "weight_ih_dtype", "cell")
         named = {"nonlinearity": ref_mod.nonlinearity} if hasattr(ref_mod, "nonlinearity") else {}
         layer = cls(
             ref_mod.input_size, ref_mod.hidden_size, ref_mod.bias, dtype=ref_mod.weight_ih_dtype,

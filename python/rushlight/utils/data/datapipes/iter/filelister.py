@@ -72,5 +72,3 @@ class FileListerIterDataPipe(_Sized):
                         yield os.path.join(folder, name)
                 if not self.recursive:
                     break
-
-

@@ -80,5 +80,3 @@ class FileOpenerIterDataPipe(_Sized):
             if not isinstance(path, str):
                 raise TypeError(f"FileOpener: expected a path, got {type(path).__name__}")
             yield path, StreamWrapper(open(path, self.mode, encoding=self.encoding), path)
-
-
