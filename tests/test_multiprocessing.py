@@ -5,6 +5,7 @@ import multiprocessing.connection
 import os
 import pickle
 import signal
+import socket
 import sys
 import threading
 import time
@@ -261,6 +262,25 @@ def test_what_a_process_sent_last_arrives():
             time.sleep(0.2)
             assert queue.get().tolist() == [1] * 3
             process.join()
+
+
+def send_slowly_and_end(queue):
+    send_fds = socket.send_fds
+
+    def delayed(*args):
+        time.sleep(0.3)
+        return send_fds(*args)
+
+    socket.send_fds = delayed
+    queue.put(rushlight.ones(3))
+
+
+def test_a_process_does_not_end_while_it_sends():
+    queue = mp.get_context("fork").SimpleQueue()
+    process = mp.get_context("fork").Process(target=send_slowly_and_end, args=(queue,))
+    process.start()
+    assert queue.get().tolist() == [1] * 3
+    process.join()
 
 
 def test_a_sender_that_has_gone_is_an_error():

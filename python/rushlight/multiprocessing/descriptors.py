@@ -115,12 +115,15 @@ class _Server:
         number = connection.recv(_NUMBER.size)
         if _CREDENTIALS.unpack(peer)[1] != os.geteuid() or len(number) != _NUMBER.size:
             return
-        with self._lock:
-            descriptor = self._offers.pop(*_NUMBER.unpack(number), None)
+        (number,) = _NUMBER.unpack(number)
+        descriptor = self._offers.get(number)
         if descriptor is not None:
             try:
                 socket.send_fds(connection, [b"."], [descriptor])
             finally:
+                # Only now: a process that ends waits for its offers alone.
+                with self._lock:
+                    del self._offers[number]
                 os.close(descriptor)
 
     def _linger(self):
