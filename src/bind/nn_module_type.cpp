@@ -42,6 +42,7 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
     for (PyObject* kind : member_kinds) {
       Found members = find(dict.get(), kind);
       if (!is_plain_dict(members.get())) break;
+      if (!PyDict_GET_SIZE(members.get())) continue;
       if (Found value = find(members.get(), name)) return value.release();
     }
   }
