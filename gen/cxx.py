@@ -33,7 +33,8 @@ def write_ops(table, tables, signatures):
     lines += ['#include "dispatch/new_tensor.h"'] * any(op.row.kind == "factory" for op in ops)
     lines += ['#include "dispatch/draw.h"'] * any(op.row.kind == "draw" for op in ops)
     lines += ['#include "dispatch/optim.h"'] * any(op.row.kind == "step" for op in ops)
-    lines += ['#include "dispatch/window.h"'] * any(op.row.kind == "view" for op in ops)
+    looks = any(op.row.kind == "view" or op.row.launch for op in ops)
+    lines += ['#include "dispatch/window.h"'] * looks
     lines += ['#include "dispatch/out.h"'] * any(op.row.out for op in ops)
     lines += [f'#include "impl_{table}.h"', *kernels.launch_includes(body)]
     lines += [f'#include "ops_{table}.h"', "", "namespace rl {"]
@@ -148,6 +149,12 @@ def _read_saved(op):
         kind = "tensors" if op.signature.returns == "list[Tensor]" else "tensor"
         lines.append(f'    reader.{kind}("{shown.get(o, o)}", saved_{o});')
     lines += [f'    reader.value("{p.name}", {cxx_variable(p.name)});' for p in op.saved_values]
+    for function, name in sorted(op.meta):
+        p = op.signature.parameter(name)
+        if function in ("sizes", "strides", "numel", "meta_of") and p and not p.is_tensor_list:
+            fact = f"{shown.get(name, name)}_sym_{function.replace('meta_of', 'sizes')}"
+            kept = f"{name}_{function}" + (".sizes" if function == "meta_of" else "")
+            lines.append(f'    reader.value("{fact}", {kept});')
     return (
         ["  void read_saved(SavedReader& reader) const override {", *lines, "  }"] if lines else []
     )

@@ -147,7 +147,8 @@ class Op:
 
     @property
     def meta(self):
-        return set().union(*(g.formula.meta for g in self.gradients)) if self.gradients else set()
+        kept = {("sizes", name[6:-1]) for name in self.row.keeps if name.startswith("sizes(")}
+        return kept.union(*(g.formula.meta for g in self.gradients))
 
     @property
     def saved_inputs(self):
@@ -160,7 +161,7 @@ class Op:
     @property
     def saved_values(self):
         named = re.findall(r"\w+", " ".join(re.findall(r"{(.*?)}", str(self.row.node))))
-        named = [] if isinstance(self.row.node, dict) else named
+        named = [*self.row.keeps, *([] if isinstance(self.row.node, dict) else named)]
         return [p for p in self.number_parameters if p.name in self.used or p.name in named]
 
     @property

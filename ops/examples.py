@@ -1238,6 +1238,22 @@ tensor([[[0., 1., 3., 4.],
          [3., 4., 6., 7.],
          [4., 5., 7., 8.]]])
 """,
+    "pixel_shuffle": """\
+>>> torch.pixel_shuffle(torch.arange(8.0).reshape(4, 1, 2), 2)
+tensor([[[0., 2., 1., 3.],
+         [4., 6., 5., 7.]]])
+""",
+    "pixel_unshuffle": """\
+>>> torch.pixel_unshuffle(torch.arange(8.0).reshape(1, 2, 4), 2).flatten(1)
+tensor([[0., 2.],
+        [1., 3.],
+        [4., 6.],
+        [5., 7.]])
+""",
+    "channel_shuffle": """\
+>>> torch.channel_shuffle(torch.arange(6.0).reshape(1, 6, 1), 2).flatten()
+tensor([0., 3., 1., 4., 2., 5.])
+""",
     "fold": """\
 >>> torch.nn.functional.fold(torch.ones(1, 4, 4), (3, 3), 2)
 tensor([[[[1., 2., 1.],

@@ -1,5 +1,30 @@
 """Images of another size."""
-from ops.schema import kernel
+from ops.schema import FIXED_DIMS, kernel
+
+for _name, _factor, _inverse, _doc in (
+    ("pixel_shuffle", "upscale_factor", "pixel_unshuffle",
+     "(*, C r^2, H, W) to (*, C, H r, W r), r the upscale_factor: the channels of a pixel become a "
+     "block of pixels."),
+    ("pixel_unshuffle", "downscale_factor", "pixel_shuffle",
+     "(*, C, H r, W r) to (*, C r^2, H, W), r the downscale_factor: undoes pixel_shuffle."),
+):
+    _from, _to = ("channels", "pixels") if _name == "pixel_shuffle" else ("pixels", "channels")
+    _samples = ("2, 8, 3, 2", "4, 1, 2") if _name == "pixel_shuffle" else ("2, 2, 4, 6", "1, 2, 4")
+    kernel(f"{_name}(input: Tensor, {_factor}: int)",
+           names=(f"torch.{_name}", f"nn.functional.{_name}"), doc=_doc,
+           shape=f"{_name}d(input, {_factor})",
+           launch=f"copy(blocks_of_{_from}(input, {_factor}), blocks_of_{_to}(out, {_factor}))",
+           grad={"input": f"{_inverse}(grad, {_factor})"}, batch="leading",
+           samples=tuple(f"x({sizes}), 2" for sizes in _samples))
+kernel("channel_shuffle(input: Tensor, groups: int)",
+       names=tuple(f"{module}.{prefix}channel_shuffle" for module in ("torch", "nn.functional")
+                   for prefix in ("", "native_")),
+       doc="Interleaves groups of channels: of (N, C, *), channel g C / groups + i becomes "
+           "i groups + g.",
+       shape="channels_shuffled(input, groups)",
+       launch="copy(channels_by_place(input, groups), channels_by_group(out, groups))",
+       grad={"input": "channel_unshuffle(grad, groups)"}, batch=FIXED_DIMS,
+       samples=("x(2, 6, 2), 3", "x(1, 4, 2, 3), 2"))
 
 _HOW = "mode: str, align_corners: bool, antialias: bool, scales: list[float]"
 _PASS = "mode, align_corners, antialias, scales"

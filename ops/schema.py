@@ -63,6 +63,8 @@ class Row:
     # composite: a function of ops
     body: str = None
     states: str = None  # step: the lists of states that it updates, as C++
+    # What the node keeps besides, for programs to read: arguments, "sizes(input)".
+    keeps: tuple = ()
     inplace: bool = False  # also `name_`: a kernel takes, last, the tensor to write
     # A tensor with dims in place of a number is a wrong value (RuntimeError), not a wrong type.
     tensor_numbers: bool = False

@@ -67,7 +67,8 @@ view("unfold(input: Tensor, dimension: int, size: int, step: int)", names=("Tens
 view("unbind(input: Tensor, dim: int = 0) -> list[Tensor]", doc="The slices along a dim.",
      grad={"input": "stack(grads, dim)"})
 view("split_with_sizes(input: Tensor, split_sizes: list[int], dim: int = 0) -> list[Tensor]",
-     doc="Consecutive pieces of the given sizes.", grad={"input": "cat(grads, dim)"})
+     doc="Consecutive pieces of the given sizes.", grad={"input": "cat(grads, dim)"},
+     keeps=("split_sizes", "sizes(input)"))
 composite("detach(input: Tensor)",
           "alias(input)", doc="The same elements, outside the graph.",
           names=("torch.detach", "Tensor.detach"),

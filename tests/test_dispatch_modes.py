@@ -86,6 +86,27 @@ def test_a_mode_sees_operations_of_aten_forward_and_backward():
     assert {"mm.default", "sum.dim_IntList", "threshold_backward.default"} <= set(log.names)
 
 
+@pytest.mark.parametrize("needs", [False, True])
+def test_the_gradient_of_a_convolution_is_called_as_torch_calls_it(needs):
+    class Kept(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func is rushlight.ops.aten.convolution_backward.default:
+                seen.append([a.shape if isinstance(a, rushlight.Tensor) else a for a in args])
+            return func(*args, **(kwargs or {}))
+
+    layer, seen = nn.Conv2d(3, 8, 3, stride=2), []
+    x = rushlight.randn(1, 3, 9, 9, requires_grad=needs)
+    with Kept():
+        layer(x).sum().backward()
+    tensors, rest = seen[0][:3], seen[0][3:]
+    assert tensors == [(1, 8, 4, 4), (1, 3, 9, 9), (8, 3, 3, 3)]
+    assert rest == [[8], [2, 2], [0, 0], [1, 1], False, [0, 0], 1, [needs, True, True]]
+    with_mode = layer.weight.grad.clone()
+    layer.weight.grad = None
+    layer(x).sum().backward()
+    rushlight.testing.assert_close(layer.weight.grad, with_mode)
+
+
 def test_gradients_in_a_mode_are_those_outside():
     rushlight.manual_seed(0)
     model, x = network(), rushlight.randn(2, 4)

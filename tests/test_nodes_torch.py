@@ -111,6 +111,19 @@ def test_saved_things_are_listed():
         assert names == {"_saved_self", "_saved_other", "_raw_saved_self", "_raw_saved_other"}
         assert "_saved_result" in dir(a.tanh().grad_fn)
         assert "_saved_dim" in dir(a.softmax(1).grad_fn)
+        part = a.split((1, 1))[0].grad_fn
+        assert part._saved_split_sizes == (1, 1) and part._saved_self_sym_sizes == a.shape
+        assert a.sum().grad_fn._saved_self_sym_sizes == a.shape
+        assert a.mean().grad_fn._saved_self_sym_numel == a.numel()
+
+
+def test_a_move_to_another_device_is_one_node():
+    for lib in (rl, torch):
+        a, _ = leaves(lib)
+        moved = (a * 1).to("meta")
+        assert moved.grad_fn.name() == "ToCopyBackward0"
+        ((before, place),) = moved.grad_fn.next_functions
+        assert before.name() == "MulBackward0" and place == 0
 
 
 def test_hooks_of_one_saved_tensor():

@@ -11,12 +11,12 @@ import rushlight as torch
 from rushlight._numpy_names import NUMPY_NAMES, numpy_names_of
 
 # Functions written in Python here that torch has in its core, beside all of linalg and fft.
-IN_CORE = """adaptive_max_pool1d alpha_dropout batch_norm channel_shuffle conv_tbc cosine_similarity
+IN_CORE = """adaptive_max_pool1d alpha_dropout batch_norm conv_tbc cosine_similarity
     dequantize detach_ fake_quantize_per_tensor_affine feature_dropout frobenius_norm gradient
     grid_sampler group_norm gru_cell hash_tensor hinge_embedding_loss histogram histogramdd
     instance_norm int_repr is_complex is_floating_point istft kl_div layer_norm lstm_cell
     native_batch_norm native_group_norm native_layer_norm nonzero nonzero_static norm_except_dim
-    nuclear_norm numel pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss q_scale
+    nuclear_norm numel pairwise_distance poisson_nll_loss q_scale
     quantize_per_tensor rrelu rrelu_ slice_inverse smm split_copy split_with_sizes_copy sspaddmm
     unbind_copy unsafe_split_with_sizes""".split()
 

@@ -173,8 +173,7 @@ _ELSEWHERE = {
     "_windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window",
                  "kaiser_window"),
     "nn.functional": (
-        "adaptive_avg_pool1d", "channel_shuffle", "conv_tbc", "cosine_similarity",
-        "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "rrelu_",
+        "adaptive_avg_pool1d", "conv_tbc", "cosine_similarity", "pairwise_distance", "rrelu_",
     ),
     "_streams": ("Event", "Stream"),
     "distributions._implicit": ("_sample_dirichlet",),

@@ -217,6 +217,7 @@ from rushlight._C._torch import (
     ceil_ as ceil_,
     celu as celu,
     celu_ as celu_,
+    channel_shuffle as channel_shuffle,
     cholesky as cholesky,
     cholesky_inverse as cholesky_inverse,
     cholesky_solve as cholesky_solve,
@@ -469,6 +470,7 @@ from rushlight._C._torch import (
     nansum as nansum,
     narrow as narrow,
     narrow_copy as narrow_copy,
+    native_channel_shuffle as native_channel_shuffle,
     ne as ne,
     ne_ as ne_,
     neg as neg,
@@ -489,6 +491,8 @@ from rushlight._C._torch import (
     permute as permute,
     permute_copy as permute_copy,
     pinverse as pinverse,
+    pixel_shuffle as pixel_shuffle,
+    pixel_unshuffle as pixel_unshuffle,
     poisson as poisson,
     polar as polar,
     polygamma as polygamma,
@@ -1011,12 +1015,9 @@ from rushlight.library._schema import (
 )
 from rushlight.nn.functional import (
     adaptive_avg_pool1d as adaptive_avg_pool1d,
-    channel_shuffle as channel_shuffle,
     conv_tbc as conv_tbc,
     cosine_similarity as cosine_similarity,
     pairwise_distance as pairwise_distance,
-    pixel_shuffle as pixel_shuffle,
-    pixel_unshuffle as pixel_unshuffle,
     rrelu_ as rrelu_,
 )
 from rushlight.overrides import (

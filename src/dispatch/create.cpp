@@ -78,7 +78,7 @@ Tensor convert_to(const Tensor& input, DType dtype, Device device, bool copy,
   if (!is_same_device(device, input.device())) {
     Tensor there = unrecorded(
         [&] { return make_output(shape::sized_like("to", input, dtype, format), device); });
-    return copy_(there, input);
+    return join_steps("ToCopyBackward0", {&input}, {}, [&] { return copy_(there, input); });
   }
   bool preserved = !format || *format == MemoryFormat::Preserve;
   if (dtype == input.dtype() && !copy && (preserved || suggested_format(input) == *format))

@@ -38,6 +38,7 @@ Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int
                        int64_t step);
 TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim);
 
+Tensor channel_unshuffle(const Tensor& grad, int64_t groups);
 Tensor repeat_backward(const Tensor& grad, const Dims& repeats, IntSpan sizes);
 
 // Reductions. `dims` empty: all.

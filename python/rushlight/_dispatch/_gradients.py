@@ -253,6 +253,14 @@ def _addmm(grad, bias, a, b, need, beta=1, alpha=1):
     return _to_shape(grad if beta == 1 else emit("mul.Tensor", grad, beta), bias), *factors
 
 
+@_formula("convolution", (0, 1))
+def _convolution(grad, a, weight, bias, *geometry, need):
+    sizes = None if bias is None else list(bias.shape)
+    mask = [*need[:2], bias is not None and need[2]]
+    found = emit("convolution_backward", grad, a, weight, sizes, *geometry, mask)
+    return *found, *[None] * len(geometry)
+
+
 @_formula("view _unsafe_view")
 def _view(grad, a, size):
     return reshape(grad, tuple(a.shape)), None

@@ -19,7 +19,6 @@ from rushlight._autocast import autocasts as _autocasts
 from rushlight._enums import NativeEnum as _NativeEnum
 from rushlight._integers import is_integer as _is_integer
 from rushlight._set_module import set_module
-from rushlight._shown_name import shown_as as _shown_as
 from rushlight._table import nn_functional as _table
 from rushlight.nn import _reduction as _Reduction
 from rushlight.nn._attention import (
@@ -29,9 +28,6 @@ from rushlight.nn._attention import (
     _mha_shape_check,
     _none_or_dtype,
     multi_head_attention_forward as multi_head_attention_forward,
-)
-from rushlight.nn._channels_last import (
-    is_channels_last as is_channels_last,
 )
 from rushlight.nn._distances import (
     cosine_similarity as cosine_similarity,
@@ -307,75 +303,6 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         column = theta[:, :, dims - 1 - d].reshape(size[0], dims, *[1] * dims)
         grid = grid + column * axis.view(along)
     return grid.movedim(1, -1).contiguous()
-
-
-def _copied(rearranged, *shape):
-    """A view of that shape of a copy in plain order."""
-    return rearranged.clone(memory_format=rushlight.contiguous_format).view(shape)
-
-
-@_shown_as("PixelShuffleBackward0", "input")
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(*, C r^2, H, W) to (*, C, H r, W r)."""
-    r = upscale_factor
-    if input.dim() < 3:
-        raise RuntimeError(f"pixel_shuffle: needs at least 3 dims but got {tuple(input.shape)}")
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle: upscale_factor must be positive but is {r}")
-    *batch, channels, height, width = input.shape
-    if channels % (r * r):
-        raise RuntimeError(f"pixel_shuffle: {channels} channels are not divisible by {r}^2")
-    if is_channels_last(input):
-        blocks = input.permute(0, 2, 3, 1).reshape(*batch, height, width, channels // (r * r), r, r)
-        rows = blocks.permute(0, 1, 4, 2, 5, 3)
-        return _copied(rows, *batch, height * r, width * r, channels // (r * r)).movedim(-1, 1)
-    blocks = input.reshape(*batch, channels // (r * r), r, r, height, width)
-    n = len(batch)
-    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    rows = blocks.permute(order)
-    return _copied(rows, *batch, channels // (r * r), height * r, width * r)
-
-
-@_shown_as("PixelUnshuffleBackward0", "input")
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(*, C, H r, W r) to (*, C r^2, H, W)."""
-    r = downscale_factor
-    if input.dim() < 3:
-        raise RuntimeError(f"pixel_unshuffle: needs at least 3 dims but got {tuple(input.shape)}")
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle: downscale_factor must be positive but is {r}")
-    *batch, channels, height, width = input.shape
-    if height % r or width % r:
-        raise RuntimeError(f"pixel_unshuffle: {height} by {width} is not divisible by {r}")
-    if is_channels_last(input):
-        blocks = input.permute(0, 2, 3, 1).reshape(*batch, height // r, r, width // r, r, channels)
-        pixels = blocks.permute(0, 1, 3, 5, 2, 4)
-        return _copied(pixels, *batch, height // r, width // r, channels * r * r).movedim(-1, 1)
-    blocks = input.reshape(*batch, channels, height // r, r, width // r, r)
-    n = len(batch)
-    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return _copied(blocks.permute(order), *batch, channels * r * r, height // r, width // r)
-
-
-@_shown_as("ChannelShuffleBackward0", "input")
-def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Interleave `groups` groups of channels: channel g * n + i becomes i * groups + g."""
-    if input.dim() < 3:
-        raise RuntimeError(f"channel_shuffle: needs at least 3 dims but got {tuple(input.shape)}")
-    if groups <= 0 or input.size(1) % groups:
-        raise RuntimeError(
-            f"channel_shuffle: {input.size(1)} channels are not divisible by groups={groups}"
-        )
-    shape = input.shape
-    if is_channels_last(input):
-        last = input.movedim(1, -1)
-        split = last.reshape(*last.shape[:-1], groups, shape[1] // groups)
-        return _copied(split.transpose(-1, -2), *last.shape).movedim(-1, 1)
-    split = input.reshape(shape[0], groups, shape[1] // groups, *shape[2:])
-    return _copied(split.transpose(1, 2), *shape)
-
-
-native_channel_shuffle = channel_shuffle
 
 
 def upsample(
