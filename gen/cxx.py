@@ -33,8 +33,7 @@ def write_ops(table, tables, signatures):
     lines += ['#include "dispatch/new_tensor.h"'] * any(op.row.kind == "factory" for op in ops)
     lines += ['#include "dispatch/draw.h"'] * any(op.row.kind == "draw" for op in ops)
     lines += ['#include "dispatch/optim.h"'] * any(op.row.kind == "step" for op in ops)
-    looks = any(op.row.kind == "view" or op.row.launch for op in ops)
-    lines += ['#include "dispatch/window.h"'] * looks
+    lines += ['#include "dispatch/window.h"'] * any(op.row.kind == "view" for op in ops)
     lines += ['#include "dispatch/out.h"'] * any(op.row.out for op in ops)
     lines += [f'#include "impl_{table}.h"', *kernels.launch_includes(body)]
     lines += [f'#include "ops_{table}.h"', "", "namespace rl {"]

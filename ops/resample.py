@@ -8,12 +8,9 @@ for _name, _factor, _inverse, _doc in (
     ("pixel_unshuffle", "downscale_factor", "pixel_shuffle",
      "(*, C, H r, W r) to (*, C r^2, H, W), r the downscale_factor: undoes pixel_shuffle."),
 ):
-    _from, _to = ("channels", "pixels") if _name == "pixel_shuffle" else ("pixels", "channels")
     _samples = ("2, 8, 3, 2", "4, 1, 2") if _name == "pixel_shuffle" else ("2, 2, 4, 6", "1, 2, 4")
     kernel(f"{_name}(input: Tensor, {_factor}: int)",
            names=(f"torch.{_name}", f"nn.functional.{_name}"), doc=_doc,
-           shape=f"{_name}d(input, {_factor})",
-           launch=f"copy(blocks_of_{_from}(input, {_factor}), blocks_of_{_to}(out, {_factor}))",
            grad={"input": f"{_inverse}(grad, {_factor})"}, batch="leading",
            samples=tuple(f"x({sizes}), 2" for sizes in _samples))
 kernel("channel_shuffle(input: Tensor, groups: int)",
@@ -21,8 +18,6 @@ kernel("channel_shuffle(input: Tensor, groups: int)",
                    for prefix in ("", "native_")),
        doc="Interleaves groups of channels: of (N, C, *), channel g C / groups + i becomes "
            "i groups + g.",
-       shape="channels_shuffled(input, groups)",
-       launch="copy(channels_by_place(input, groups), channels_by_group(out, groups))",
        grad={"input": "channel_unshuffle(grad, groups)"}, batch=FIXED_DIMS,
        samples=("x(2, 6, 2), 3", "x(1, 4, 2, 3), 2"))
 

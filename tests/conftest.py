@@ -67,6 +67,12 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if wanted(item)]
 
 
+def pytest_collection_finish():
+    """Collections of garbage look at what tests make, not at a hundred thousand collected tests."""
+    gc.collect()
+    gc.freeze()
+
+
 def live():
     from rushlight import _C
 

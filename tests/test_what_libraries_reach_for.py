@@ -89,3 +89,17 @@ def test_a_compile_counter_counts_the_graphs_it_is_given():
         counter.clear()
         assert counter.frame_count == 0
     assert counter.graphs == [] and counter.backend == "inductor"
+
+
+def test_a_function_that_asks_for_remote_calls_is_refused_when_it_is_called():
+    from rushlight.distributed.rpc import api
+
+    @api._require_initialized  # as PyTorch Geometric does where it is imported
+    def gather(value):
+        return value
+
+    with pytest.raises(RuntimeError, match="gather: RPC has not been initialized"):
+        gather(1)
+    with pytest.raises(NotImplementedError, match="anyone who reaches the port"):
+        api._all_gather(1)
+    assert not api._is_current_rpc_agent_set()

@@ -10,7 +10,6 @@
 #include "ops_create.h"
 #include "ops_indexing.h"
 #include "ops_reduction.h"
-#include "ops_resample.h"
 #include "ops_reshaping.h"
 #include "ops_shape.h"
 
@@ -23,11 +22,6 @@ int64_t hstack_dim(const Tensor& t) {
   return t.dim() == 1 ? 0 : 1;
 }
 Tensor in_order(const Tensor& t) { return ops::clone(t, MemoryFormat::Contiguous); }
-
-Tensor channel_unshuffle(const Tensor& grad, int64_t groups) {
-  const int64_t channels = grad.sizes()[1];
-  return ops::channel_shuffle(grad, channels ? channels / groups : groups);
-}
 
 // Each dim n of the input stands there as (repeat, n).
 Tensor repeat_backward(const Tensor& grad, const Dims& repeats, IntSpan sizes) {

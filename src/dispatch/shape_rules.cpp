@@ -129,48 +129,5 @@ Dims distinct_dims(const char* op, const Tensor& input, const Dims& dims) {
   return wrapped;
 }
 
-namespace {
-
-OutputSpec in_suggested_format(const Tensor& input, const Dims& sizes) {
-  return {sizes, input.dtype(), strides_in_format(sizes, suggested_format(input))};
-}
-
-// The last three sizes, of an image whose blocks are r wide.
-int64_t* image_sizes(const char* op, Dims& sizes, const char* factor, int64_t r) {
-  check(sizes.size() >= 3, op, ": needs at least 3 dims but got ", sizes);
-  check(r > 0, op, ": ", factor, " must be positive but is ", r);
-  return sizes.data() + sizes.size() - 3;
-}
-
-}  // namespace
-
-OutputSpec pixel_shuffled(const Tensor& input, int64_t r) {
-  Dims sizes = input.sizes();
-  int64_t* image = image_sizes("pixel_shuffle", sizes, "upscale_factor", r);
-  check(image[0] % r == 0 && image[0] / r % r == 0, "pixel_shuffle: ", image[0],
-        " channels are not divisible by ", r, "^2");
-  image[0] = image[0] / r / r;
-  for (int d : {1, 2}) image[d] = wrapping_product(image[d], r);
-  return in_suggested_format(input, sizes);
-}
-
-OutputSpec pixel_unshuffled(const Tensor& input, int64_t r) {
-  Dims sizes = input.sizes();
-  int64_t* image = image_sizes("pixel_unshuffle", sizes, "downscale_factor", r);
-  check(image[1] % r == 0 && image[2] % r == 0, "pixel_unshuffle: ", image[1], " by ", image[2],
-        " is not divisible by ", r);
-  image[0] = wrapping_product(wrapping_product(image[0], r), r);
-  for (int d : {1, 2}) image[d] /= r;
-  return in_suggested_format(input, sizes);
-}
-
-OutputSpec channels_shuffled(const Tensor& input, int64_t groups) {
-  check(input.dim() >= 3, "channel_shuffle: needs at least 3 dims but got ", input.sizes());
-  int64_t channels = input.sizes()[1];
-  check(groups > 0 && channels % groups == 0, "channel_shuffle: ", channels,
-        " channels are not divisible by groups=", groups);
-  return in_suggested_format(input, input.sizes());
-}
-
 }  // namespace shape
 }  // namespace rl

@@ -101,11 +101,6 @@ Dims distinct_dims(const char* op, const Tensor& input, const Dims& dims);
 // sums are of.
 OutputSpec of_rows(const Tensor& input, const Dims& size);
 
-// Images whose channels become blocks of pixels, and back; in the input's suggested format.
-OutputSpec pixel_shuffled(const Tensor& input, int64_t upscale_factor);
-OutputSpec pixel_unshuffled(const Tensor& input, int64_t downscale_factor);
-OutputSpec channels_shuffled(const Tensor& input, int64_t groups);
-
 // Elements that an op picks, and their places.
 inline std::array<OutputSpec, 2> with_places(OutputSpec values) {
   OutputSpec places = values;

@@ -296,48 +296,4 @@ TypedWindow as_complex(const Tensor& input) {
 }
 
 }  // namespace window
-
-namespace {
-
-Tensor blocks(const Tensor& t, IntSpan channel_height_width, IntSpan steps) {
-  const int64_t images = t.dim() - 3;
-  Dims sizes(IntSpan(t.sizes().data(), images)), strides(IntSpan(t.strides().data(), images));
-  for (int64_t n : channel_height_width) sizes.push_back(n);
-  for (int64_t n : steps) strides.push_back(n);
-  return alias(t, sizes, strides, t.offset());
-}
-
-Tensor split_channels(const Tensor& t, int64_t outer, int64_t inner, int64_t step,
-                      int64_t inner_step) {
-  Dims sizes = t.sizes(), strides = t.strides();
-  sizes[1] = outer;
-  sizes.insert(2, inner);
-  strides.insert(2, strides[1] * inner_step);
-  strides[1] *= step;
-  return alias(t, sizes, strides, t.offset());
-}
-
-}  // namespace
-
-Tensor blocks_of_channels(const Tensor& t, int64_t r) {
-  const int64_t *n = t.sizes().data() + t.dim() - 3, *s = t.strides().data() + t.dim() - 3;
-  return blocks(t, Dims{n[0] / r / r, n[1], r, n[2], r},
-                Dims{s[0] * r * r, s[1], s[0] * r, s[2], s[0]});
-}
-
-Tensor blocks_of_pixels(const Tensor& t, int64_t r) {
-  const int64_t *n = t.sizes().data() + t.dim() - 3, *s = t.strides().data() + t.dim() - 3;
-  return blocks(t, Dims{n[0], n[1] / r, r, n[2] / r, r},
-                Dims{s[0], s[1] * r, s[1], s[2] * r, s[2]});
-}
-
-Tensor channels_by_place(const Tensor& t, int64_t groups) {
-  const int64_t places = t.sizes()[1] / groups;
-  return split_channels(t, places, groups, 1, places);
-}
-
-Tensor channels_by_group(const Tensor& t, int64_t groups) {
-  return split_channels(t, t.sizes()[1] / groups, groups, groups, 1);
-}
-
 }  // namespace rl

@@ -43,14 +43,4 @@ TypedWindow as_real(const Tensor& t);
 TypedWindow as_complex(const Tensor& t);
 
 }  // namespace window
-
-// An image whose channels hold blocks of r by r pixels, and that of the pixels, both as (*,
-// channel, height, row in the block, width, column in the block).
-Tensor blocks_of_channels(const Tensor& t, int64_t r);
-Tensor blocks_of_pixels(const Tensor& t, int64_t r);
-// (N, C, *) as (N, place in a group, group, *), where the channels of a group are neighbours, and
-// where those of a place are.
-Tensor channels_by_place(const Tensor& t, int64_t groups);
-Tensor channels_by_group(const Tensor& t, int64_t groups);
-
 }  // namespace rl

@@ -248,10 +248,11 @@ def _summed(call, along, kept):
 
 @rule("leading")
 def _leading(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Matrices in the last two dims, any number of them."""
+    """Matrices in the last two dims, or images in the last three, any number of them."""
     if len(call.operands) != 1 or kwargs.get("out") is not None:
         return NotImplemented
-    return run_in_parts(call, kept_dims(call, lambda d: d if d < input.dim() - 2 else None))
+    own = 3 if call.name.startswith("pixel_") else 2
+    return run_in_parts(call, kept_dims(call, lambda d: d if d < input.dim() - own else None))
 
 
 @rule("at_dim")
