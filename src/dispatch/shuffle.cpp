@@ -19,8 +19,8 @@ Tensor blocks(const Tensor& t, IntSpan channel_height_width, IntSpan steps) {
   return alias(t, sizes, strides, t.offset());
 }
 
-// An image whose channels hold blocks of r by r pixels, and that of the pixels, both as (*, channel,
-// height, row in the block, width, column in the block).
+// An image whose channels hold blocks of r by r pixels, and that of the pixels, both as (*,
+// channel, height, row in the block, width, column in the block).
 Tensor blocks_of_channels(const Tensor& t, int64_t r) {
   const int64_t *n = t.sizes().data() + t.dim() - 3, *s = t.strides().data() + t.dim() - 3;
   return blocks(t, Dims{n[0] / r / r, n[1], r, n[2], r},
