@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import types
 import warnings
 
@@ -131,9 +132,12 @@ def _overridable(function, home, numpy_names=None):
     @functools.wraps(function)
     def checked(*args, **kwargs):
         relevant = (*args, *kwargs.values()) if kwargs else args
+        lists = []  # as einsum and meshgrid take tensors
         for value in relevant:
-            if type(value) is list or type(value) is tuple:  # as einsum and meshgrid take tensors
-                relevant = (*relevant, *value)
+            if type(value) is list or type(value) is tuple:
+                lists.append(value)
+        if lists:
+            relevant = (*relevant, *itertools.chain.from_iterable(lists))
         if has_torch_function(relevant):
             if numpy_names is None:
                 args, kwargs = _handed_over(function, args, kwargs)
