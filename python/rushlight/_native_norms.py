@@ -10,7 +10,7 @@ import inspect
 import rushlight
 from rushlight._numpy_names import take_numpy_names
 from rushlight._out import into, into_each
-from rushlight._shown_name import shown_as
+from rushlight._shown_name import one_node, shown_as
 from rushlight.nn import functional as F
 
 TYPE_CHECKING = False
@@ -113,8 +113,7 @@ _WITHOUT_STATISTICS = _WITH_STATISTICS.replace(
 def _batch_norm_into(
     name, node, out, input, weight, bias, running_mean, running_var, training, momentum, eps
 ):
-    @shown_as(node, "input", "weight", "bias")
-    def results(input, weight, bias):
+    def results():
         output = F.batch_norm(
             input, running_mean, running_var, weight, bias, training, momentum, eps
         )
@@ -126,12 +125,12 @@ def _batch_norm_into(
     given = (t for t in (weight, bias, running_mean, running_var) if t is not None)
     dtype = next(given, input).dtype
     if out is None:
-        return results(input, weight, bias)
+        return one_node(node, results, (input, weight, bias))
     if isinstance(out, rushlight.Tensor) or len(out) != 3:
         got = "a Tensor" if isinstance(out, rushlight.Tensor) else len(out)
         raise TypeError(f"{name}(): argument 'out': expected a tuple of 3 Tensors but got {got}")
     written = 3 if training else 1
-    into_each(name, out[:written], input, lambda: results(input, weight, bias)[:written])
+    into_each(name, out[:written], input, lambda: results()[:written])
     return tuple(out)
 
 
@@ -168,7 +167,7 @@ def unbind_copy(
 def _copies(name, node, input, out, parts):
     if out is not None:
         return into_each(name, out, input, lambda: parts(input))
-    return shown_as(node, "input")(lambda input: tuple(p.clone() for p in parts(input)))(input)
+    return one_node(node, lambda: tuple(p.clone() for p in parts(input)), (input,))
 
 
 def _chunk_cat(

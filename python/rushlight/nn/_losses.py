@@ -334,6 +334,11 @@ def linear_cross_entropy(
     """
     if ignore_index is not None and target.is_floating_point():
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(
+            "linear_cross_entropy: expected linear_weight with dimensionality at least 2, got "
+            f"{linear_weight.dim()}"
+        )
     if linear_weight.dim() > 2 and input.dim() < 2:
         raise RuntimeError(
             f"linear_cross_entropy: linear_weight of shape {tuple(linear_weight.shape)} requires "
