@@ -201,3 +201,14 @@ def test_a_gradient_can_be_differentiated():
     expected = torch.autograd.grad(first.sum(), (h, y))
     for a, b in zip(found, expected, strict=True):
         numpy.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)
+
+
+def test_the_gradient_of_a_pooling_of_channels_last_is_channels_last():
+    for lib in (rl, torch):
+        x = lib.rand(2, 3, 4, 6).contiguous(memory_format=lib.channels_last)
+        out, places = lib.nn.functional.max_pool2d(x, 2, return_indices=True)
+        found = lib.ops.aten.max_pool2d_with_indices_backward(
+            lib.ones_like(out), x, [2, 2], [2, 2], [0, 0], [1, 1], False, places
+        )
+        assert found.is_contiguous(memory_format=lib.channels_last)
+        assert found.sum() == out.numel() and lib.allclose((found * x).sum(), out.sum())

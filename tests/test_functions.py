@@ -470,3 +470,9 @@ def test_soft_margin_loss_beyond_the_range_of_exp():
     loss.backward()
     assert loss.item() == 200
     assert x.grad.tolist() == [-1, 0]
+
+
+def test_linear_cross_entropy_names_a_weight_of_too_few_dims():
+    x, target = rl.randn(3, 4), rl.tensor([0, 1, 0])
+    with pytest.raises(RuntimeError, match="linear_weight with dimensionality at least 2, got 1"):
+        rl.nn.functional.linear_cross_entropy(x, rl.randn(4), target)
