@@ -131,7 +131,7 @@ kernel("flip(input: Tensor, dims: list[int, 1])", doc="Reverses the order along 
        grad={"input": "flip(grad, dims)"}, ref="numpy.flip")
 kernel("roll(input: Tensor, shifts: list[int, 1], dims: list[int, 1] = ())",
        doc="Moves elements along dims, wrapping around.",
-       grad={"input": "roll(grad, negated(shifts), dims)"}, ref="numpy.roll")
+       grad={"input": "roll_backward(grad, shifts, dims)"}, ref="numpy.roll")
 kernel("tril(input: Tensor, diagonal: int = 0)", inplace=True, out=True,
        guard='check_matrices("tril", input)', shape="dense(input)",
        launch="tril(input, diagonal, out)",
@@ -344,7 +344,7 @@ composite("rot90(input: Tensor, k: int = 1, dims: list[int] = (0, 1))", """
         return without_base(transpose(flip(input, [a]), a, b))
     return in_order(input)
           """,
-          doc="Turns a plane by k right angles.", grad={"input": "rot90(grad, -k, dims)"},
+          doc="Turns a plane by k right angles.", grad={"input": "rot90(grad, turned_back(k), dims)"},
           linear=True)
 composite("hstack(tensors: list[Tensor])", """
     check(not is_empty(tensors), "hstack: expects a non-empty TensorList")

@@ -476,3 +476,20 @@ def test_linear_cross_entropy_names_a_weight_of_too_few_dims():
     x, target = rl.randn(3, 4), rl.tensor([0, 1, 0])
     with pytest.raises(RuntimeError, match="linear_weight with dimensionality at least 2, got 1"):
         rl.nn.functional.linear_cross_entropy(x, rl.randn(4), target)
+
+
+@pytest.mark.parametrize("shift", [-(2**63), -(2**63) + 1, 2**63 - 1])
+@pytest.mark.parametrize("dims", [None, 1, -2])
+def test_gradients_of_shifts_without_a_negative(shift, dims):
+    x = rl.arange(15.0).reshape(3, 5).requires_grad_()
+    weights = rl.arange(15.0).reshape(3, 5) ** 2
+    rolled = rl.roll(x, shift) if dims is None else rl.roll(x, shift, dims)
+    turned = rl.rot90(x, shift)
+    expected = np.roll(x.detach().numpy(), shift % 15 if dims is None else shift % x.size(dims), dims)
+    assert rolled.tolist() == expected.tolist()
+    (found,) = rl.autograd.grad((rolled * weights).sum(), x)
+    # Each element's weight is that of the place to which it went.
+    assert (found.flatten()[rolled.detach().flatten().long()] == weights.flatten()).all()
+    upright = weights.reshape(turned.shape)
+    (found,) = rl.autograd.grad((turned * upright).sum(), x)
+    assert (found.flatten()[turned.detach().flatten().long()] == upright.flatten()).all()

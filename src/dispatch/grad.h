@@ -39,6 +39,8 @@ Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int
 TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim);
 
 Tensor channel_unshuffle(const Tensor& grad, int64_t groups);
+inline int64_t turned_back(int64_t right_angles) { return -(right_angles % 4); }
+Tensor roll_backward(const Tensor& grad, Dims shifts, const Dims& dims);
 Tensor repeat_backward(const Tensor& grad, const Dims& repeats, IntSpan sizes);
 
 // Reductions. `dims` empty: all.

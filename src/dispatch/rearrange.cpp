@@ -23,6 +23,16 @@ int64_t hstack_dim(const Tensor& t) {
 }
 Tensor in_order(const Tensor& t) { return ops::clone(t, MemoryFormat::Contiguous); }
 
+// Shifts are brought below the sizes first: the smallest integer has no negative.
+Tensor roll_backward(const Tensor& grad, Dims shifts, const Dims& dims) {
+  for (int64_t i = 0; i < shifts.size(); ++i) {
+    int64_t size = grad.numel();
+    if (!dims.empty()) size = grad.sizes()[dims[i] < 0 ? dims[i] + grad.dim() : dims[i]];
+    shifts[i] = size ? -(shifts[i] % size) : 0;
+  }
+  return ops::roll(grad, shifts, dims);
+}
+
 // Each dim n of the input stands there as (repeat, n).
 Tensor repeat_backward(const Tensor& grad, const Dims& repeats, IntSpan sizes) {
   const int64_t added = repeats.size() - sizes.size();
