@@ -344,7 +344,8 @@ composite("rot90(input: Tensor, k: int = 1, dims: list[int] = (0, 1))", """
         return without_base(transpose(flip(input, [a]), a, b))
     return in_order(input)
           """,
-          doc="Turns a plane by k right angles.", grad={"input": "rot90(grad, turned_back(k), dims)"},
+          doc="Turns a plane by k right angles.",
+          grad={"input": "rot90(grad, turned_back(k), dims)"},
           linear=True)
 composite("hstack(tensors: list[Tensor])", """
     check(not is_empty(tensors), "hstack: expects a non-empty TensorList")

@@ -485,7 +485,8 @@ def test_gradients_of_shifts_without_a_negative(shift, dims):
     weights = rl.arange(15.0).reshape(3, 5) ** 2
     rolled = rl.roll(x, shift) if dims is None else rl.roll(x, shift, dims)
     turned = rl.rot90(x, shift)
-    expected = np.roll(x.detach().numpy(), shift % 15 if dims is None else shift % x.size(dims), dims)
+    size = 15 if dims is None else x.size(dims)
+    expected = np.roll(x.detach().numpy(), shift % size, dims)
     assert rolled.tolist() == expected.tolist()
     (found,) = rl.autograd.grad((rolled * weights).sum(), x)
     # Each element's weight is that of the place to which it went.
