@@ -698,6 +698,7 @@ def test_transform_against_torch(make):
 @pytest.mark.torch
 def test_both_libraries_refuse_the_same():
     torch = pytest.importorskip("torch")
+    torch.distributions.Distribution.set_default_validate_args(True)  # its compiler ends that
     for package, library in ((distributions, rushlight), (torch.distributions, torch)):
         two, three = library.zeros(2), library.ones(3)
         for make in (
