@@ -140,6 +140,8 @@ def _node_name(node):
 def _read_saved(op):
     """What Python sees as grad_fn._saved_self and so on."""
     shown = {"input": "self", "out": "result"}
+    facts = {"sizes": ("sym_sizes", ""), "strides": ("sym_strides", ""),
+             "numel": ("sym_numel", ""), "meta_of": ("sym_sizes", ".sizes")}  # fmt: skip
     lines = []
     for p in op.saved_inputs:
         reads, name = "tensors" if p.is_tensor_list else "tensor", shown.get(p.name, p.name)
@@ -150,10 +152,10 @@ def _read_saved(op):
     lines += [f'    reader.value("{p.name}", {cxx_variable(p.name)});' for p in op.saved_values]
     for function, name in sorted(op.meta):
         p = op.signature.parameter(name)
-        if function in ("sizes", "strides", "numel", "meta_of") and p and not p.is_tensor_list:
-            fact = f"{shown.get(name, name)}_sym_{function.replace('meta_of', 'sizes')}"
-            kept = f"{name}_{function}" + (".sizes" if function == "meta_of" else "")
-            lines.append(f'    reader.value("{fact}", {kept});')
+        if function in facts and p and not p.is_tensor_list:
+            fact, part = facts[function]
+            shown_as = f"{shown.get(name, name)}_{fact}"
+            lines.append(f'    reader.value("{shown_as}", {name}_{function}{part});')
     return (
         ["  void read_saved(SavedReader& reader) const override {", *lines, "  }"] if lines else []
     )

@@ -40,6 +40,8 @@ class Op:
         self.gradients = []
         self.no_gradient = None
         self._read_gradient()
+        names = self._formula_names()
+        self.kept = [Formula(row, "keeps", text, names) for text in row.keeps]
 
     # ---- names
 
@@ -142,13 +144,17 @@ class Op:
         g.loop = f"{self.full_name}_backward_{g.parameter.name}"
 
     @property
+    def _formulas(self):
+        """What names the things that the node keeps."""
+        return [g.formula for g in self.gradients] + self.kept
+
+    @property
     def used(self):
-        return set().union(*(g.formula.used for g in self.gradients)) if self.gradients else set()
+        return set().union(*(f.used for f in self._formulas))
 
     @property
     def meta(self):
-        kept = {("sizes", name[6:-1]) for name in self.row.keeps if name.startswith("sizes(")}
-        return kept.union(*(g.formula.meta for g in self.gradients))
+        return set().union(*(f.meta for f in self._formulas))
 
     @property
     def saved_inputs(self):
@@ -161,7 +167,7 @@ class Op:
     @property
     def saved_values(self):
         named = re.findall(r"\w+", " ".join(re.findall(r"{(.*?)}", str(self.row.node))))
-        named = [*self.row.keeps, *([] if isinstance(self.row.node, dict) else named)]
+        named = [] if isinstance(self.row.node, dict) else named
         return [p for p in self.number_parameters if p.name in self.used or p.name in named]
 
     @property

@@ -1,18 +1,17 @@
 """Images of another size."""
 from ops.schema import FIXED_DIMS, kernel
 
-for _name, _factor, _inverse, _doc in (
-    ("pixel_shuffle", "upscale_factor", "pixel_unshuffle",
+for _name, _factor, _inverse, _sizes, _doc in (
+    ("pixel_shuffle", "upscale_factor", "pixel_unshuffle", ("2, 8, 3, 2", "4, 1, 2"),
      "(*, C r^2, H, W) to (*, C, H r, W r), r the upscale_factor: the channels of a pixel become a "
      "block of pixels."),
-    ("pixel_unshuffle", "downscale_factor", "pixel_shuffle",
+    ("pixel_unshuffle", "downscale_factor", "pixel_shuffle", ("2, 2, 4, 6", "1, 2, 4"),
      "(*, C, H r, W r) to (*, C r^2, H, W), r the downscale_factor: undoes pixel_shuffle."),
 ):
-    _samples = ("2, 8, 3, 2", "4, 1, 2") if _name == "pixel_shuffle" else ("2, 2, 4, 6", "1, 2, 4")
     kernel(f"{_name}(input: Tensor, {_factor}: int)",
            names=(f"torch.{_name}", f"nn.functional.{_name}"), doc=_doc,
            grad={"input": f"{_inverse}(grad, {_factor})"}, batch="leading",
-           samples=tuple(f"x({sizes}), 2" for sizes in _samples))
+           samples=tuple(f"x({sizes}), 2" for sizes in _sizes))
 kernel("channel_shuffle(input: Tensor, groups: int)",
        names=tuple(f"{module}.{prefix}channel_shuffle" for module in ("torch", "nn.functional")
                    for prefix in ("", "native_")),

@@ -89,3 +89,12 @@ def test_refusals():
     ):
         with pytest.raises(RuntimeError, match=message):
             call()
+
+
+def test_no_elements_and_large_factors():
+    """Nothing is laid out by strides that no number holds."""
+    empty = rl.ones(2, 0, 4, 4)
+    assert F.pixel_shuffle(empty, 2**40).shape == (2, 0, 2**42, 2**42)
+    assert F.channel_shuffle(empty, 2**62).shape == empty.shape
+    with pytest.raises(RuntimeError, match="elements"):
+        F.pixel_unshuffle(rl.ones(2, 3, 0, 0), 2**40)

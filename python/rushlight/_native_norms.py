@@ -5,12 +5,13 @@ Of the statistics, those of groups have gradients, as torch's.
 
 from __future__ import annotations
 
+import functools
 import inspect
 
 import rushlight
 from rushlight._numpy_names import take_numpy_names
 from rushlight._out import into, into_each
-from rushlight._shown_name import one_node, shown_as
+from rushlight._shown_name import shown_as
 from rushlight.nn import functional as F
 
 TYPE_CHECKING = False
@@ -113,25 +114,34 @@ _WITHOUT_STATISTICS = _WITH_STATISTICS.replace(
 def _batch_norm_into(
     name, node, out, input, weight, bias, running_mean, running_var, training, momentum, eps
 ):
-    def results():
-        output = F.batch_norm(
-            input, running_mean, running_var, weight, bias, training, momentum, eps
-        )
-        if not training:
-            return output, input.new_empty(0), input.new_empty(0)
-        dims = [0, *range(2, input.dim())]
-        return output, *(s.to(dtype) for s in _statistics(input.detach(), dims, eps, False))
-
     given = (t for t in (weight, bias, running_mean, running_var) if t is not None)
     dtype = next(given, input).dtype
+    options = running_mean, running_var, training, momentum, eps, dtype
     if out is None:
-        return one_node(node, results, (input, weight, bias))
+        return _batch_norm_of(node)(input, weight, bias, *options)
     if isinstance(out, rushlight.Tensor) or len(out) != 3:
         got = "a Tensor" if isinstance(out, rushlight.Tensor) else len(out)
         raise TypeError(f"{name}(): argument 'out': expected a tuple of 3 Tensors but got {got}")
     written = 3 if training else 1
-    into_each(name, out[:written], input, lambda: results()[:written])
+    into_each(
+        name, out[:written], input, lambda: _batch_norm(input, weight, bias, *options)[:written]
+    )
     return tuple(out)
+
+
+def _batch_norm(
+    input, weight, bias, running_mean, running_var, training, momentum, eps, dtype
+):
+    output = F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if not training:
+        return output, input.new_empty(0), input.new_empty(0)
+    dims = [0, *range(2, input.dim())]
+    return output, *(s.to(dtype) for s in _statistics(input.detach(), dims, eps, False))
+
+
+@functools.cache
+def _batch_norm_of(node):
+    return shown_as(node, "input", "weight", "bias")(_batch_norm)
 
 
 def split_with_sizes_copy(
@@ -167,7 +177,12 @@ def unbind_copy(
 def _copies(name, node, input, out, parts):
     if out is not None:
         return into_each(name, out, input, lambda: parts(input))
-    return one_node(node, lambda: tuple(p.clone() for p in parts(input)), (input,))
+    return _copies_of(node)(input, parts)
+
+
+@functools.cache
+def _copies_of(node):
+    return shown_as(node, "input")(lambda input, parts: tuple(p.clone() for p in parts(input)))
 
 
 def _chunk_cat(

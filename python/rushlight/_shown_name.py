@@ -9,29 +9,10 @@ from rushlight import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import TypeVar
 
-    _R = TypeVar("_R")
     _F = TypeVar("_F", bound=Callable[..., object])
-
-
-def one_node(
-    name: str, compute: Callable[[], _R], inputs: Sequence[object], others: Sequence[object] = ()
-) -> _R:
-    """What `compute` returns, with one node of this name for all that it recorded.
-
-    Args:
-        name: of the node.
-        compute: the operations.
-        inputs: the tensors that the node has edges for, in this order.
-        others: what else the results may depend on.
-    """
-    since = _C._last_node()
-    results = compute()
-    if _C._last_node() != since:
-        _C._join_nodes(results, since, name, inputs, others)
-    return results
 
 
 def shown_as(name: str, *inputs: str) -> Callable[[_F], _F]:

@@ -39,7 +39,6 @@ Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dimension, int
 TensorList cat_backward(const Tensor& grad, const std::vector<OutputMeta>& inputs, int64_t dim);
 
 Tensor channel_unshuffle(const Tensor& grad, int64_t groups);
-inline int64_t turned_back(int64_t right_angles) { return -(right_angles % 4); }
 Tensor roll_backward(const Tensor& grad, Dims shifts, const Dims& dims);
 Tensor repeat_backward(const Tensor& grad, const Dims& repeats, IntSpan sizes);
 
@@ -47,6 +46,7 @@ Tensor repeat_backward(const Tensor& grad, const Dims& repeats, IntSpan sizes);
 int64_t count_reduced(IntSpan sizes, IntSpan dims);
 inline std::optional<Scalar> correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 inline Dims dims_of(int64_t dim) { return Dims{dim}; }
+inline int64_t turned_back(int64_t right_angles) { return -(right_angles % 4); }
 inline Dims negated(Dims values) {
   for (int64_t& v : values) v = -v;
   return values;

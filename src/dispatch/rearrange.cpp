@@ -26,8 +26,8 @@ Tensor in_order(const Tensor& t) { return ops::clone(t, MemoryFormat::Contiguous
 // Shifts are brought below the sizes first: the smallest integer has no negative.
 Tensor roll_backward(const Tensor& grad, Dims shifts, const Dims& dims) {
   for (int64_t i = 0; i < shifts.size(); ++i) {
-    int64_t size = grad.numel();
-    if (!dims.empty()) size = grad.sizes()[dims[i] < 0 ? dims[i] + grad.dim() : dims[i]];
+    int64_t size =
+        dims.empty() ? grad.numel() : grad.sizes()[wrap_dim(dims[i], grad.dim(), "roll")];
     shifts[i] = size ? -(shifts[i] % size) : 0;
   }
   return ops::roll(grad, shifts, dims);

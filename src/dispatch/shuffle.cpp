@@ -65,9 +65,10 @@ Tensor pixel_shuffle(const Tensor& input, int64_t r) {
   check(last[0] % r == 0 && last[0] / r % r == 0, "pixel_shuffle: ", last[0],
         " channels are not divisible by ", r, "^2");
   last[0] = last[0] / r / r;
-  for (int d : {1, 2}) last[d] = wrapping_product(last[d], r);
+  for (int d : {1, 2}) last[d] = product(Dims{last[d], r});
   Tensor out = image(input, sizes);
-  written_to(blocks_of_pixels(out, r), blocks_of_channels(input, r), "pixel_shuffle");
+  if (out.numel())
+    written_to(blocks_of_pixels(out, r), blocks_of_channels(input, r), "pixel_shuffle");
   return out;
 }
 
@@ -76,10 +77,11 @@ Tensor pixel_unshuffle(const Tensor& input, int64_t r) {
   int64_t* last = image_sizes("pixel_unshuffle", sizes, "downscale_factor", r);
   check(last[1] % r == 0 && last[2] % r == 0, "pixel_unshuffle: ", last[1], " by ", last[2],
         " is not divisible by ", r);
-  last[0] = wrapping_product(wrapping_product(last[0], r), r);
+  last[0] = product(Dims{last[0], r, r});
   for (int d : {1, 2}) last[d] /= r;
   Tensor out = image(input, sizes);
-  written_to(blocks_of_channels(out, r), blocks_of_pixels(input, r), "pixel_unshuffle");
+  if (out.numel())
+    written_to(blocks_of_channels(out, r), blocks_of_pixels(input, r), "pixel_unshuffle");
   return out;
 }
 
@@ -89,8 +91,9 @@ Tensor channel_shuffle(const Tensor& input, int64_t groups) {
   check(groups > 0 && channels % groups == 0, "channel_shuffle: ", channels,
         " channels are not divisible by groups=", groups);
   Tensor out = image(input, input.sizes());
-  written_to(split_channels(out, groups, false), split_channels(input, groups, true),
-             "channel_shuffle");
+  if (out.numel())
+    written_to(split_channels(out, groups, false), split_channels(input, groups, true),
+               "channel_shuffle");
   return out;
 }
 

@@ -11,7 +11,7 @@ import rushlight
 from rushlight import Tensor, autograd
 from rushlight._lower_functions import _reduction
 from rushlight.nn import functional as F
-from rushlight.nn._channels_last import is_channels_last
+from rushlight.nn._channels_last import in_format_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,10 +131,7 @@ def _at_places(dims):
         indices = sizes_and_indices[-1] if indices is None else indices
         flat = rushlight.zeros_like(self).flatten(-dims)
         added = flat.scatter_add(-1, indices.flatten(-dims), grad_output.flatten(-dims))
-        if not is_channels_last(self):
-            return added.view_as(self)
-        last = rushlight.channels_last if self.dim() == 4 else rushlight.channels_last_3d
-        return added.view_as(self).contiguous(memory_format=last)
+        return in_format_of(self, added.view_as(self))
 
     return backward
 

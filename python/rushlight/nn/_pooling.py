@@ -9,7 +9,7 @@ from rushlight import Tensor
 from rushlight._autocast import autocasts
 from rushlight._shown_name import shown_as
 from rushlight._table import nn_functional as _table
-from rushlight.nn._channels_last import is_channels_last
+from rushlight.nn._channels_last import in_format_of
 from rushlight.nn._ntuple import _ntuple
 
 TYPE_CHECKING = False
@@ -105,8 +105,7 @@ def _max_unpool(input, indices, kernel_size, stride, padding, output_size, dims)
         planes = _table._max_unpool(input.unsqueeze(-2), indices.unsqueeze(-2), lengths, 2)
         return planes.squeeze(-2)
     output = _table._max_unpool(input, indices, [*input.shape[:-dims], *size], dims)
-    keeps_format = dims == 2 and is_channels_last(input)
-    return output.contiguous(memory_format=rushlight.channels_last) if keeps_format else output
+    return in_format_of(input, output) if dims == 2 else output
 
 
 def _unpool_output_size(input, kernel_size, stride, padding, output_size):
