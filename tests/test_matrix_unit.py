@@ -237,6 +237,27 @@ def test_3x3_convolutions_of_many_channels(size):
         assert np.sqrt(((a - b) ** 2).mean() / (b**2).mean()) < 6e-7
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_1x1_convolutions_of_what_batch_norm_has_not_written(stride):
+    """The normalized images are first computed when the convolution, or its gradient, reads them."""
+    x = (rushlight.randn(2, 128, 18, 18) + 1).requires_grad_()
+    w = (rushlight.randn(192, 128, 1, 1) / 10).requires_grad_()
+    wide = [t.detach().double().requires_grad_() for t in (x, w)]
+
+    def network(x, w):
+        scale = rushlight.linspace(0.5, 2, 128, dtype=x.dtype)
+        y = F.batch_norm(F.conv2d(x, scale.diag()[:, :, None, None]), None, None, scale, -scale, True)
+        return F.conv2d(y.relu(), w, stride=stride)
+
+    y, exact = network(x, w), network(*wide)
+    grad = rushlight.randn(*y.shape)
+    y.backward(grad)
+    exact.backward(grad.double())
+    for a, b in ((y, exact), (x.grad, wide[0].grad), (w.grad, wide[1].grad)):
+        a, b = a.detach().double().numpy(), b.detach().numpy()
+        assert np.sqrt(((a - b) ** 2).mean() / (b**2).mean()) < 1.5e-6
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("layout", ["plain", "channels_last", "steps"])
 def test_batch_norm_of_16_bit_floats(dtype, layout):

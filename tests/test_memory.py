@@ -72,6 +72,26 @@ def test_the_cache_is_bounded():
     assert stats["peak"] == high
 
 
+def test_a_block_of_up_to_one_and_a_half_times_the_size_is_reused():
+    rushlight.empty_cache()
+    before = rushlight.memory_stats()
+    large = rushlight.ones(MIB)
+    address = large.data_ptr()
+    del large
+    asked = rushlight.memory_stats()["system_allocations"]
+    less = rushlight.ones(MIB * 3 // 4)
+    assert less.data_ptr() == address
+    assert rushlight.memory_stats()["system_allocations"] == asked
+    assert rushlight.memory_stats()["allocated"] == before["allocated"] + 4 * MIB
+    much_less = rushlight.ones(MIB // 2)  # while the block is in use, and too small for it besides
+    assert rushlight.memory_stats()["system_allocations"] == asked + 1
+    del less, much_less
+    assert rushlight.memory_stats()["allocated"] == before["allocated"]
+    half = rushlight.ones(MIB * 5 // 8)  # it went back as what it is
+    assert half.data_ptr() != address
+    assert rushlight.ones(MIB).data_ptr() == address
+
+
 def test_empty_cache_gives_memory_back():
     rushlight.empty_cache()
     start, before = resident(), rushlight.memory_stats()

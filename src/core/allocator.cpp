@@ -32,6 +32,7 @@ size_t class_size(size_t bytes) {
   size_t step = size_t(1) << (top - 3);
   return (bytes + step - 1) & ~(step - 1);
 }
+size_t next_class(size_t size) { return class_size(size + 1); }
 
 // From 4 MB on, blocks are mappings of their own, on huge pages: malloc would keep what is freed
 // below what is still in use.
@@ -110,10 +111,12 @@ class BlockCache {
     bool in_backward;
   };
 
-  // A block of this size, or null where the system has none.
-  void* take_for(size_t size, bool known, const SourceLocation& where) {
+  // A block of at least this size, or null where the system has none.
+  void* take_for(size_t wanted, bool known, const SourceLocation& where) {
     ForkLock lock(mutex_);
+    size_t size = wanted;
     void* p = reuse(size);
+    if (!p && wanted >= lends_from && pooled) p = reuse_larger(size);
     const bool fresh = !p;
     if (fresh) p = from_system(size);
     if (!p) return nullptr;
@@ -123,8 +126,8 @@ class BlockCache {
     if (stats_.allocated > high_water_) high_water_ = stats_.allocated;
     if (fresh) trim(allowance());
     if (known) {
-      owners_[p] = {size, where, bool(mode() & InBackward)};
-      least_known_ = std::min(least_known_, size);
+      owners_[p] = {wanted, where, bool(mode() & InBackward)};
+      least_known_ = std::min(least_known_, wanted);
     }
     return p;
   }
@@ -132,6 +135,13 @@ class BlockCache {
   SourceLocation give_back(void* p, size_t size) {
     ForkLock lock(mutex_);
     SourceLocation where;
+    if (!larger_.empty()) {
+      auto found = larger_.find(p);
+      if (found != larger_.end()) {
+        size = found->second;
+        larger_.erase(found);
+      }
+    }
     if (size >= least_known_) {
       auto found = owners_.find(p);
       if (found != owners_.end()) {
@@ -169,6 +179,20 @@ class BlockCache {
     return p;
   }
 
+  // In place of a large block that is not there, one of the next classes: the system clears each
+  // page that it hands out, which takes as long as an operation that reads it. `size` becomes its.
+  void* reuse_larger(size_t& size) {
+    size_t larger = size;
+    for (int i = 0; i < larger_classes; ++i) {
+      larger = next_class(larger);
+      if (void* p = reuse(larger)) {
+        larger_[p] = size = larger;
+        return p;
+      }
+    }
+    return nullptr;
+  }
+
   void* from_system(size_t size) {
     void* p = from_system_or_null(size);
     if (!p) {
@@ -194,7 +218,10 @@ class BlockCache {
   ForkMutex mutex_{ForkRank::Allocator};
   std::list<Block> order_;
   std::unordered_map<size_t, std::vector<Position>> free_;
-  std::unordered_map<void*, Owner> owners_;  // of the blocks that are known by their lines
+  static constexpr size_t lends_from = size_t(1) << 18;
+  static constexpr int larger_classes = 4;    // 1.5 times the size
+  std::unordered_map<void*, size_t> larger_;  // what blocks are that were given in place of less
+  std::unordered_map<void*, Owner> owners_;   // of the blocks that are known by their lines
   size_t least_known_ = SIZE_MAX;
   MemoryStats stats_;
   int64_t high_water_ = 0;

@@ -165,7 +165,7 @@ bool run(ConvOp op, const View& large, const View& small, const View& weight, co
   ConvProblem problem(large, small, weight, geometry);
   check_fit(problem, large, small, weight);
   const View* read_bias = op == ConvOp::Weight ? nullptr : bias;
-  if (!formula && pointwise_conv(op, problem, large, small, weight, read_bias)) {
+  if (pointwise_conv(op, problem, large, small, weight, read_bias, formula)) {
     if (op == ConvOp::Weight && bias) sum_channels(small, *bias);
     return true;
   }

@@ -74,7 +74,7 @@ bool strided_conv(ConvOp op, ConvProblem p, const View& large, const View& small
   near.data = memory.data(), near.strides = strides.data();
   for (int i = 0; i < p.dims; ++i) p.stride[i] = 1, p.large[i] = p.small[i];
   if (op != ConvOp::Scatter) copy(seen, near);
-  if (!pointwise_conv(op, p, near, small, weight, bias)) return false;
+  if (!pointwise_conv(op, p, near, small, weight, bias, nullptr)) return false;
   if (op == ConvOp::Scatter) {
     std::memset(large.data, 0, static_cast<size_t>(large.numel * itemsize(large.dtype)));
     copy(near, seen);
@@ -85,7 +85,7 @@ bool strided_conv(ConvOp op, ConvProblem p, const View& large, const View& small
 }  // namespace
 
 bool pointwise_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
-                    const View& weight, const View* bias) {
+                    const View& weight, const View* bias, const StripFormula* formula) {
   if (!has_matrix_unit() || p.groups != 1 || !large.numel || !small.numel || !weight.numel)
     return false;
   bool strided = false;
@@ -95,21 +95,30 @@ bool pointwise_conv(ConvOp op, const ConvProblem& p, const View& large, const Vi
   }
   auto plain = [](const View& v) { return v.contiguous() || lies_channels_last(v); };
   if (!plain(large) || !plain(small)) return false;
-  if (strided) return strided_conv(op, p, large, small, weight, bias);
+  bool scatter = op == ConvOp::Scatter, last = lies_channels_last(small);
+  last = last && (strided || lies_channels_last(large));
   PixelSizes size{p.batch, small.numel / (p.batch * p.filters)};
-  bool last = lies_channels_last(large) && lies_channels_last(small);
   if (last) size = {1, p.batch * size.pixels};
-  int64_t inputs = op == ConvOp::Scatter ? p.filters : p.channels;
-  int64_t outputs = op == ConvOp::Scatter ? p.channels : p.filters;
+  int64_t inputs = scatter ? p.filters : p.channels, outputs = scatter ? p.channels : p.filters;
+  if (op == ConvOp::Weight
+          ? !is_for_unit(large.dtype, p.filters, p.channels, small.numel / p.filters)
+          : !is_for_unit(large.dtype, size.pixels, outputs, inputs))
+    return false;
+  if (formula) {
+    if (!lies_channels_last(large)) return false;
+    Buffer<float> evaluated(large.numel);
+    formula->fill(large.numel, evaluated.data(), true);
+    View seen = large;
+    seen.data = evaluated.data();
+    return pointwise_conv(op, p, seen, small, weight, bias, nullptr);
+  }
+  if (strided) return strided_conv(op, p, large, small, weight, bias);
   if (op == ConvOp::Weight) {
-    if (!is_for_unit(large.dtype, p.filters, p.channels, small.numel / p.filters)) return false;
     weight_gradient(p, large, small, weight);
     return true;
   }
-  if (!is_for_unit(large.dtype, size.pixels, outputs, inputs)) return false;
   Matrices filters(weight, size.images, p.filters, p.channels, 0, weight.strides[0],
                    weight.strides[1]);
-  bool scatter = op == ConvOp::Scatter;
   const View &from = scatter ? small : large, &to = scatter ? large : small;
   GemmScale scale;
   std::optional<Matrices> added;

@@ -25,9 +25,10 @@ struct ConvProblem {
 bool separate(const View& v);
 
 // One pixel on the matrix unit, of float32 and 16-bit floats; false where it does not
-// apply or is no quicker. `bias`, of the same dtype, is read by Gather and Scatter.
+// apply or is no quicker. `bias`, of the same dtype, is read by Gather and Scatter; `formula` as in
+// panel_conv.
 bool pointwise_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
-                    const View& weight, const View* bias);
+                    const View& weight, const View* bias, const StripFormula* formula);
 
 // float32 views without empty dims or overlapping elements; `weight` is (filters, channels /
 // groups,
