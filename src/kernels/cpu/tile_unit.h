@@ -116,28 +116,54 @@ template <int parts, int rows, int columns, UnitOf of = UnitOf::bfloat16>
   const int64_t left_row = left.row, left_part = left.part, left_tile = left.tile;
   const int64_t right_row = right.row, right_part = right.part, right_tile = right.tile;
   const int64_t left_step = left.step, right_step = right.step;
-  auto load_left = [&](int part) {
-    unit_load<4>(a + part * left_part, left_row);
+  auto load_upper = [&](int part) { unit_load<4>(a + part * left_part, left_row); };
+  auto load_lower = [&](int part) {
     if constexpr (rows == 2) unit_load<5>(a + part * left_part + left_tile, left_row);
   };
-  auto load_right = [&](int part) {
-    unit_load<6>(b + part * right_part, right_row);
+  auto load_first = [&](int part) { unit_load<6>(b + part * right_part, right_row); };
+  auto load_second = [&](int part) {
     if constexpr (columns == 2) unit_load<7>(b + part * right_part + right_tile, right_row);
   };
-  auto multiply = [&] {
+  // The products of a part of either side, one of which is new. Tiles are loaded when the unit has
+  // something else to do, `next` too: the first one of the part after it.
+  auto last = [&](auto next) {
+    if constexpr (rows == 1 || columns == 1) return next();
+    next();
+    unit_multiply<of, 3, 5, 7>();
+  };
+  auto multiply_right = [&](int part, auto next) {
     unit_multiply<of, 0, 4, 6>();
+    load_second(part);
+    if constexpr (rows == 2) unit_multiply<of, 2, 5, 6>();
+    if constexpr (columns == 2) unit_multiply<of, 1, 4, 7>();
+    last(next);
+  };
+  auto multiply_left = [&](int part, auto next) {
+    unit_multiply<of, 0, 4, 6>();
+    load_lower(part);
     if constexpr (columns == 2) unit_multiply<of, 1, 4, 7>();
     if constexpr (rows == 2) unit_multiply<of, 2, 5, 6>();
-    if constexpr (rows == 2 && columns == 2) unit_multiply<of, 3, 5, 7>();
+    last(next);
   };
-  for (int64_t step = 0; step < steps; ++step, a += left_step, b += right_step) {
+  auto upper = [&](int part) { return [&, part] { load_upper(part); }; };
+  auto first = [&](int part) { return [&, part] { load_first(part); }; };
+  load_upper(0), load_first(parts - 1);
+  for (int64_t step = 0; step < steps; ++step) {
     meanwhile.at_step(step);
-    load_left(0);
-    if constexpr (parts == 3) load_right(2), multiply();
-    if constexpr (parts >= 2) load_right(1), multiply(), load_left(1), multiply();
-    load_right(0), multiply();
-    if constexpr (parts == 3) load_left(2), multiply();
-    if constexpr (parts >= 2) load_left(0), multiply();
+    auto next_step = [&] {  // after the last one, that again
+      if (step + 1 < steps) a += left_step, b += right_step;
+      load_upper(0), load_first(parts - 1);
+    };
+    load_lower(0);
+    if constexpr (parts == 1) multiply_right(0, next_step);
+    if constexpr (parts == 2) {
+      multiply_right(1, upper(1)), multiply_left(1, first(0));
+      multiply_right(0, upper(0)), multiply_left(0, next_step);
+    }
+    if constexpr (parts == 3) {
+      multiply_right(2, first(1)), multiply_right(1, upper(1)), multiply_left(1, first(0));
+      multiply_right(0, upper(2)), multiply_left(2, upper(0)), multiply_left(0, next_step);
+    }
   }
   each([&](auto tile, float* at) { unit_store<tile>(at, row); });
 }
@@ -180,13 +206,6 @@ RL_INLINE Words next_part(vec<float>& x) {
   x -= (vec<float>)nearest;
   return nearest;
 }
-
-template <int... i>
-RL_INLINE Words upper_halves(Words a, Words b, std::integer_sequence<int, i...>) {
-  using Halves = vec<uint16_t>;
-  return (Words)shuffle<(2 * i + 1)...>((Halves)a, (Halves)b);
-}
-constexpr auto word_halves = std::make_integer_sequence<int, Vector<uint16_t>::lanes>();
 
 // Sixteen vectors, as the rows of a square become its columns.
 template <class V> RL_INLINE void transpose_registers(V* rows) {
@@ -261,38 +280,47 @@ template <bool right> void pack_tile(const Lines<uint8_t>& from, char* to, int64
   std::memcpy(to, words, sizeof words);
 }
 
+// Terms k and 16 + k of some lines make words, one for each part.
+template <class E>
+RL_INLINE void put_parts(vec<float> a, vec<float> b, char* to, int64_t part, Magnitudes& seen) {
+  if constexpr (parts_of<E> == 1) {
+    Words words = __builtin_convertvector(narrowed_to_bfloat16(a), Words) |
+                  __builtin_convertvector(narrowed_to_bfloat16(b), Words) << 16;
+    std::memcpy(to, &words, sizeof words);
+    return;
+  }
+  seen = larger_bits(seen, larger_bits(magnitude_bits(a), magnitude_bits(b)));
+#pragma GCC unroll 3
+  for (int p = 0; p < parts_of<E>; ++p) {
+    Words words = next_part(a) >> 16 | next_part(b);
+    std::memcpy(to + p * part, &words, sizeof words);
+  }
+}
+
 template <bool right, class E>
 void pack_tile(const Lines<E>& from, char* to, int64_t part, Magnitudes* high) {
-  vec<float> x[2 * tile_side];
-  bool by_line = from.term == 1;
-  for (int64_t half = 0; half < 2; ++half) {
-    vec<float>* square = x + half * tile_side;
-    const E* first = from.data + half * tile_side * from.term;
-    int64_t step = by_line ? from.line : from.term;
+  const bool by_line = from.term == 1;
+  const int64_t step = by_line ? from.line : from.term;
+  const E* second = from.data + tile_side * from.term;
+  Magnitudes of_all{};
+  if (by_line != right) {  // vectors in memory are those of the tile
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < tile_side; ++i)
+      put_parts<E>(load_as_float(from.data + i * step), load_as_float(second + i * step),
+                   to + i * 64, part, right ? of_all : high[i]);
+  } else {
+    vec<float> a[tile_side], b[tile_side];
 #pragma GCC unroll 16
-    for (int64_t i = 0; i < tile_side; ++i) square[i] = load_as_float(first + i * step);
-    if (by_line == right) transpose_registers(square);
+    for (int64_t i = 0; i < tile_side; ++i) a[i] = load_as_float(from.data + i * step);
+    transpose_registers(a);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < tile_side; ++i) b[i] = load_as_float(second + i * step);
+    transpose_registers(b);
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < tile_side; ++i)
+      put_parts<E>(a[i], b[i], to + i * 64, part, right ? of_all : high[i]);
   }
-  // Two vectors make one of words: of the right side those of a pair of terms, of the left one both
-  // halves of a line.
-  for (int64_t i = 0; i < tile_side; ++i) {
-    vec<float> a = x[right ? 2 * i : i], b = x[right ? 2 * i + 1 : tile_side + i];
-    if constexpr (parts_of<E> == 1) {
-      HalfBits halves[2] = {narrowed_to_bfloat16(a), narrowed_to_bfloat16(b)};
-      Words words = __builtin_convertvector(halves[0], Words) |
-                    __builtin_convertvector(halves[1], Words) << 16;
-      std::memcpy(to + i * 64, right ? static_cast<void*>(&words) : halves, sizeof words);
-      continue;
-    }
-    Magnitudes& seen = high[right ? 0 : i];
-    seen = larger_bits(seen, larger_bits(magnitude_bits(a), magnitude_bits(b)));
-#pragma GCC unroll 3
-    for (int p = 0; p < parts_of<E>; ++p) {
-      Words first = next_part(a), second = next_part(b);
-      Words words = right ? first >> 16 | second : upper_halves(first, second, word_halves);
-      std::memcpy(to + p * part + i * 64, &words, sizeof words);
-    }
-  }
+  if constexpr (right && parts_of<E> > 1) *high = larger_bits(*high, of_all);
 }
 
 // The same of up to so many lines and terms, with zeros for the others.
