@@ -229,13 +229,19 @@ template <class E, class S> class UnitProduct {
       float* square = rows.sums + i * square_size;
       int64_t lines = std::min(unit_side, rows.count - i * unit_side);
       const Target<S> target = to.at(i * unit_side, columns.first);
-      if (ends) bring_rows_of(target, meanwhile);
+      const bool can_be_split = columns.can_be_split && rows.side[i].can_be_split;
+      const bool in_place = can_be_split && lines == unit_side && columns.count == unit_side &&
+                            holds_sums(target);
+      if (in_place ? k == 0 : ends) bring_rows_of(target, meanwhile);
       meanwhile.earlier = rows.waiting;
-      multiply(left, right, lines, columns.count, steps, k > 0, square, meanwhile);
+      if (in_place)
+        multiply(left, right, lines, columns.count, steps, k > 0,
+                 reinterpret_cast<float*>(target.c), meanwhile, target.row);
+      else multiply(left, right, lines, columns.count, steps, k > 0, square, meanwhile, unit_side);
       rows.waiting = {};
-      if (!ends) continue;
+      if (in_place || !ends) continue;
       if constexpr (parts_of<E> > 1)
-        if (!columns.can_be_split || !rows.side[i].can_be_split)
+        if (!can_be_split)
           multiply_unsplit(rows.lines.from(i * unit_side, 0), lines, right_.from(columns.first, 0),
                            columns.count, terms, square);
       if (columns.count == unit_side && is_plain(target))
@@ -251,6 +257,10 @@ template <class E, class S> class UnitProduct {
     if (!to.rounded.data) return to.col == 1;
     return std::is_same_v<E, bfloat16> && to.rounded.dtype == DType::BFloat16 &&
            to.rounded.col == 1;
+  }
+  // Whether sums are the result, so that they are added up where it goes.
+  static bool holds_sums(const Target<S>& to) {
+    return is_plain(to) && to.beta == 0 && !to.rounded.data;
   }
   static UnitSums as_sums(const Target<S>& to, const float* sums, int64_t rows) {
     UnitSums made{sums, to.c, to.row, rows};
@@ -270,10 +280,11 @@ template <class E, class S> class UnitProduct {
   }
 
   void multiply(const UnitSide& left, const UnitSide& right, int64_t rows, int64_t columns,
-                int64_t steps, bool add, float* sums, const UnitMeanwhile& meanwhile) const {
+                int64_t steps, bool add, float* sums, const UnitMeanwhile& meanwhile,
+                int64_t row) const {
     auto of_kind = [&](auto kind) {
       unit_product_for<parts_of<E>, decltype(kind)::value>(rows, columns)(
-          left, right, steps, add, sums, meanwhile, unit_side);
+          left, right, steps, add, sums, meanwhile, row);
     };
     if constexpr (sizeof(E) == 1) for_bytes(kind_, of_kind);
     else of_kind(std::integral_constant<UnitOf, UnitOf::bfloat16>());
