@@ -143,22 +143,23 @@ template <class E, class S> class UnitProduct {
       : p_(p), plan_(plan), kind_(kind) {}
 
   void run(const Lines<E>& left, const Lines<E>& right, const Target<S>& target, char* scratch) {
-    int64_t m = p_.m, n = p_.n, k = p_.k;
-    char* left_tiles = scratch + right_bytes();
-    for (int64_t j0 = 0; j0 < n; j0 += plan_.columns)
-      for (int64_t k0 = 0; k0 < k; k0 += plan_.depth) {
-        UnitBlock block{scratch, std::min(plan_.columns, n - j0), std::min(plan_.depth, k - k0)};
-        right_ = right.from(j0, k0);
-        if (p_.packed) block.data = const_cast<char*>(reinterpret_cast<const char*>(p_.packed));
-        else pack_right_side(plan_, right_, 0, block.terms, block);
-        for (int64_t i0 = 0; i0 < m; i0 += plan_.rows)
-          rows(left.from(i0, k0), std::min(plan_.rows, m - i0), block, j0,
-               target.at(i0, j0).part(k0 == 0, k0 + block.terms == k), left_tiles);
+    if (!p_.packed && p_.m <= plan_.rows) return run_few_rows(left, right, target, scratch);
+    for (int64_t j = 0; j < p_.n; j += plan_.columns)
+      for (int64_t k = 0; k < p_.k; k += plan_.depth) {
+        UnitBlock block = read_right_side(right, j, std::min(plan_.columns, p_.n - j), k, scratch);
+        for (int64_t i = 0; i < p_.m; i += plan_.rows) {
+          Rows rows = read_left_side(left.from(i, k), std::min(plan_.rows, p_.m - i), block.terms,
+                                     scratch + right_bytes());
+          multiply(rows, block, j, target.at(i, j).part(k == 0, k + block.terms == p_.k));
+          rows.waiting.put(0, rows.waiting.rows);
+        }
       }
   }
 
   int64_t right_bytes() const {
-    return p_.packed ? 0 : plan_.block_bytes(std::min(plan_.columns, p_.n), plan_.depth);
+    if (p_.packed) return 0;
+    int64_t most = p_.m <= plan_.rows ? few_columns() : plan_.columns;
+    return plan_.block_bytes(std::min(most, p_.n), plan_.depth);
   }
   int64_t left_bytes() const {
     int64_t lines = UnitPlan::whole(std::min(plan_.rows, p_.m));
@@ -185,31 +186,59 @@ template <class E, class S> class UnitProduct {
     bool can_be_split;
   };
 
-  void rows(const Lines<E>& left, int64_t count, const UnitBlock& block, int64_t j0,
-            const Target<S>& to, char* scratch) {
-    Rows rows{left, count, (count + unit_side - 1) / unit_side, {}, nullptr};
-    rows.sums = reinterpret_cast<float*>(scratch + rows.panels * plan_.panel_bytes(block.terms));
-    read_left_side(rows, block.terms, scratch);
-    for (int64_t j = 0, at = 0; j < block.lines; j += unit_side, ++at) {
-      if (j0 + j < p_.first || j0 + j >= p_.last) continue;
-      Columns columns{block, at, j, std::min(unit_side, block.lines - j),
-                      right_can_be_split(plan_, block, at)};
-      for (int64_t k = 0; k < block.terms; k += plan_.chunk) multiply_chunk(rows, columns, k, to);
+  // Rows that are one block: they are packed once, and the right side panels at a time, which are
+  // used while they are in the second cache.
+  void run_few_rows(const Lines<E>& left, const Lines<E>& right, const Target<S>& target,
+                    char* scratch) {
+    const int64_t columns = few_columns();
+    for (int64_t k = 0; k < p_.k; k += plan_.depth) {
+      int64_t terms = std::min(plan_.depth, p_.k - k);
+      Rows rows = read_left_side(left.from(0, k), p_.m, terms, scratch + right_bytes());
+      for (int64_t j = 0; j < p_.n; j += columns) {
+        UnitBlock block = read_right_side(right, j, std::min(columns, p_.n - j), k, scratch);
+        multiply(rows, block, j, target.at(0, j).part(k == 0, k + terms == p_.k));
+      }
+      rows.waiting.put(0, rows.waiting.rows);
     }
-    rows.waiting.put(0, rows.waiting.rows);
+  }
+  int64_t few_columns() const {
+    constexpr int64_t bytes = int64_t(1) << 19;
+    return std::max<int64_t>(2, bytes / plan_.panel_bytes(plan_.depth)) * unit_side;
   }
 
-  void read_left_side(Rows& rows, int64_t terms, char* scratch) const {
+  UnitBlock read_right_side(const Lines<E>& right, int64_t column, int64_t columns, int64_t term,
+                            char* scratch) {
+    UnitBlock block{scratch, columns, std::min(plan_.depth, p_.k - term)};
+    right_ = right.from(column, term);
+    if (p_.packed) block.data = const_cast<char*>(reinterpret_cast<const char*>(p_.packed));
+    else pack_right_side(plan_, right_, 0, block.terms, block);
+    return block;
+  }
+
+  Rows read_left_side(const Lines<E>& left, int64_t count, int64_t terms, char* scratch) const {
+    Rows rows{left, count, (count + unit_side - 1) / unit_side, {}, nullptr};
+    rows.sums = reinterpret_cast<float*>(scratch + rows.panels * plan_.panel_bytes(terms));
     int64_t there = 0;
-    for (; is_read_in_place(rows.lines, rows.count - there * unit_side, terms, p_.n); ++there) {
-      const Lines<E> lines = rows.lines.from(there * unit_side, 0);
+    for (; is_read_in_place(left, count - there * unit_side, terms, p_.n); ++there) {
+      const Lines<E> lines = left.from(there * unit_side, 0);
       constexpr int64_t size = sizeof(E);
       rows.side[there].side = {reinterpret_cast<const char*>(lines.data), size * lines.line,
                                size * tile_side * lines.line, 0, 64};
       rows.side[there].can_be_split = true;
     }
-    pack_left_side(plan_, rows.lines.from(there * unit_side, 0), rows.count - there * unit_side,
-                   terms, scratch, rows.side + there);
+    pack_left_side(plan_, left.from(there * unit_side, 0), count - there * unit_side, terms,
+                   scratch, rows.side + there);
+    return rows;
+  }
+
+  // Rows by the columns of a block that are asked for, which begin at `first`.
+  void multiply(Rows& rows, const UnitBlock& block, int64_t first, const Target<S>& to) {
+    for (int64_t j = 0, at = 0; j < block.lines; j += unit_side, ++at) {
+      if (first + j < p_.first || first + j >= p_.last) continue;
+      Columns columns{block, at, j, std::min(unit_side, block.lines - j),
+                      right_can_be_split(plan_, block, at)};
+      for (int64_t k = 0; k < block.terms; k += plan_.chunk) multiply_chunk(rows, columns, k, to);
+    }
   }
 
   // All rows by a panel of the right side, of whose terms those from k on.
@@ -235,9 +264,11 @@ template <class E, class S> class UnitProduct {
       if (in_place ? k == 0 : ends) bring_rows_of(target, meanwhile);
       meanwhile.earlier = rows.waiting;
       if (in_place)
-        multiply(left, right, lines, columns.count, steps, k > 0,
-                 reinterpret_cast<float*>(target.c), meanwhile, target.row);
-      else multiply(left, right, lines, columns.count, steps, k > 0, square, meanwhile, unit_side);
+        multiply_sides(left, right, lines, columns.count, steps, k > 0,
+                       reinterpret_cast<float*>(target.c), meanwhile, target.row);
+      else
+        multiply_sides(left, right, lines, columns.count, steps, k > 0, square, meanwhile,
+                       unit_side);
       rows.waiting = {};
       if (in_place || !ends) continue;
       if constexpr (parts_of<E> > 1)
@@ -279,9 +310,9 @@ template <class E, class S> class UnitProduct {
     meanwhile.target_bytes = unit_side * (rounded ? 2 : 4);
   }
 
-  void multiply(const UnitSide& left, const UnitSide& right, int64_t rows, int64_t columns,
-                int64_t steps, bool add, float* sums, const UnitMeanwhile& meanwhile,
-                int64_t row) const {
+  void multiply_sides(const UnitSide& left, const UnitSide& right, int64_t rows, int64_t columns,
+                      int64_t steps, bool add, float* sums, const UnitMeanwhile& meanwhile,
+                      int64_t row) const {
     auto of_kind = [&](auto kind) {
       unit_product_for<parts_of<E>, decltype(kind)::value>(rows, columns)(
           left, right, steps, add, sums, meanwhile, row);

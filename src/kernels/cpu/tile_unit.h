@@ -305,9 +305,10 @@ void pack_tile(const Lines<E>& from, char* to, int64_t part, Magnitudes* high) {
   Magnitudes of_all{};
   if (by_line != right) {  // vectors in memory are those of the tile
 #pragma GCC unroll 4
-    for (int64_t i = 0; i < tile_side; ++i)
+    for (int64_t i = 0; i < tile_side; ++i) {
       put_parts<E>(load_as_float(from.data + i * step), load_as_float(second + i * step),
                    to + i * 64, part, right ? of_all : high[i]);
+    }
   } else {
     vec<float> a[tile_side], b[tile_side];
 #pragma GCC unroll 16
