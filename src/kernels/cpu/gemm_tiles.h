@@ -75,8 +75,7 @@ RL_ISA_KERNEL(rows_of_reduced, (const RowsOfReduced& problem))
 RL_ISA_KERNEL(round_rows,
               (const Rounding& to, const float* values, int64_t row, int64_t rows, int64_t columns))
 
-// Whether the matrix unit is quicker for a product of (m, k) by (k, n), if there is one. Floats are
-// split into parts, which takes as long as to multiply them by 70 others.
+// Whether the matrix unit is quicker for a product of (m, k) by (k, n), if there is one.
 bool is_for_unit(DType factors, int64_t m, int64_t n, int64_t k);
 
 // What of a product the matrix unit takes at a time: so many terms, of so many columns of b.

@@ -259,24 +259,24 @@ template <class E, class S> class UnitProduct {
       int64_t lines = std::min(unit_side, rows.count - i * unit_side);
       const Target<S> target = to.at(i * unit_side, columns.first);
       const bool can_be_split = columns.can_be_split && rows.side[i].can_be_split;
+      // Reading and writing it for each of several short chunks would take longer than a copy.
       const bool in_place = can_be_split && lines == unit_side && columns.count == unit_side &&
-                            holds_sums(target);
+                            holds_sums(target) && (plan_.parts > 1 || plan_.chunk >= terms);
       if (in_place ? k == 0 : ends) bring_rows_of(target, meanwhile);
-      meanwhile.earlier = rows.waiting;
+      meanwhile.earlier = &rows.waiting;
       if (in_place)
         multiply_sides(left, right, lines, columns.count, steps, k > 0,
                        reinterpret_cast<float*>(target.c), meanwhile, target.row);
       else
         multiply_sides(left, right, lines, columns.count, steps, k > 0, square, meanwhile,
                        unit_side);
-      rows.waiting = {};
+      rows.waiting.rows = 0;
       if (in_place || !ends) continue;
       if constexpr (parts_of<E> > 1)
         if (!can_be_split)
           multiply_unsplit(rows.lines.from(i * unit_side, 0), lines, right_.from(columns.first, 0),
                            columns.count, terms, square);
-      if (columns.count == unit_side && is_plain(target))
-        rows.waiting = as_sums(target, square, lines);
+      if (columns.count == unit_side && is_plain(target)) set(rows.waiting, target, square, lines);
       else put(square, lines, columns.count, target);
     }
   }
@@ -289,16 +289,20 @@ template <class E, class S> class UnitProduct {
     return std::is_same_v<E, bfloat16> && to.rounded.dtype == DType::BFloat16 &&
            to.rounded.col == 1;
   }
-  // Whether sums are the result, so that they are added up where it goes.
+  // Whether sums are the result, so that they may be added up where it goes.
   static bool holds_sums(const Target<S>& to) {
     return is_plain(to) && to.beta == 0 && !to.rounded.data;
   }
-  static UnitSums as_sums(const Target<S>& to, const float* sums, int64_t rows) {
-    UnitSums made{sums, to.c, to.row, rows};
-    if (to.rounded.data) made.to = to.rounded.data, made.row = to.rounded.row, made.rounded = true;
-    if (to.beta != 0)
-      made.added = reinterpret_cast<const float*>(to.added), made.added_row = to.added_row;
-    return made;
+  // Field by field: to copy what has just been written would wait for the stores of the tiles.
+  static void set(UnitSums& made, const Target<S>& to, const float* sums, int64_t rows) {
+    const bool rounded = to.rounded.data, adds = to.beta != 0;
+    made.sums = sums;
+    made.to = rounded ? static_cast<void*>(to.rounded.data) : to.c;
+    made.row = rounded ? to.rounded.row : to.row;
+    made.rows = rows;
+    made.rounded = rounded;
+    made.added = adds ? reinterpret_cast<const float*>(to.added) : nullptr;
+    made.added_row = to.added_row;
   }
 
   static void bring_rows_of(const Target<S>& to, UnitMeanwhile& meanwhile) {
@@ -314,8 +318,8 @@ template <class E, class S> class UnitProduct {
                       int64_t steps, bool add, float* sums, const UnitMeanwhile& meanwhile,
                       int64_t row) const {
     auto of_kind = [&](auto kind) {
-      unit_product_for<parts_of<E>, decltype(kind)::value>(rows, columns)(
-          left, right, steps, add, sums, meanwhile, row);
+      unit_product_for<parts_of<E>, decltype(kind)::value>(rows, columns)(left, right, steps, add,
+                                                                          sums, meanwhile, row);
     };
     if constexpr (sizeof(E) == 1) for_bytes(kind_, of_kind);
     else of_kind(std::integral_constant<UnitOf, UnitOf::bfloat16>());
@@ -355,7 +359,8 @@ template <class E, class S> class UnitProduct {
     put_rows(turned, columns, rows, to.transposed());
   }
   static void put_rows(float* sums, int64_t rows, int64_t columns, const Target<S>& to) {
-    if (columns == unit_side && is_plain(to)) as_sums(to, sums, rows).put(0, rows);
+    UnitSums plain;
+    if (columns == unit_side && is_plain(to)) set(plain, to, sums, rows), plain.put(0, rows);
     else put_tile(reinterpret_cast<S*>(sums), rows, unit_side, columns, to);
   }
 

@@ -76,7 +76,7 @@ struct UnitMeanwhile {
   int64_t next_bytes = 0;
   const char* target = nullptr;
   int64_t target_row = 0, target_bytes = 0, rows = 0;  // so many at a step
-  UnitSums earlier = {};
+  const UnitSums* earlier = nullptr;
 
   RL_INLINE void at_step(int64_t step) const {
     const char* from = next + step * next_bytes;
@@ -88,8 +88,9 @@ struct UnitMeanwhile {
         if (target_bytes > 64) __builtin_prefetch(to + 64, 1, 2);
       }
     }
+    if (!earlier) return;
     int64_t first = step * rows, last = first + rows;
-    if (first < earlier.rows) earlier.put(first, last < earlier.rows ? last : earlier.rows);
+    if (first < earlier->rows) earlier->put(first, last < earlier->rows ? last : earlier->rows);
   }
 };
 
@@ -147,22 +148,29 @@ template <int parts, int rows, int columns, UnitOf of = UnitOf::bfloat16>
   };
   auto upper = [&](int part) { return [&, part] { load_upper(part); }; };
   auto first = [&](int part) { return [&, part] { load_first(part); }; };
-  load_upper(0), load_first(parts - 1);
-  for (int64_t step = 0; step < steps; ++step) {
-    meanwhile.at_step(step);
-    auto next_step = [&] {  // after the last one, that again
-      if (step + 1 < steps) a += left_step, b += right_step;
-      load_upper(0), load_first(parts - 1);
-    };
-    load_lower(0);
-    if constexpr (parts == 1) multiply_right(0, next_step);
-    if constexpr (parts == 2) {
-      multiply_right(1, upper(1)), multiply_left(1, first(0));
-      multiply_right(0, upper(0)), multiply_left(0, next_step);
+  if constexpr (parts == 1) {  // so few products that the order of the loads makes no difference
+    for (int64_t step = 0; step < steps; ++step, a += left_step, b += right_step) {
+      meanwhile.at_step(step);
+      load_upper(0), load_lower(0), load_first(0), load_second(0);
+      unit_multiply<of, 0, 4, 6>();
+      if constexpr (columns == 2) unit_multiply<of, 1, 4, 7>();
+      if constexpr (rows == 2) unit_multiply<of, 2, 5, 6>();
+      if constexpr (rows == 2 && columns == 2) unit_multiply<of, 3, 5, 7>();
     }
-    if constexpr (parts == 3) {
-      multiply_right(2, first(1)), multiply_right(1, upper(1)), multiply_left(1, first(0));
-      multiply_right(0, upper(2)), multiply_left(2, upper(0)), multiply_left(0, next_step);
+  } else {
+    load_upper(0), load_first(parts - 1);
+    for (int64_t step = 0; step < steps; ++step) {
+      meanwhile.at_step(step);
+      auto next_step = [&] {  // after the last one, that again
+        if (step + 1 < steps) a += left_step, b += right_step;
+        load_upper(0), load_first(parts - 1);
+      };
+      load_lower(0);
+      if constexpr (parts == 3) multiply_right(2, first(1));
+      multiply_right(1, upper(1)), multiply_left(1, first(0));
+      if constexpr (parts == 3) multiply_right(0, upper(2)), multiply_left(2, upper(0));
+      else multiply_right(0, upper(0));
+      multiply_left(0, next_step);
     }
   }
   each([&](auto tile, float* at) { unit_store<tile>(at, row); });
