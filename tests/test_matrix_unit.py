@@ -237,6 +237,39 @@ def test_3x3_convolutions_of_many_channels(size):
         assert np.sqrt(((a - b) ** 2).mean() / (b**2).mean()) < 6e-7
 
 
+# Images, filters, stride, padding, dilation, groups: partial tiles, steps and panels, two blocks of
+# terms, pixels on the border; the 3x3 ones of stride 1 have no Winograd form.
+WINDOWS = [((2, 64, 31, 33), (96, 64, 3, 3), 2, 1, 1, 1), ((3, 32, 30, 30), (70, 32, 5, 5), 1, 2, 1, 1),
+           ((2, 256, 34, 34), (80, 256, 3, 3), 1, 2, 2, 1), ((2, 128, 40, 28), (192, 64, 3, 3), 2, 0, 1, 2),
+           ((2, 96, 1200), (100, 96, 7), 3, 3, 1, 1), ((1, 64, 9, 12, 12), (72, 64, 3, 3, 3), 1, 1, 1, 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WINDOWS, ids=str)
+@pytest.mark.parametrize("transposed", [False, True], ids=["", "transposed"])
+@pytest.mark.parametrize("values", ["usual", "tiny and huge"])
+def test_convolutions_of_floats_by_windows(case, transposed, values):
+    size, filters, stride, padding, dilation, groups = case
+    dims = len(size) - 2
+    w = rushlight.randn(*filters)
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    kind, outputs = "conv", filters[0]
+    if transposed:
+        size = getattr(F, f"conv{dims}d")(rushlight.empty(size), w, **options).shape
+        kind, outputs = "conv_transpose", filters[1] * groups
+    x, bias = rushlight.randn(size), rushlight.randn(outputs)
+    if values != "usual":
+        x[0, 3, 2:4] *= 1e25
+        x[-1, :, -3:] *= 1e-25
+        w[5] *= 1e-25
+        w[37] *= 1e11
+    operation = getattr(F, f"{kind}{dims}d")
+    found = operation(x, w, bias, **options)
+    exact = operation(x.double(), w.double(), bias.double(), **options)
+    magnitude = operation(x.double().abs(), w.double().abs(), bias.double().abs(), **options)
+    error = (found.double() - exact).abs()
+    assert bool((error <= exact.abs() * 2.0**-22 + magnitude * 2.0**-20 + 1e-37).all())
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 def test_1x1_convolutions_of_what_batch_norm_has_not_written(stride):
     """The normalized images are first computed when the convolution, or its gradient, reads them."""

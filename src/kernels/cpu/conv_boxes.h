@@ -154,6 +154,9 @@ struct Windows {
   int64_t panels() const { return (outputs + panel_width - 1) / panel_width; }
   int64_t terms() const { return taps * words; }
   int64_t element_bytes() const { return reduced ? 2 : 4; }
+  // Of a product: whose panel stays in the second-level cache. Floats that the matrix unit
+  // multiplies take up more of it, and its sums of 16-bit floats are not put down in between.
+  int64_t terms_together() const { return !on_unit ? 2304 : reduced ? max_numel : 1536; }
   int64_t result_size(int d) const {
     const Axis& a = axes[static_cast<size_t>(d)];
     return scatter ? a.large : a.small;

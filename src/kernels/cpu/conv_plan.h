@@ -7,8 +7,6 @@ namespace rl::kernels {
 using Span = WindowProduct::Span;
 using Lattices = const Lattice* const (&)[3];
 
-constexpr int64_t block_terms = 2304;  // whose panel stays in the second-level cache
-
 // A tap of a lattice: where its terms begin, and where it looks.
 struct Tap {
   int64_t row, offset[3];
@@ -85,7 +83,7 @@ class Plan {
     std::vector<Tap> taps = taps_of(w_, at);
     std::vector<Block> blocks =
         blocks_of(static_cast<int64_t>(taps.size()), static_cast<int64_t>(at[2]->taps.size()),
-                  w_.words, w_.on_unit ? max_numel : block_terms);
+                  w_.words, w_.terms_together());
     bool one = blocks.size() <= 1;
     Range all[3] = {{0, at[0]->count}, {0, at[1]->count}, {0, at[2]->count}};
     if (!one || taps.empty()) add_part(at, all, {}, true, taps.empty());

@@ -33,6 +33,23 @@ class PackedFilters {
   const float* panel(int64_t group, int64_t i) const {
     return memory_.data() + (group * w_.panels() + i) * panel_;
   }
+  // As the matrix unit reads floats.
+  void split() {
+    int64_t count = w_.groups * w_.panels(), bytes = w_.terms() / split_terms * split_bytes;
+    split_.emplace(count * bytes);
+    can_be_split_.emplace(count);
+    parallel_for(0, count, 1 + default_grain / panel_, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        split_panel(memory_.data() + i * panel_, w_.terms(), split_->data() + i * bytes,
+                    can_be_split_->data() + i);
+    });
+  }
+  void find_split(int64_t group, int64_t i, WindowProduct& product) const {
+    if (!split_) return;
+    int64_t panel = group * w_.panels() + i;
+    product.split = split_->data() + panel * (w_.terms() / split_terms) * split_bytes;
+    product.can_be_split = can_be_split_->data() + panel;
+  }
   // The first panels with the terms of each output in a row.
   void turn() {
     Buffer<float> rows(w_.outputs * w_.terms());
@@ -106,6 +123,8 @@ class PackedFilters {
   const Windows& w_;
   int64_t bytes_, panel_;
   Buffer<float> memory_;
+  std::optional<Buffer<char>> split_;
+  std::optional<Buffer<bool>> can_be_split_;
 };
 
 bool all_finite(const View& v) {
@@ -169,7 +188,8 @@ class Worker {
     }
     product.b_row = w_.terms();
     product.b_panel = filters_.panel_size();
-    product.out_panel = panel_sums_;
+    product.out_panel = w_.reduced ? panel_sums_ : panel_width;
+    filters_.find_split(group, panels.begin, product);
     if (w_.on_unit) return window_unit(product);
     dots_ ? window_dots(product) : window_product(product);
   }
@@ -195,7 +215,8 @@ bool run_data(Windows w, const ConvProblem& p, const View& from, const View& to,
   ImagesOf images(from);
   ChannelsLast out(to, false);
   PackedFilters filters(w, weight);
-  if (prefers_dots(w.outputs, w.words)) filters.turn();
+  if (w.on_unit && !w.reduced) filters.split();
+  else if (prefers_dots(w.outputs, w.words)) filters.turn();
   double operations = operations_of(p);
   int64_t parts = parts_of(boxes.count * w.groups, w.panels(), operations);
   int64_t tasks = boxes.count * w.groups * parts;
@@ -221,10 +242,19 @@ bool suits(ConvOp op, const ConvProblem& p) {
   return p.groups > 1 || (op == ConvOp::Weight ? taps : taps || strided);
 }
 
-bool suits_unit(ConvOp op, const ConvProblem& p) {
-  int64_t inputs = op == ConvOp::Scatter ? p.filters : p.channels;
-  int64_t outputs = op == ConvOp::Scatter ? p.channels : p.filters;
-  return has_matrix_unit() && outputs / p.groups > most_dots && inputs / p.groups > 1;
+bool suits_unit(ConvOp op, const ConvProblem& p, bool reduced) {
+  bool scatter = op == ConvOp::Scatter;
+  int64_t inputs = (scatter ? p.filters : p.channels) / p.groups;
+  int64_t outputs = (scatter ? p.channels : p.filters) / p.groups;
+  if (reduced) return has_matrix_unit() && outputs > most_dots && inputs > 1;
+  int64_t pixels = p.batch, terms = inputs;
+  for (int i = 0; i < p.dims; ++i) {
+    pixels *= scatter ? p.large[i] : p.small[i];
+    terms *= scatter ? (p.kernel[i] + p.stride[i] - 1) / p.stride[i] : p.kernel[i];
+  }
+  // Filters are packed and split, which takes longer than to split a matrix.
+  return op != ConvOp::Weight && inputs % split_terms == 0 && pixels >= 4 * outputs &&
+         is_for_unit(DType::Float32, pixels, outputs, terms);
 }
 
 }  // namespace
@@ -239,7 +269,7 @@ bool window_conv(ConvOp op, const ConvProblem& p, const View& large, const View&
     plain.emplace(weight.shape(), DType::Float32);
   else if (!weight.contiguous()) plain.emplace(RowMajor::copy_of(weight, weight.dtype));
   View filters = plain ? plain->view() : weight;
-  bool unit = reduced && suits_unit(op, p) && (op == ConvOp::Weight || all_finite(filters));
+  bool unit = suits_unit(op, p, reduced) && (op == ConvOp::Weight || all_finite(filters));
   Windows w(op, p, reduced, unit);
   switch (op) {
     case ConvOp::Gather: return run_data(w, p, large, small, filters, bias);

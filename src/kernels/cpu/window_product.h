@@ -33,6 +33,9 @@ struct WindowProduct {
   int64_t b_row = panel_width;
   // For window_unit, from the first of several panels on: from one to the next, in b and in out.
   int64_t b_panel = 0, out_panel = 0;
+  // For window_unit of floats: what split_panel made of each panel, and what it returned.
+  const char* split = nullptr;
+  const bool* can_be_split = nullptr;
 };
 
 // Sums of a weight gradient (filters, taps, channels) on the matrix unit: += or = over the results
@@ -57,9 +60,14 @@ RL_ISA_KERNEL(gradient_on_unit, (const GradientOnUnit& product))
 // Runs on the calling thread.
 RL_ISA_KERNEL(window_product, (const WindowProduct& product))
 
-// The same of the columns of all panels, of pairs, on the matrix unit. b is finite, and 16 rows
-// behind it may be read.
+// The same of the columns of all panels on the matrix unit: of pairs, where b is finite and 16 rows
+// behind it may be read; or of floats, whose spans are whole steps of split_terms.
 RL_ISA_KERNEL(window_unit, (const WindowProduct& product))
+
+// A panel (terms, panel_width) of floats as the matrix unit reads it, with *can: whether numbers
+// are such that it says all of them.
+inline constexpr int64_t split_terms = 32, split_bytes = 6144;  // of so many terms
+RL_ISA_KERNEL(split_panel, (const float* panel, int64_t terms, char* to, bool* can))
 
 // The same of few columns, with b (columns, terms) in rows of b_row, in vectors along the terms;
 // the step is 1.

@@ -195,7 +195,7 @@ class UnitRows {
   }
 
   int64_t chunk() const { return chunk_; }
-  void read(int64_t first, int64_t count) const {
+  void read(int64_t first, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       const float* from = p_.a + p_.rows[first + i];
       float* to = memory_->data() + i * row_;
@@ -209,10 +209,10 @@ class UnitRows {
       }
     }
   }
-  // The sums of 32 rows from row i on by a panel.
-  void multiply(int64_t i, int64_t rows, int64_t columns, const float* b, float* sums) const {
+  // The sums of 32 rows from row i on by a panel, if the unit can tell them.
+  bool multiply(int64_t i, int64_t rows, int64_t columns, int64_t panel, float* sums) const {
     auto product = unit_product_for<1>(rows, columns);
-    const float* from = memory_->data() + i * row_;
+    const float *from = memory_->data() + i * row_, *b = p_.b + panel * p_.b_panel;
     for (int64_t r = 0; r < count_; ++r) {
       constexpr int64_t size = sizeof(float);
       UnitSide left{reinterpret_cast<const char*>(from), row_ * size, tile_side * row_ * size, 0,
@@ -223,6 +223,7 @@ class UnitRows {
       product(left, right, steps, r > 0, sums, {}, unit_side);
       from += steps * words;
     }
+    return true;
   }
 
  private:
@@ -242,6 +243,62 @@ class UnitRows {
   std::optional<Buffer<float>> memory_;
 };
 
+// The same of floats, whose spans are whole steps: three parts of each step after each other.
+class SplitRows {
+ public:
+  explicit SplitRows(const WindowProduct& p) : p_(p) {
+    for (int64_t s = 0; s < p.span_count; ++s) row_ += p.spans[s].terms / split_terms * step;
+    if (row_ / 64 % 2 == 0) row_ += 64;  // rows displace each other a power of two apart
+    chunk_ = std::clamp<int64_t>(chunk_bytes / row_ / unit_side, 1, 8) * unit_side;
+    memory_.emplace(std::min(chunk_, (p.count + unit_side - 1) / unit_side * unit_side) * row_);
+  }
+
+  int64_t chunk() const { return chunk_; }
+  void read(int64_t first, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* a = p_.a + p_.rows[first + i];
+      char* to = memory_->data() + i * row_;
+      Magnitudes seen{}, line{};
+      for (int64_t s = 0; s < p_.span_count; ++s) {
+        const float* from = a + p_.spans[s].offset;
+        for (int64_t k = 0; k < p_.spans[s].terms; k += split_terms, to += step)
+          put_parts<float>(load(from + k), load(from + k + tile_side), to, 64, seen);
+      }
+      for (int lane = 0; lane < lanes; ++lane) line[0] = std::max(line[0], seen[lane]);
+      bool& can = can_be_split_[i / unit_side];
+      can = (i % unit_side == 0 || can) && rl::kernels::RL_ISA::can_be_split(line);
+    }
+  }
+  bool multiply(int64_t i, int64_t rows, int64_t columns, int64_t panel, float* sums) const {
+    if (!can_be_split_[i / unit_side] || !p_.can_be_split[panel]) return false;
+    auto product = unit_product_for<3>(rows, columns);
+    const char* from = memory_->data() + i * row_;
+    const char* b = p_.split + panel * (p_.b_panel / panel_width / split_terms) * split_bytes;
+    bool add = false;
+    for (int64_t s = 0, next = 0; s < p_.span_count; s = next) {
+      int64_t row = p_.spans[s].row, end = row;  // of spans that are one behind the other in b
+      for (; next < p_.span_count && p_.spans[next].row == end; ++next) end += p_.spans[next].terms;
+      int64_t steps = (end - row) / split_terms;
+      UnitSide left{from, row_, tile_side * row_, 64, step};
+      UnitSide right{b + row / split_terms * split_bytes, 64, tile_bytes, 2 * tile_bytes,
+                     split_bytes};
+      product(left, right, steps, add, sums, {}, unit_side);
+      from += steps * step;
+      add = true;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int64_t step = 3 * 64;                   // bytes
+  static constexpr int64_t chunk_bytes = int64_t(1) << 20;  // half of the second cache
+
+  const WindowProduct& p_;
+  int64_t row_ = 0, chunk_ = 0;
+  std::optional<Buffer<char>> memory_;
+  bool can_be_split_[8];
+};
+
 // Sums of some rows and columns [column, column + count) to their places.
 void put_unit(const WindowProduct& p, const float* sums, int64_t row, int64_t rows, int64_t column,
               int64_t count) {
@@ -258,20 +315,31 @@ void put_unit(const WindowProduct& p, const float* sums, int64_t row, int64_t ro
     }
 }
 
-void by_unit(const WindowProduct& p) {
-  UnitRows from(p);
+// Some rows by a panel.
+WindowProduct part_of(const WindowProduct& p, int64_t row, int64_t rows, int64_t panel,
+                      int64_t columns) {
+  WindowProduct part = p;
+  part.rows += row, part.out_rows += row;
+  part.count = rows, part.columns = columns;
+  part.b += panel * p.b_panel, part.out += panel * p.out_panel;
+  if (p.bias) part.bias += panel * panel_width;
+  return part;
+}
+
+template <class Rows> void by_unit(const WindowProduct& p) {
+  Rows from(p);
   alignas(64) float sums[unit_side * unit_side] = {};
   UnitScope unit;
   for (int64_t first = 0; first < p.count; first += from.chunk()) {
     int64_t some = std::min(from.chunk(), p.count - first);
     from.read(first, some);
-    const float* b = p.b;
-    for (int64_t column = 0; column < p.columns; column += panel_width, b += p.b_panel) {
-      int64_t count = std::min(panel_width, p.columns - column);
+    for (int64_t column = 0; column < p.columns; column += panel_width) {
+      int64_t count = std::min(panel_width, p.columns - column), panel = column / panel_width;
       for (int64_t i = 0; i < some; i += unit_side) {
         int64_t rows = std::min(unit_side, some - i);
-        if (p.span_count > 0) from.multiply(i, rows, count, b, sums);
-        put_unit(p, sums, first + i, rows, column, count);
+        if (p.span_count == 0 || from.multiply(i, rows, count, panel, sums))
+          put_unit(p, sums, first + i, rows, column, count);
+        else products<false>(part_of(p, first + i, rows, panel, count));
       }
     }
   }
@@ -336,8 +404,18 @@ void gradient_on_unit(const GradientOnUnit& p) {
 }
 
 void window_unit(const WindowProduct& p) {
-  if constexpr (may_have_unit) by_unit(p);
+  if constexpr (may_have_unit) p.pairs ? by_unit<UnitRows>(p) : by_unit<SplitRows>(p);
   else static_cast<void>(p);
+}
+
+void split_panel(const float* panel, int64_t terms, char* to, bool* can) {
+  Magnitudes high[2] = {};
+  if constexpr (may_have_unit)
+    for (int64_t k = 0; k < terms; k += split_terms, to += split_bytes)
+      for (int64_t t = 0; t < 2; ++t)
+        pack_tile<true>(Lines<float>{panel + k * panel_width + t * tile_side, 1, panel_width},
+                        to + t * tile_bytes, 2 * tile_bytes, high + t);
+  *can = can_be_split(high[0]) && can_be_split(high[1]);
 }
 
 void window_dots(const WindowProduct& p) {
