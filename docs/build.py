@@ -62,8 +62,10 @@ def public(module):
             warnings.simplefilter("ignore")  # of names that are old
             try:
                 value = getattr(module, name)
-            except ModuleNotFoundError as error:  # an optional library
-                print(f"left out: {error}")
+            except (ModuleNotFoundError, AttributeError) as error:
+                if not isinstance(error.__cause__ or error, ImportError):
+                    raise
+                print(f"left out: {error}")  # an optional library
                 continue
         home = getattr(value, "__module__", None) or ""
         if inspect.ismodule(value) or not callable(value) or not home.startswith("rushlight"):
