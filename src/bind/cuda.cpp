@@ -1,5 +1,7 @@
 #include "bind/cuda.h"
 
+#include <frameobject.h>
+
 #include <algorithm>
 #include <memory>
 
