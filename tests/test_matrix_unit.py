@@ -384,6 +384,61 @@ def test_attention_of_bfloat16(size, kind):
         assert ((got.double() - exact).norm() / exact.norm().clamp(min=1e-30)).item() < 6e-3
 
 
+@pytest.mark.parametrize("kind", ["plain", "causal", "mask", "bool", "dropout", "layout"])
+@pytest.mark.parametrize("size", [(64, 64, 48, 48), (130, 700, 72, 50), (65, 1030, 64, 128)],
+                         ids=lambda size: "x".join(map(str, size)))  # fmt: skip
+def test_attention_of_floats(size, kind):
+    """As exact as by multiply and add: the parts of a float say all of it."""
+    queries, keys, width, value_width = size
+    shapes = ((2, 4, queries, width), (2, 2, keys, width), (2, 2, keys, value_width))
+    if kind == "layout":
+        wide = [rushlight.randn(n, rows, heads, 2 * columns) for n, heads, rows, columns in shapes]
+        inputs = [t[..., ::2].transpose(1, 2).detach().requires_grad_() for t in wide]
+    else:
+        inputs = [rushlight.randn(shape).requires_grad_() for shape in shapes]
+    exact = [t.detach().double().requires_grad_() for t in inputs]
+    options = {"enable_gqa": True, "is_causal": kind == "causal"}
+    mask = None
+    if kind == "mask":
+        mask = rushlight.randn(queries, keys)
+    elif kind == "bool":
+        mask = rushlight.rand(2, 1, queries, keys) > 0.3
+        mask[0, 0, 5] = False  # a query that attends to nothing
+    elif kind == "dropout":
+        options["dropout_p"] = 0.25
+    rushlight.manual_seed(3)
+    y = F.scaled_dot_product_attention(*inputs, mask, **options)
+    rushlight.manual_seed(3)
+    z = F.scaled_dot_product_attention(
+        *exact, mask.double() if kind == "mask" else mask, **options)
+    grad = rushlight.randn(y.shape)
+    y.backward(grad)
+    z.backward(grad.double())
+    for a, b in ((y, z), *((t.grad, e.grad) for t, e in zip(inputs, exact, strict=True))):
+        a, b = a.detach().double().numpy(), b.detach().numpy()
+        assert np.sqrt(((a - b) ** 2).mean() / (b**2).mean()) < 7e-7
+
+
+@pytest.mark.parametrize("factor", [1e-25, 1e20, float("inf"), float("nan")])
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+def test_attention_of_floats_of_which_parts_do_not_say_all(which, factor):
+    values = [rushlight.randn(1, 2, 96, 64) for _ in range(4)]
+    values[which][0, 1, 17] *= factor
+    results = []
+    for dtype in (rushlight.float32, rushlight.float64):
+        inputs = [t.to(dtype, copy=True).requires_grad_() for t in values[:3]]
+        y = F.scaled_dot_product_attention(*inputs)
+        y.backward(values[3].to(dtype))
+        results.append([y, *(t.grad for t in inputs)])
+    for a, b in zip(*results, strict=True):
+        a, b = a.detach().double(), b.detach()
+        scale = b[b.isfinite()].abs().max() if b.isfinite().any() else 1
+        # What is infinite in one may be large in the other; NaN is where it is.
+        assert rushlight.equal(a.isnan(), b.float().isnan())
+        near = b.isfinite() & a.isfinite()
+        assert bool(((a - b).abs()[near] <= 1e-5 * scale + 1e-5 * b.abs()[near]).all())
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_of_bfloat16_where_later_keys_score_higher_or_lower(causal):
     """What blocks of keys gave is corrected, or not, by those that follow."""

@@ -1,7 +1,5 @@
 #include "bind/cuda.h"
 
-#include <frameobject.h>
-
 #include <algorithm>
 #include <memory>
 

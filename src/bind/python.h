@@ -2,6 +2,7 @@
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <frameobject.h>  // Python.h has it from 3.11 on
 
 #include "core/memory_format.h"
 #include "tensor/tensor.h"

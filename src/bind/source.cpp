@@ -11,9 +11,7 @@
 #include "core/memory_blocks.h"
 #include "core/trace.h"
 
-#if PY_VERSION_HEX < 0x030b0000
-#include <frameobject.h>
-#elif PY_VERSION_HEX < 0x030c0000
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
 #define Py_BUILD_CORE
 #include <internal/pycore_frame.h>
 #undef Py_BUILD_CORE

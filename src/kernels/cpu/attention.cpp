@@ -1,6 +1,7 @@
 #include "kernels/attention.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/parallel.h"
 #include "kernels/cpu/attention_blocks.h"
@@ -104,52 +105,85 @@ struct Parts {
   }
 };
 
-// Packing keys and values takes as long as a few queries do.
-bool takes_unit(const AttentionViews& a) {
-  return a.query.dtype == DType::BFloat16 && a.query.sizes[2] >= 16 && has_matrix_unit();
+// Whether all of the numbers of a view are such that the unit can tell them.
+bool unit_tells(const View& v) {
+  int64_t heads = v.sizes[1], work = std::max<int64_t>(1, v.sizes[2] * v.sizes[3]);
+  std::atomic<bool> all{true};
+  parallel_for(0, v.sizes[0] * heads, 1 + default_grain / work, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      bool these = true;
+      attention_unit_tells(matrix(v, i / heads, i % heads), v.sizes[2], v.sizes[3], &these);
+      if (!these) all = false;
+    }
+  });
+  return all;
+}
+
+// Packing keys and values takes as long as a few queries do, and splitting floats as long as some
+// more. `grad` is null where there is none yet.
+bool takes_unit(const AttentionViews& a, const View* grad = nullptr) {
+  if (!has_matrix_unit()) return false;
+  if (a.query.dtype == DType::BFloat16) return a.query.sizes[2] >= 16;
+  return a.query.dtype == DType::Float32 && a.query.sizes[2] >= 64 && a.key.sizes[2] >= 64 &&
+         a.query.sizes[3] >= 48 && a.value.sizes[3] >= 48 && unit_tells(a.query) &&
+         unit_tells(a.key) && unit_tells(a.value) && (!grad || unit_tells(*grad));
+}
+
+AttentionUnitSizes unit_sizes(const AttentionViews& a) {
+  return {a.query.dtype, a.key.sizes[2], a.query.sizes[3], a.value.sizes[3]};
 }
 
 }  // namespace
 
-AttentionUnitSizes::AttentionUnitSizes(int64_t key_count, int64_t width, int64_t value_width)
-    : width_steps((width + 31) / 32),
+AttentionUnitSizes::AttentionUnitSizes(DType dtype, int64_t key_count, int64_t width,
+                                       int64_t value_width)
+    : parts(dtype == DType::Float32 ? 3 : 1),
+      width_steps((width + 31) / 32),
       value_steps((value_width + 31) / 32),
       key_steps((key_count + 31) / 32),
       columns(key_count < attention_keys ? 32 * key_steps : attention_keys),
       stride(columns + 16) {}
 
-AttentionUnitScratch::AttentionUnitScratch(int64_t key_count, int64_t width, int64_t value_width,
-                                           void* memory)
-    : AttentionUnitSizes(key_count, width, value_width) {
+namespace {
+
+constexpr int64_t row_groups = attention_rows / 32;
+
+// Of a block's weights or slopes: in rows of bfloat16, or in tiles.
+int64_t narrow_bytes(const AttentionUnitSizes& s) {
+  return s.parts == 1 ? attention_rows * s.stride * 2 : row_groups * s.tiles(s.columns / 32);
+}
+
+}  // namespace
+
+AttentionUnitScratch::AttentionUnitScratch(const AttentionUnitSizes& sizes, void* memory)
+    : AttentionUnitSizes(sizes) {
   Parts take{static_cast<char*>(memory)};
-  take(keys, key_steps * width_steps * 2048);
-  take(values, key_steps * value_steps * 2048);
-  take(queries, attention_rows / 32 * width_steps * 2048);
+  take(keys, key_steps * tiles(width_steps));
+  take(values, value_steps * tiles(key_steps));
+  take(queries, row_groups * tiles(width_steps));
   take(scores, attention_rows * stride * 4);
-  take(weights, attention_rows * stride * 2);
+  take(weights, narrow_bytes(*this));
   take(sums, attention_rows * value_steps * 32 * 4);
   take(high, attention_rows * 4);
   take(total, attention_rows * 4);
   bytes = take.bytes;
 }
 
-AttentionUnitGradients::AttentionUnitGradients(int64_t key_count, int64_t width,
-                                               int64_t value_width, void* memory)
-    : AttentionUnitSizes(key_count, width, value_width) {
-  constexpr int64_t row_groups = attention_rows / 32;
+AttentionUnitGradients::AttentionUnitGradients(const AttentionUnitSizes& sizes, void* memory)
+    : AttentionUnitSizes(sizes) {
   Parts take{static_cast<char*>(memory)};
-  take(keys, key_steps * width_steps * 2048);
-  take(values, key_steps * value_steps * 2048);
-  take(keys_by_column, key_steps * width_steps * 2048);
-  take(queries, row_groups * width_steps * 2048);
-  take(grads, row_groups * value_steps * 2048);
-  take(queries_by_column, row_groups * width_steps * 2048);
-  take(grads_by_column, row_groups * value_steps * 2048);
-  take(turned, row_groups * columns * 64);
+  take(keys, key_steps * tiles(width_steps));
+  take(values, key_steps * tiles(value_steps));
+  take(keys_by_column, width_steps * tiles(key_steps));
+  take(queries, row_groups * tiles(width_steps));
+  take(grads, row_groups * tiles(value_steps));
+  take(queries_by_column, width_steps * tiles(row_groups));
+  take(grads_by_column, value_steps * tiles(row_groups));
+  take(turned, columns / 32 * tiles(row_groups));
   take(products, attention_rows * stride * 4);
   take(slopes, attention_rows * stride * 4);
-  take(weights, attention_rows * stride * 2);
-  take(narrow_slopes, attention_rows * stride * 2);
+  take(weights, narrow_bytes(*this));
+  take(narrow_slopes, narrow_bytes(*this));
   take(query_sums, attention_rows * width_steps * 32 * 4);
   take(key_sums, key_steps * 32 * width_steps * 32 * 4);
   take(value_sums, key_steps * 32 * value_steps * 32 * 4);
@@ -159,7 +193,7 @@ AttentionUnitGradients::AttentionUnitGradients(int64_t key_count, int64_t width,
 void attention(const AttentionViews& a, const View& out, const View& log_sum) {
   Heads all(a);
   if (takes_unit(a)) {
-    AttentionUnitScratch plan(a.key.sizes[2], a.query.sizes[3], a.value.sizes[3], nullptr);
+    AttentionUnitScratch plan(unit_sizes(a), nullptr);
     return for_blocks(
         a, all, plan.bytes,
         [&](int64_t sample, int64_t head, int64_t first, int64_t count, bool fresh, void* scratch) {
@@ -204,7 +238,7 @@ static void backward_on_unit(const AttentionViews& a, const View& grad, const Vi
                              const View& log_sum, const View& grad_query, const View& grad_key,
                              const View& grad_value) {
   Heads all(a);
-  AttentionUnitGradients plan(a.key.sizes[2], a.query.sizes[3], a.value.sizes[3], nullptr);
+  AttentionUnitGradients plan(unit_sizes(a), nullptr);
   for_shared_heads(
       a, all, plan.bytes, [&](int64_t sample, int64_t shared, int64_t i, void* scratch) {
         int64_t head = shared * all.group + i;
@@ -219,7 +253,7 @@ static void backward_on_unit(const AttentionViews& a, const View& grad, const Vi
 void attention_backward(const AttentionViews& a, const View& grad, const View& out,
                         const View& log_sum, const View& grad_query, const View& grad_key,
                         const View& grad_value) {
-  if (takes_unit(a))
+  if (takes_unit(a, &grad))
     return backward_on_unit(a, grad, out, log_sum, grad_query, grad_key, grad_value);
   if (is_reduced(a.query.dtype)) {
     RowMajor wide_grad = RowMajor::copy_of(grad, DType::Float32);
