@@ -463,3 +463,64 @@ def test_functions_keep_their_names(tmp_path):
         "assert resolve_name(F.gelu) == 'torch.nn.functional.gelu'\n"
         "assert torch.__future__.get_swap_module_params_on_conversion() is False\n",
     )
+
+
+# What asks functions and classes for their home: it is another one where rushlight is torch.
+HOMES = """
+import warnings
+import torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data.datapipes.iter import IterableWrapper, Zipper
+from torch.utils.data.graph import traverse_dps
+
+class Seen(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        print(func)
+        return func(*args, **(kwargs or {}))
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return nn.functional.relu(self.layer(x))
+
+@torch.jit.script
+def chosen(x: torch.Tensor):
+    if torch.is_grad_enabled():
+        return x + 1
+    return x
+
+x = torch.eye(3) + 1
+with Seen():
+    torch.fft.fft(x), torch.fft.rfft2(x), torch.linalg.inv(x), torch.linalg.norm(x)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(torch.vmap(torch.linalg.eigh)(torch.stack([x, x])).eigenvalues)
+print(len(caught), torch.fx.symbolic_trace(Network()).code, chosen(x))
+steps = traverse_dps(Zipper(IterableWrapper([1]), IterableWrapper([2])))
+print([[type(s).__name__ for s, _ in inner.values()] for _, inner in steps.values()])
+layer = nn.Linear(300, 300)
+from rushlight import debug
+print([line.split(",")[0] for line in str(debug.memory_report()).splitlines()])
+store = torch.distributed.HashStore()
+torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=store)
+mesh = init_device_mesh("cpu", (1,))
+weight = distribute_tensor(torch.zeros(4, 4), mesh, [Shard(0)])
+torch.manual_seed(1)
+print(nn.init.normal_(weight).full_tensor(), torch.nn.init.uniform_(tensor=weight).full_tensor())
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_homes_of_functions_are_known_where_rushlight_is_torch(tmp_path):
+    as_torch = as_program(tmp_path, HOMES)[0]
+    plain = HOMES.replace("import torch\n", "import rushlight as torch\n")
+    (tmp_path / "plain.py").write_text(plain.replace("from torch", "from rushlight"))
+    as_itself = run("plain.py", cwd=tmp_path)[0]
+    assert as_torch == as_itself.replace("rushlight", "torch")
+    assert "_fft_r2c" in as_torch and "parameter" in as_torch

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -17,3 +19,16 @@ def set_module(module: str, *objects: Any) -> None:
         thing.__module__ = module
         if line is not None:
             thing.__firstlineno__ = line
+
+
+def home_of(thing: Any) -> str:
+    """The module that a function or class names, as rushlight has it, or "": where a program for
+    torch runs, they name torch's.
+    """
+    home = getattr(thing, "__module__", None)
+    if not isinstance(home, str):
+        return ""
+    top, dot, rest = home.partition(".")
+    if top == "torch" and sys.modules.get("torch") is sys.modules["rushlight"]:
+        return f"rushlight{dot}{rest}"
+    return home

@@ -9,6 +9,7 @@ from rushlight import Tensor
 from rushlight._dispatch import _names, active, call, dispatches, state
 from rushlight._dispatch._composites import WRITTEN, _pointwise, _shapes
 from rushlight._dispatch._emit import emit, native, overload_of
+from rushlight._set_module import home_of
 from rushlight.library._operator import OpOverload
 
 TYPE_CHECKING = False
@@ -68,8 +69,7 @@ def _key_of(func, name):
     """The name by which a function of Python stands among those that are written: without its
     module, if that is one of those that most functions are in.
     """
-    module = getattr(func, "__module__", None) or ""
-    module = module.removeprefix("rushlight.")
+    module = home_of(func).removeprefix("rushlight.")
     if module.startswith(("fft", "linalg", "masked", "signal", "special")):
         return f"{module}.{name}"
     return name if module != "math" else ""

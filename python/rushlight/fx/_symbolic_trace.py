@@ -12,6 +12,7 @@ from types import CodeType, FunctionType
 import rushlight
 from rushlight import Tensor
 from rushlight._core_names import ScriptObject  # noqa: F401 (torch has it here)
+from rushlight._set_module import home_of
 from rushlight.fx import proxy as proxies
 from rushlight.fx._names import function_modules
 from rushlight.fx.graph import Graph
@@ -231,7 +232,7 @@ def _annotation_of(function, name):
     """
     function = inspect.unwrap(function)
     kind = getattr(function, "__annotations__", {}).get(name)
-    own = (getattr(function, "__module__", None) or "").partition(".")[0] == "rushlight"
+    own = home_of(function).partition(".")[0] == "rushlight"
     return None if own and isinstance(kind, str) else kind
 
 

@@ -16,6 +16,7 @@ import types
 
 import rushlight
 from rushlight import Tensor
+from rushlight._set_module import home_of
 from rushlight.export import _record, _table
 from rushlight.export._higher_order import higher_order
 from rushlight.fx import GraphModule
@@ -1035,7 +1036,7 @@ def _hashable(v):
 
 def _is_own(function):
     """Is it one of this library's, which answers the same whenever it is asked?"""
-    return str(getattr(function, "__module__", "")).partition(".")[0] == "rushlight"
+    return home_of(function).partition(".")[0] == "rushlight"
 
 
 def _is_tensor(v):

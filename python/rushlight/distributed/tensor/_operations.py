@@ -9,6 +9,7 @@ import threading
 
 import rushlight
 from rushlight import Tensor
+from rushlight._set_module import home_of
 from rushlight.distributed.tensor._creation import agreed_draws, agreed_generator
 from rushlight.distributed.tensor._dtensor import DTensor
 from rushlight.distributed.tensor._options import (
@@ -96,7 +97,7 @@ def run(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return done(func, name, args, kwargs)
     if name in ("__get__", "__set__", "__delete__"):
         return _attribute(func, name, args, kwargs)
-    if getattr(func, "__module__", None) == "rushlight.nn.init":
+    if home_of(func) == "rushlight.nn.init":
         return func.__wrapped__(*args, **kwargs)  # which fills the tensor by a method of it
     if name in _HANDLERS:
         result = _HANDLERS[name](*args, **kwargs)
@@ -250,9 +251,7 @@ def _in_place_on_parts(call):
 
 def _is_random(func, name):
     inner = getattr(func, "__wrapped__", func)
-    return "random" in kinds_of(name) or (
-        getattr(inner, "__module__", "") == "rushlight.nn._random"
-    )
+    return "random" in kinds_of(name) or home_of(inner) == "rushlight.nn._random"
 
 
 def _random(call):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 
 from rushlight import Tensor
+from rushlight._set_module import home_of
 from rushlight.utils._pytree import tree_flatten
 
 TYPE_CHECKING = False
@@ -45,7 +46,7 @@ def is_loop(name: str, func: Callable[..., Any]) -> bool:
     """Is it an op without a rule, with the name of one that has some?"""
     from rushlight._op_rules import LOOPS
 
-    home = getattr(func, "__module__", None) or "rushlight.Tensor"  # methods have no module
+    home = home_of(func) or "rushlight.Tensor"  # methods have no module
     home = "torch" if home == "rushlight" else home.removeprefix("rushlight.")
     return f"{home}.{name}" in LOOPS
 
