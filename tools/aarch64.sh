@@ -57,7 +57,8 @@ PATH=$PWD/.venv/bin:$PATH
 cmake -S . -B "$folder" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64.cmake" \
   -DPython_EXECUTABLE="$python" -DRUSHLIGHT_PYTHON_HEADERS="$folder/python-headers" \
   -DRUSHLIGHT_PYTHON_SUFFIX=.cpython-${version/./}-$triple.so \
-  -DRUSHLIGHT_OPENBLAS="$folder/openblas/scipy_openblas32" -DRUSHLIGHT_WERROR=ON
+  -DRUSHLIGHT_OPENBLAS="$folder/openblas/scipy_openblas32" -DRUSHLIGHT_WERROR=ON \
+  -DRUSHLIGHT_OLDER_SYSTEMS=ON
 cmake --build "$folder" -j "${JOBS:-$(nproc)}"
 rm -rf "$folder/python"
 cmake --install "$folder" --prefix "$folder/python" --strip

@@ -42,9 +42,15 @@ tools/wheel_cpp.sh "$raw"
 
 for wheel in "$raw"/*.whl; do
   # What the wheel has in its folder lib is found there; nothing else may have to be put in.
-  # A policy that is named is an error where the wheel does not keep to it.
-  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat "manylinux_2_28_$(arch_of "$wheel")" \
+  # A policy that is named is an error where the wheel does not keep to it. For another processor
+  # than this machine's auditwheel takes no name.
+  arch=$(arch_of "$wheel")
+  [ "$arch" = "$(uname -m)" ] && policy=manylinux_2_28_$arch || policy=auto
+  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat "$policy" \
     --zip-compression-level 9 --wheel-dir dist "$wheel"
+done
+for wheel in dist/*.whl; do
+  [[ $wheel =~ manylinux_2_(1[0-9]|2[0-8])_ ]] || { echo "wheels.sh: needs too new a system: $wheel" >&2; exit 1; }
 done
 "$tools/bin/python" tools/recompress.py dist/*.whl
 for wheel in dist/*.whl; do
