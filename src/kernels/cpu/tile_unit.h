@@ -94,6 +94,87 @@ struct UnitMeanwhile {
   }
 };
 
+// The tiles of both sides of a product, and how a step of 32 terms is loaded and multiplied.
+template <int rows, int columns, UnitOf of> class UnitStep {
+ public:
+  UnitStep(const UnitSide& left, const UnitSide& right) : left_(left), right_(right) {}
+
+  RL_INLINE void advance() { left_.data += left_.step, right_.data += right_.step; }
+  RL_INLINE void load_upper(int part) const {
+    unit_load<4>(left_.data + part * left_.part, left_.row);
+  }
+  RL_INLINE void load_lower(int part) const {
+    if constexpr (rows == 2) unit_load<5>(left_.data + part * left_.part + left_.tile, left_.row);
+  }
+  RL_INLINE void load_first(int part) const {
+    unit_load<6>(right_.data + part * right_.part, right_.row);
+  }
+  RL_INLINE void load_second(int part) const {
+    if constexpr (columns == 2)
+      unit_load<7>(right_.data + part * right_.part + right_.tile, right_.row);
+  }
+  // The products of a part of either side, one of which is new: of its two tiles the first one is
+  // loaded. The others are when the unit has something else to do, and `next` is called then too,
+  // for the first one of the part after it.
+  template <class F> RL_INLINE void multiply_right(int part, F next) const {
+    unit_multiply<of, 0, 4, 6>();
+    load_second(part);
+    if constexpr (rows == 2) unit_multiply<of, 2, 5, 6>();
+    if constexpr (columns == 2) unit_multiply<of, 1, 4, 7>();
+    multiply_last(next);
+  }
+  template <class F> RL_INLINE void multiply_left(int part, F next) const {
+    unit_multiply<of, 0, 4, 6>();
+    load_lower(part);
+    if constexpr (columns == 2) unit_multiply<of, 1, 4, 7>();
+    if constexpr (rows == 2) unit_multiply<of, 2, 5, 6>();
+    multiply_last(next);
+  }
+
+ private:
+  template <class F> RL_INLINE void multiply_last(F next) const {
+    next();
+    if constexpr (rows == 2 && columns == 2) unit_multiply<of, 3, 5, 7>();
+  }
+
+  // Copies, which are not read from memory again after each instruction of the unit.
+  UnitSide left_, right_;
+};
+
+// All products of the parts of a step, whose first tiles are loaded. In the end, `next` is called.
+template <int parts, int rows, int columns, UnitOf of, class F>
+RL_INLINE void multiply_parts(const UnitStep<rows, columns, of>& step, F next) {
+  auto upper = [&](int part) { return [&step, part] { step.load_upper(part); }; };
+  auto first = [&](int part) { return [&step, part] { step.load_first(part); }; };
+  step.load_lower(0);
+  if constexpr (parts == 3) step.multiply_right(2, first(1));
+  step.multiply_right(1, upper(1)), step.multiply_left(1, first(0));
+  if constexpr (parts == 3) step.multiply_right(0, upper(2)), step.multiply_left(2, upper(0));
+  else step.multiply_right(0, upper(0));
+  step.multiply_left(0, next);
+}
+
+// All steps where there is one part: so few products that the order of the loads makes no
+// difference, but what is read from memory besides does.
+template <int rows, int columns, UnitOf of>
+RL_INLINE void multiply_undivided(const UnitSide& left, const UnitSide& right, int64_t steps,
+                                  const UnitMeanwhile& meanwhile) {
+  const char *a = left.data, *b = right.data;
+  const int64_t left_row = left.row, left_tile = left.tile, left_step = left.step;
+  const int64_t right_row = right.row, right_tile = right.tile, right_step = right.step;
+  for (int64_t i = 0; i < steps; ++i, a += left_step, b += right_step) {
+    meanwhile.at_step(i);
+    unit_load<4>(a, left_row);
+    if constexpr (rows == 2) unit_load<5>(a + left_tile, left_row);
+    unit_load<6>(b, right_row);
+    if constexpr (columns == 2) unit_load<7>(b + right_tile, right_row);
+    unit_multiply<of, 0, 4, 6>();
+    if constexpr (columns == 2) unit_multiply<of, 1, 4, 7>();
+    if constexpr (rows == 2) unit_multiply<of, 2, 5, 6>();
+    if constexpr (rows == 2 && columns == 2) unit_multiply<of, 3, 5, 7>();
+  }
+}
+
 // sums (32, 32), or 16 of a side that has one tile alone, = or += left @ right, of so many steps.
 // Their rows stand `row` apart.
 template <int parts, int rows, int columns, UnitOf of = UnitOf::bfloat16>
@@ -112,65 +193,17 @@ template <int parts, int rows, int columns, UnitOf of = UnitOf::bfloat16>
     if (add) unit_load<tile>(reinterpret_cast<const char*>(at), row * 4);
     else unit_clear<tile>();
   });
-  const char *a = left.data, *b = right.data;
-  // Not to be read from memory again after each instruction of the unit.
-  const int64_t left_row = left.row, left_part = left.part, left_tile = left.tile;
-  const int64_t right_row = right.row, right_part = right.part, right_tile = right.tile;
-  const int64_t left_step = left.step, right_step = right.step;
-  auto load_upper = [&](int part) { unit_load<4>(a + part * left_part, left_row); };
-  auto load_lower = [&](int part) {
-    if constexpr (rows == 2) unit_load<5>(a + part * left_part + left_tile, left_row);
-  };
-  auto load_first = [&](int part) { unit_load<6>(b + part * right_part, right_row); };
-  auto load_second = [&](int part) {
-    if constexpr (columns == 2) unit_load<7>(b + part * right_part + right_tile, right_row);
-  };
-  // The products of a part of either side, one of which is new. Tiles are loaded when the unit has
-  // something else to do, `next` too: the first one of the part after it.
-  auto last = [&](auto next) {
-    if constexpr (rows == 1 || columns == 1) return next();
-    next();
-    unit_multiply<of, 3, 5, 7>();
-  };
-  auto multiply_right = [&](int part, auto next) {
-    unit_multiply<of, 0, 4, 6>();
-    load_second(part);
-    if constexpr (rows == 2) unit_multiply<of, 2, 5, 6>();
-    if constexpr (columns == 2) unit_multiply<of, 1, 4, 7>();
-    last(next);
-  };
-  auto multiply_left = [&](int part, auto next) {
-    unit_multiply<of, 0, 4, 6>();
-    load_lower(part);
-    if constexpr (columns == 2) unit_multiply<of, 1, 4, 7>();
-    if constexpr (rows == 2) unit_multiply<of, 2, 5, 6>();
-    last(next);
-  };
-  auto upper = [&](int part) { return [&, part] { load_upper(part); }; };
-  auto first = [&](int part) { return [&, part] { load_first(part); }; };
-  if constexpr (parts == 1) {  // so few products that the order of the loads makes no difference
-    for (int64_t step = 0; step < steps; ++step, a += left_step, b += right_step) {
-      meanwhile.at_step(step);
-      load_upper(0), load_lower(0), load_first(0), load_second(0);
-      unit_multiply<of, 0, 4, 6>();
-      if constexpr (columns == 2) unit_multiply<of, 1, 4, 7>();
-      if constexpr (rows == 2) unit_multiply<of, 2, 5, 6>();
-      if constexpr (rows == 2 && columns == 2) unit_multiply<of, 3, 5, 7>();
-    }
+  if constexpr (parts == 1) {
+    multiply_undivided<rows, columns, of>(left, right, steps, meanwhile);
   } else {
-    load_upper(0), load_first(parts - 1);
-    for (int64_t step = 0; step < steps; ++step) {
-      meanwhile.at_step(step);
-      auto next_step = [&] {  // after the last one, that again
-        if (step + 1 < steps) a += left_step, b += right_step;
-        load_upper(0), load_first(parts - 1);
-      };
-      load_lower(0);
-      if constexpr (parts == 3) multiply_right(2, first(1));
-      multiply_right(1, upper(1)), multiply_left(1, first(0));
-      if constexpr (parts == 3) multiply_right(0, upper(2)), multiply_left(2, upper(0));
-      else multiply_right(0, upper(0));
-      multiply_left(0, next_step);
+    UnitStep<rows, columns, of> step(left, right);
+    step.load_upper(0), step.load_first(parts - 1);
+    for (int64_t i = 0; i < steps; ++i) {
+      meanwhile.at_step(i);
+      multiply_parts<parts>(step, [&] {
+        if (i + 1 < steps) step.advance();  // after the last one, that again
+        step.load_upper(0), step.load_first(parts - 1);
+      });
     }
   }
   each([&](auto tile, float* at) { unit_store<tile>(at, row); });
