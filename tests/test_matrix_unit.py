@@ -239,9 +239,14 @@ def test_3x3_convolutions_of_many_channels(size):
 
 # Images, filters, stride, padding, dilation, groups: partial tiles, steps and panels, two blocks of
 # terms, pixels on the border; the 3x3 ones of stride 1 have no Winograd form.
-WINDOWS = [((2, 64, 31, 33), (96, 64, 3, 3), 2, 1, 1, 1), ((3, 32, 30, 30), (70, 32, 5, 5), 1, 2, 1, 1),
-           ((2, 256, 34, 34), (80, 256, 3, 3), 1, 2, 2, 1), ((2, 128, 40, 28), (192, 64, 3, 3), 2, 0, 1, 2),
-           ((2, 96, 1200), (100, 96, 7), 3, 3, 1, 1), ((1, 64, 9, 12, 12), (72, 64, 3, 3, 3), 1, 1, 1, 1)]  # fmt: skip
+WINDOWS = [
+    ((2, 64, 31, 33), (96, 64, 3, 3), 2, 1, 1, 1),
+    ((3, 32, 30, 30), (70, 32, 5, 5), 1, 2, 1, 1),
+    ((2, 256, 34, 34), (80, 256, 3, 3), 1, 2, 2, 1),
+    ((2, 128, 40, 28), (192, 64, 3, 3), 2, 0, 1, 2),
+    ((2, 96, 1200), (100, 96, 7), 3, 3, 1, 1),
+    ((1, 64, 9, 12, 12), (72, 64, 3, 3, 3), 1, 1, 1, 1),
+]
 
 
 @pytest.mark.parametrize("case", WINDOWS, ids=str)
@@ -272,14 +277,15 @@ def test_convolutions_of_floats_by_windows(case, transposed, values):
 
 @pytest.mark.parametrize("stride", [1, 2])
 def test_1x1_convolutions_of_what_batch_norm_has_not_written(stride):
-    """The normalized images are first computed when the convolution, or its gradient, reads them."""
+    """The normalized images are computed when the convolution, or its gradient, reads them."""
     x = (rushlight.randn(2, 128, 18, 18) + 1).requires_grad_()
     w = (rushlight.randn(192, 128, 1, 1) / 10).requires_grad_()
     wide = [t.detach().double().requires_grad_() for t in (x, w)]
 
     def network(x, w):
         scale = rushlight.linspace(0.5, 2, 128, dtype=x.dtype)
-        y = F.batch_norm(F.conv2d(x, scale.diag()[:, :, None, None]), None, None, scale, -scale, True)
+        scaled = F.conv2d(x, scale.diag()[:, :, None, None])
+        y = F.batch_norm(scaled, None, None, scale, -scale, True)
         return F.conv2d(y.relu(), w, stride=stride)
 
     y, exact = network(x, w), network(*wide)
