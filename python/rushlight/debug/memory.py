@@ -7,7 +7,7 @@ import sys
 import types
 
 from rushlight import _C, Tensor, memory_stats
-from rushlight._set_module import home_of
+from rushlight._set_module import home_of as _home_of
 from rushlight.nn import Module
 from rushlight.optim import Optimizer
 from rushlight.profiler.events import format_memory
@@ -142,7 +142,7 @@ def _name_module(module, kinds, names):
 
 
 def _put(kinds, names, tensor, kind, name=None):
-    if home_of(type(tensor)).startswith("rushlight") and not tensor.is_sparse:
+    if _home_of(type(tensor)).startswith("rushlight") and not tensor.is_sparse:
         address = _address(tensor)
         kinds.setdefault(address, kind)
         if name is not None:

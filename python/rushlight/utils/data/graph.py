@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight._set_module import home_of
+from rushlight._set_module import home_of as _home_of
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 
 TYPE_CHECKING = False
@@ -57,5 +57,5 @@ def _steps_of(values, seen):
         elif isinstance(value, (list, tuple, set, dict)):
             inner = value.values() if isinstance(value, dict) else value
             yield from _steps_of(inner, seen | {id(value)})
-        elif home_of(type(value)).startswith("rushlight.utils.data.datapipes."):
+        elif _home_of(type(value)).startswith("rushlight.utils.data.datapipes."):
             yield from _steps_of(vars(value).values(), seen | {id(value)})
