@@ -38,6 +38,13 @@ def check(found, a, b, more=0.0, unit=2.0**-24):
     assert (error <= abs(exact) * 2 * unit + magnitude * 2.0**-21).all(), (error / magnitude).max()
 
 
+def check_errors(pairs, most):
+    """Beside the exact tensors: the root of the mean square error, by that of the values."""
+    for found, exact in pairs:
+        found, exact = found.detach().double().numpy(), exact.detach().numpy()
+        assert np.sqrt(((found - exact) ** 2).mean() / (exact**2).mean()) < most
+
+
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
 def test_floats_of_every_layout(size):
     m, k, n = size
@@ -232,9 +239,7 @@ def test_3x3_convolutions_of_many_channels(size):
     grad = rushlight.randn(*y.shape)
     y.backward(grad)
     exact.backward(grad.double())
-    for a, b in ((y, exact), (x.grad, wide[0].grad), (w.grad, wide[1].grad)):
-        a, b = a.detach().double().numpy(), b.detach().numpy()
-        assert np.sqrt(((a - b) ** 2).mean() / (b**2).mean()) < 6e-7
+    check_errors([(y, exact), (x.grad, wide[0].grad), (w.grad, wide[1].grad)], 6e-7)
 
 
 # Images, filters, stride, padding, dilation, groups: partial tiles, steps and panels, two blocks of
@@ -292,9 +297,7 @@ def test_1x1_convolutions_of_what_batch_norm_has_not_written(stride):
     grad = rushlight.randn(*y.shape)
     y.backward(grad)
     exact.backward(grad.double())
-    for a, b in ((y, exact), (x.grad, wide[0].grad), (w.grad, wide[1].grad)):
-        a, b = a.detach().double().numpy(), b.detach().numpy()
-        assert np.sqrt(((a - b) ** 2).mean() / (b**2).mean()) < 1.5e-6
+    check_errors([(y, exact), (x.grad, wide[0].grad), (w.grad, wide[1].grad)], 1.5e-6)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -420,9 +423,8 @@ def test_attention_of_floats(size, kind):
     grad = rushlight.randn(y.shape)
     y.backward(grad)
     z.backward(grad.double())
-    for a, b in ((y, z), *((t.grad, e.grad) for t, e in zip(inputs, exact, strict=True))):
-        a, b = a.detach().double().numpy(), b.detach().numpy()
-        assert np.sqrt(((a - b) ** 2).mean() / (b**2).mean()) < 7e-7
+    gradients = [(t.grad, e.grad) for t, e in zip(inputs, exact, strict=True)]
+    check_errors([(y, z), *gradients], 7e-7)
 
 
 @pytest.mark.parametrize("factor", [1e-25, 1e20, float("inf"), float("nan")])

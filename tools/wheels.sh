@@ -49,11 +49,12 @@ for wheel in "$raw"/*.whl; do
   PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --plat "$policy" \
     --zip-compression-level 9 --wheel-dir dist "$wheel"
 done
-for wheel in dist/*.whl; do
-  [[ $wheel =~ manylinux_2_(1[0-9]|2[0-8])_ ]] || { echo "wheels.sh: needs too new a system: $wheel" >&2; exit 1; }
-done
 "$tools/bin/python" tools/recompress.py dist/*.whl
 for wheel in dist/*.whl; do
+  [[ $wheel =~ manylinux_2_(1[0-9]|2[0-8])_ ]] || {
+    echo "wheels.sh: needs too new a system: $wheel" >&2
+    exit 1
+  }
   "$tools/bin/auditwheel" show "$wheel" | grep -o 'is consistent with.*\|"[a-z]*linux_[^"]*"' | head -n 2
   if [[ $wheel == */rushlight_cpp-* ]]; then  # the examples, built with what pip installs
     rm -rf build/wheels/site build/wheels/examples

@@ -133,6 +133,13 @@ AttentionUnitSizes unit_sizes(const AttentionViews& a) {
   return {a.query.dtype, a.key.sizes[2], a.query.sizes[3], a.value.sizes[3]};
 }
 
+constexpr int64_t row_groups = attention_rows / 32;
+
+// Of a block's weights or slopes: in rows of bfloat16, or in tiles.
+int64_t narrow_bytes(const AttentionUnitSizes& s) {
+  return s.parts == 1 ? attention_rows * s.stride * 2 : row_groups * s.tiles(s.columns / 32);
+}
+
 }  // namespace
 
 AttentionUnitSizes::AttentionUnitSizes(DType dtype, int64_t key_count, int64_t width,
@@ -143,17 +150,6 @@ AttentionUnitSizes::AttentionUnitSizes(DType dtype, int64_t key_count, int64_t w
       key_steps((key_count + 31) / 32),
       columns(key_count < attention_keys ? 32 * key_steps : attention_keys),
       stride(columns + 16) {}
-
-namespace {
-
-constexpr int64_t row_groups = attention_rows / 32;
-
-// Of a block's weights or slopes: in rows of bfloat16, or in tiles.
-int64_t narrow_bytes(const AttentionUnitSizes& s) {
-  return s.parts == 1 ? attention_rows * s.stride * 2 : row_groups * s.tiles(s.columns / 32);
-}
-
-}  // namespace
 
 AttentionUnitScratch::AttentionUnitScratch(const AttentionUnitSizes& sizes, void* memory)
     : AttentionUnitSizes(sizes) {

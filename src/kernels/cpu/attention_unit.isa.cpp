@@ -392,10 +392,9 @@ void attention_unit_tells(const AttentionMatrix& m, int64_t rows, int64_t column
     *all = can_be_split(down);
   }
   for (int64_t i = 0; i < rows && *all; ++i) {
-    Magnitudes across{}, line{};
+    Magnitudes across{};
     for (int64_t j = 0; j < columns; j += lanes) across = larger_bits(across, magnitudes(i, j));
-    for (int64_t k = 0; k < lanes; ++k) line[0] = line[0] > across[k] ? line[0] : across[k];
-    *all = can_be_split(line);
+    *all = line_can_be_split(across);
   }
 }
 

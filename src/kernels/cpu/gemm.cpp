@@ -514,8 +514,6 @@ void multiply_to_floats(const View& a, const View& b, const View& out, const Gem
   multiply(x.view(), y.view(), out, scale, added, {});
 }
 
-}  // namespace
-
 // As measured: the unit multiplies floats 2.4 times as fast, whole tiles of them, and to split one
 // takes as long as to multiply it by 26 others.
 bool floats_pay(int64_t m, int64_t n, int64_t k) {
@@ -524,6 +522,8 @@ bool floats_pay(int64_t m, int64_t n, int64_t k) {
   double unit = terms * (0.42 * whole(m, 16) * whole(n, 16) + split);
   return k >= 64 && unit < double(m) * double(n) * double(k);
 }
+
+}  // namespace
 
 bool is_for_unit(DType factors, int64_t m, int64_t n, int64_t k) {
   if (factors == DType::Int8 || factors == DType::UInt8)

@@ -116,12 +116,8 @@ template <class E> void pack_left_side(const UnitPlan& plan, const Lines<E>& fro
   });
   for (int64_t i = 0; i < lines; i += unit_side, to += bytes) {
     bool can = true;
-    for (int64_t x = i; parts_of<E> > 1 && x < i + unit_side; ++x) {
-      Magnitudes line{};
-      for (int lane = 0; lane < Vector<uint32_t>::lanes; ++lane)
-        line[0] = std::max(line[0], high[x][lane]);
-      can &= can_be_split(line);
-    }
+    for (int64_t x = i; parts_of<E> > 1 && x < i + unit_side; ++x)
+      can &= line_can_be_split(high[x]);
     panels[i / unit_side] = {{to, 64, tile_bytes, 2 * tile_bytes, plan.step_bytes()}, can};
   }
 }
@@ -264,12 +260,9 @@ template <class E, class S> class UnitProduct {
                             holds_sums(target) && (plan_.parts > 1 || plan_.chunk >= terms);
       if (in_place ? k == 0 : ends) bring_rows_of(target, meanwhile);
       meanwhile.earlier = &rows.waiting;
-      if (in_place)
-        multiply_sides(left, right, lines, columns.count, steps, k > 0,
-                       reinterpret_cast<float*>(target.c), meanwhile, target.row);
-      else
-        multiply_sides(left, right, lines, columns.count, steps, k > 0, square, meanwhile,
-                       unit_side);
+      float* sums = in_place ? reinterpret_cast<float*>(target.c) : square;
+      multiply_sides(left, right, lines, columns.count, steps, k > 0, sums, meanwhile,
+                     in_place ? target.row : unit_side);
       rows.waiting.rows = 0;
       if (in_place || !ends) continue;
       if constexpr (parts_of<E> > 1)

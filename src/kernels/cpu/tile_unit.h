@@ -238,6 +238,13 @@ inline bool can_be_split(Magnitudes of) {
   return can;
 }
 
+// The same of one line, of whose terms each lane has seen some.
+inline bool line_can_be_split(Magnitudes of) {
+  Magnitudes line{};
+  for (int i = 0; i < Vector<uint32_t>::lanes; ++i) line[0] = line[0] > of[i] ? line[0] : of[i];
+  return can_be_split(line);
+}
+
 RL_INLINE Magnitudes larger_bits(Magnitudes a, Magnitudes b) { return a > b ? a : b; }
 RL_INLINE Magnitudes magnitude_bits(vec<float> x) { return (Magnitudes)x & 0x7fffffffu; }
 

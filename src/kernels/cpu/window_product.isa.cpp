@@ -195,7 +195,7 @@ class UnitRows {
   }
 
   int64_t chunk() const { return chunk_; }
-  void read(int64_t first, int64_t count) {
+  void read(int64_t first, int64_t count) const {
     for (int64_t i = 0; i < count; ++i) {
       const float* from = p_.a + p_.rows[first + i];
       float* to = memory_->data() + i * row_;
@@ -243,6 +243,8 @@ class UnitRows {
   std::optional<Buffer<float>> memory_;
 };
 
+static_assert(split_terms == tile_terms && split_bytes == 2 * parts_of<float> * tile_bytes);
+
 // The same of floats, whose spans are whole steps: three parts of each step after each other.
 class SplitRows {
  public:
@@ -258,15 +260,14 @@ class SplitRows {
     for (int64_t i = 0; i < count; ++i) {
       const float* a = p_.a + p_.rows[first + i];
       char* to = memory_->data() + i * row_;
-      Magnitudes seen{}, line{};
+      Magnitudes seen{};
       for (int64_t s = 0; s < p_.span_count; ++s) {
         const float* from = a + p_.spans[s].offset;
         for (int64_t k = 0; k < p_.spans[s].terms; k += split_terms, to += step)
           put_parts<float>(load(from + k), load(from + k + tile_side), to, 64, seen);
       }
-      for (int lane = 0; lane < lanes; ++lane) line[0] = std::max(line[0], seen[lane]);
       bool& can = can_be_split_[i / unit_side];
-      can = (i % unit_side == 0 || can) && rl::kernels::RL_ISA::can_be_split(line);
+      can = (i % unit_side == 0 || can) && line_can_be_split(seen);
     }
   }
   bool multiply(int64_t i, int64_t rows, int64_t columns, int64_t panel, float* sums) const {
@@ -290,7 +291,7 @@ class SplitRows {
   }
 
  private:
-  static constexpr int64_t step = 3 * 64;                   // bytes
+  static constexpr int64_t step = parts_of<float> * 64;     // bytes
   static constexpr int64_t chunk_bytes = int64_t(1) << 20;  // half of the second cache
 
   const WindowProduct& p_;
