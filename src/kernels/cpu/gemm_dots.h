@@ -74,7 +74,7 @@ template <class E, class T> T dot_product(const T* a, const T* b, int64_t length
   for (; i + n <= length; i += n) sums[0] = add_dots<E>(load(a + i), load(b + i), sums[0]);
   T total = 0;
   if constexpr (std::is_same_v<E, T>)
-    for (; i < length; ++i) total = plus_product(total, a[i], b[i]);
+    for_rest(i, length, [&](int64_t rest) { total = plus_product(total, a[rest], b[rest]); });
   else if (i < length)
     sums[0] = add_dots<E>(load_first(a + i, length - i), load_first(b + i, length - i), sums[0]);
   return static_cast<T>(

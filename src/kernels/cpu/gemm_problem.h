@@ -78,7 +78,7 @@ void round_line(const Rounding& to, int64_t i, int64_t j, const float* values, i
     int64_t x = 0;
     if (to.col == 1)
       for (; x + n <= count; x += n) store_narrow(out + x, load(values + x));
-    for (; x < count; ++x) out[x * to.col] = values[x];
+    for_rest(x, count, [&](int64_t rest) { out[rest * to.col] = values[rest]; });
   });
 }
 
@@ -92,7 +92,7 @@ void round_values(DType dtype, float* values, int64_t count) {
       store_narrow(some, load(values + x));
       store(values + x, load_wide(some));
     }
-    for (; x < count; ++x) values[x] = H(values[x]);
+    for_rest(x, count, [&](int64_t i) { values[i] = H(values[i]); });
   };
   dtype == DType::BFloat16 ? round(bfloat16()) : round(half());
 }

@@ -41,46 +41,57 @@ inline bool by_pixels(const View& v, int dims) {
   return true;
 }
 
+// The runs of elements by which views of one shape, which is not empty, go through memory in the
+// order of the first. Apart from what is done with a run, so that there is one copy of it.
+template <int count> class Runs {
+ public:
+  std::array<char*, count> data;
+  std::array<int64_t, count> step;  // in elements
+  int64_t length = 1;
+
+  [[gnu::noinline]] explicit Runs(std::array<const View*, count> views) : views_(views) {
+    const View& first = *views[0];
+    ndim_ = memory_order(first, order_);
+    for (int v = 0; v < count; ++v) {
+      data[v] = static_cast<char*>(views[v]->data);
+      step[v] = ndim_ ? views[v]->strides[order_[ndim_ - 1]] : 1;
+    }
+    // Takes in every dim that continues the innermost without a gap.
+    while (ndim_ > 0) {
+      int64_t d = order_[ndim_ - 1];
+      for (int v = 0; v < count; ++v)
+        if (views[v]->strides[d] != step[v] * length) return;
+      length *= first.sizes[d];
+      --ndim_;
+    }
+  }
+
+  // To the run after this; false after the last.
+  [[gnu::noinline]] bool next() {
+    for (int64_t i = ndim_ - 1; i >= 0; --i) {
+      int64_t d = order_[i], size = views_[0]->sizes[d];
+      bool more = ++index_[i] < size;
+      int64_t moved = more ? 1 : 1 - size;
+      for (int v = 0; v < count; ++v)
+        data[v] += moved * views_[v]->strides[d] * itemsize(views_[v]->dtype);
+      if (more) return true;
+      index_[i] = 0;
+    }
+    return false;
+  }
+
+ private:
+  std::array<const View*, count> views_;
+  int64_t order_[max_dims], ndim_, index_[max_dims] = {};
+};
+
 // f(pointers, steps, n) for runs of n elements, steps in elements.
 template <int count, class F>
 void for_each_run(std::array<const View*, count> views, F f) {
-  const View& first = *views[0];
-  if (first.numel == 0) return;
-  int64_t order[max_dims], ndim = memory_order(first, order);
-
-  // The innermost run takes in every dim that continues it without a gap.
-  std::array<int64_t, count> step;
-  int64_t run = 1;
-  for (int v = 0; v < count; ++v) step[v] = ndim ? views[v]->strides[order[ndim - 1]] : 1;
-  while (ndim > 0) {
-    int64_t d = order[ndim - 1];
-    bool continues = true;
-    for (int v = 0; v < count; ++v) continues = continues && views[v]->strides[d] == step[v] * run;
-    if (!continues) break;
-    run *= first.sizes[d];
-    --ndim;
-  }
-
-  std::array<char*, count> data;
-  std::array<int64_t, count> width;
-  for (int v = 0; v < count; ++v) {
-    data[v] = static_cast<char*>(views[v]->data);
-    width[v] = itemsize(views[v]->dtype);
-  }
-  int64_t index[max_dims] = {};
-  for (;;) {
-    f(data, step, run);
-    int64_t i = ndim - 1;
-    for (; i >= 0; --i) {
-      int64_t d = order[i];
-      bool more = ++index[i] < first.sizes[d];
-      int64_t moved = more ? 1 : 1 - first.sizes[d];
-      for (int v = 0; v < count; ++v) data[v] += moved * views[v]->strides[d] * width[v];
-      if (more) break;
-      index[i] = 0;
-    }
-    if (i < 0) return;
-  }
+  if (views[0]->numel == 0) return;
+  Runs<count> runs(views);
+  do f(runs.data, runs.step, runs.length);
+  while (runs.next());
 }
 
 }  // namespace rl::kernels

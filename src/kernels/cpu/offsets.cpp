@@ -282,6 +282,15 @@ void scatter_elements(const char* from, int64_t step, char* to, const int64_t* o
   }
 }
 
+using ScatterElements = void (*)(const char*, int64_t, char*, const int64_t*, int64_t, int64_t);
+ScatterElements scatter_elements_of(const char* op_name, DType dtype, Combine op) {
+  ScatterElements scatter = nullptr;
+  visit_combine(op_name, dtype, op, [&](auto tag, auto op_tag) {
+    scatter = scatter_elements<typename decltype(tag)::type, decltype(op_tag)::value>;
+  });
+  return scatter;
+}
+
 }  // namespace
 
 void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const View& out,
@@ -337,21 +346,18 @@ void scatter_at(const char* op_name, const Offsets& offsets, const View& self, I
                         both[0] + run.first * index_step, index_step, run.count);
         });
     });
-  visit_combine(op_name, self.dtype, op, [&](auto tag, auto op_tag) {
-    using T = typename decltype(tag)::type;
-    share([&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r)
-        slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
-          const int64_t* offset = offsets.data();
-          loops.indices.range(0, n, both, [&](char* const* p, int64_t m) {
-            interruptible_for(m, [&](int64_t first, int64_t last) {
-              scatter_elements<T, decltype(op_tag)::value>(p[0], index_step, both[1], offset, first,
-                                                           last);
-            });
-            offset += m;
+  auto scatter = scatter_elements_of(op_name, self.dtype, op);
+  share([&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      slice.range(r, r + 1, start, [&](char* const* both, int64_t) {
+        const int64_t* offset = offsets.data();
+        loops.indices.range(0, n, both, [&](char* const* p, int64_t m) {
+          interruptible_for(m, [&](int64_t first, int64_t last) {
+            scatter(p[0], index_step, both[1], offset, first, last);
           });
+          offset += m;
         });
-    });
+      });
   });
 }
 

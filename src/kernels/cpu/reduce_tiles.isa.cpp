@@ -29,7 +29,7 @@ void fold_reduced_columns(const void* in, int64_t n, int64_t row_stride, int64_t
   const H* x = static_cast<const H*>(in);
   int64_t whole = width / lanes * lanes;
   for (int64_t j = 0; j < whole; j += lanes) store(acc + j, vec<float>(map(load_wide(x + j))));
-  for (int64_t j = whole; j < width; ++j) acc[j] = map(static_cast<float>(x[j]));
+  for_rest(whole, width, [&](int64_t j) { acc[j] = map(static_cast<float>(x[j])); });
   int64_t i = 1;
   for (; i + 4 <= n; i += 4) {
     const H *a = x + i * row_stride, *b = a + row_stride, *c = b + row_stride, *d = c + row_stride;
@@ -40,16 +40,17 @@ void fold_reduced_columns(const void* in, int64_t n, int64_t row_stride, int64_t
       store(acc + j, four(load(acc + j), vec<float>(map(load_wide(a + j))),
                           vec<float>(map(load_wide(b + j))), vec<float>(map(load_wide(c + j))),
                           vec<float>(map(load_wide(d + j)))));
-    for (int64_t j = whole; j < width; ++j)
+    for_rest(whole, width, [&](int64_t j) {
       acc[j] = four(acc[j], map(static_cast<float>(a[j])), map(static_cast<float>(b[j])),
                     map(static_cast<float>(c[j])), map(static_cast<float>(d[j])));
+    });
   }
   for (; i < n; ++i) {
     const H* row = x + i * row_stride;
     for (int64_t j = 0; j < whole; j += lanes)
       store(acc + j, Op::apply(load(acc + j), vec<float>(map(load_wide(row + j)))));
-    for (int64_t j = whole; j < width; ++j)
-      acc[j] = Op::apply(acc[j], map(static_cast<float>(row[j])));
+    for_rest(whole, width,
+             [&](int64_t j) { acc[j] = Op::apply(acc[j], map(static_cast<float>(row[j]))); });
   }
 }
 
@@ -139,7 +140,7 @@ int64_t count_bytes(const uint8_t* x, int64_t n) {
     __builtin_memcpy(counts, &lanes, sizeof lanes);
     for (uint8_t count : counts) total += count;
   }
-  for (; i < n; ++i) total += x[i] != 0;
+  for_rest(i, n, [&](int64_t rest) { total += x[rest] != 0; });
   return total;
 }
 void count_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, void* accumulators) {

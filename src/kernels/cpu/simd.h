@@ -259,6 +259,15 @@ template <class T> RL_INLINE void store_part(T* p, vec<T> v, int64_t n) {
   __builtin_memcpy(p, &v, static_cast<size_t>(n) * sizeof(T));
 }
 
+// f(i) for the elements that fill no vector. A compiler makes vectors of every loop that it can:
+// here they would double the code for what they never get to do.
+template <class F> RL_INLINE void for_rest(int64_t i, int64_t n, F&& f) {
+  for (; i < n; ++i) {
+    asm volatile("");
+    f(i);
+  }
+}
+
 // The halves of a vector.
 template <class V> RL_INLINE auto lower_half(V v) {
   using Half = vec<std::remove_reference_t<decltype(V{}[0])>, sizeof(V) / 2>;
