@@ -136,7 +136,8 @@ test: build cuda-sim
 	$(IN_PLACE) $(PY) -m pytest --isa avx2 $(SHARED_OUT) $(ARGS) || test $$? = 5
 	$(IN_PLACE) $(PY) -m pytest --isa sse42 $(SHARED_OUT) $(ARGS) || test $$? = 5
 	for isa in avx512 avx512_bf16; do $(IN_PLACE) $(PY) -m pytest --isa $$isa \
-		tests/test_reduced_precision.py tests/test_matrix_unit.py || exit 1; done
+		tests/test_reduced_precision.py tests/test_matrix_unit.py \
+		tests/test_recurrent_reduced.py || exit 1; done
 
 # Needs Debian's g++-aarch64-linux-gnu, qemu-user-static and debootstrap, and root.
 test-aarch64: $(VENV)/ready

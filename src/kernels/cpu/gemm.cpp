@@ -510,6 +510,11 @@ void multiply_to_floats(const View& a, const View& b, const View& out, const Gem
                         const View& added) {
   if (are_for_unit(a, b))
     return multiply(a, b, out, scale, added, {1, DType::Float32, nullptr, true});
+  if (a.dtype == DType::BFloat16 && has_bfloat16_products()) {
+    int64_t r = out.ndim - 2, c = out.ndim - 1;
+    Paired x(a, c), y(b, r, std::min(out.sizes[r], out.sizes[c]) <= few_pairs);
+    return multiply(x.view(), y.view(), out, scale, added, {1, a.dtype});
+  }
   Widened x(a), y(b);
   multiply(x.view(), y.view(), out, scale, added, {});
 }

@@ -346,6 +346,33 @@ template <class Finished> void solve_pairs(Problem<float>& p, Finished finished)
   by_tiles(p);
 }
 
+// A batch whose right sides are n x n, so small that they stay in registers, where vectors would
+// not be filled: rotations, for one. Leaves p at its end.
+template <int n, class T> void by_small_squares(Problem<T>& p) {
+  for (int64_t each = 0; each < p.count; ++each, p.advance()) {
+    T b[n][n];
+#pragma GCC unroll 4
+    for (int k = 0; k < n; ++k)
+#pragma GCC unroll 4
+      for (int j = 0; j < n; ++j) b[k][j] = p.b[k * p.b_row + j * p.b_col];
+    for (int64_t i = 0; i < p.m; ++i) {
+      const T* a = p.a + i * p.a_row;
+#pragma GCC unroll 4
+      for (int j = 0; j < n; ++j) {
+        T sum = 0;
+#pragma GCC unroll 4
+        for (int k = 0; k < n; ++k) sum = plus_product(sum, a[k * p.a_col], b[k][j]);
+        p.target.put(i, j, sum);
+      }
+    }
+  }
+}
+constexpr int64_t largest_small_square = 4;
+template <class T> bool has_small_squares(const Problem<T>& p) {
+  return p.count > 1 && p.k == p.n && p.n > 1 && p.n <= largest_small_square &&
+         p.m <= largest_small_square && !p.target.ends();
+}
+
 template <class T> void solve(Problem<T>&& p) {
   auto each = [&](auto way) {
     for (int64_t i = 0; i < p.count; ++i, p.advance()) way(p);
@@ -359,6 +386,11 @@ template <class T> void solve(Problem<T>&& p) {
   if (p.packed || p.group > 1) return by_tiles(p);
   if constexpr (std::is_same_v<T, float>)
     if (p.pairs != DType::Float32) return solve_pairs(p, finished);
+  if constexpr (std::is_floating_point_v<T>)
+    if (has_small_squares(p))
+      return p.n == 2   ? by_small_squares<2>(p)
+             : p.n == 3 ? by_small_squares<3>(p)
+                        : by_small_squares<4>(p);
   if (p.n < p.m && p.n <= (complex<T> ? 1 : few_rows) && better_as_rows(p)) p.transpose();
   if (p.m == 1 && p.b_col == 1 && (p.target.col == 1 || p.n == 1) && p.n >= 64)
     return finished(by_rows<T>);

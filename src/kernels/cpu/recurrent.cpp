@@ -9,7 +9,6 @@
 #include "kernels/cpu/recurrent_unit.h"
 #include "kernels/cpu/threads.h"
 #include "kernels/cpu/transpose.h"
-#include "kernels/cpu/units.h"
 #include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
@@ -238,15 +237,11 @@ void backward_in_floats(const RecurrentLayer& layer, const RecurrentBackward& ar
   grad_sums.put();
 }
 
-bool is_for_unit(const RecurrentLayer& layer) {
-  return layer.dtype == DType::BFloat16 && has_matrix_unit();
-}
-
 }  // namespace
 
 void recurrent_forward(const RecurrentLayer& layer, const RecurrentForward& arrays) {
   ScopedGilRelease long_work(is_long(layer));
-  if (is_for_unit(layer)) return recurrent_forward_on_unit(layer, arrays);
+  if (can_run_on_unit(layer)) return recurrent_forward_on_unit(layer, arrays);
   if (is_reduced(layer.dtype)) return forward_in_floats(layer, arrays);
   Blocks blocks(layer, true);
   const RecurrentSteps& steps = layer.steps;
@@ -279,7 +274,7 @@ void recurrent_forward(const RecurrentLayer& layer, const RecurrentForward& arra
 // enough for a step.
 void recurrent_backward(const RecurrentLayer& layer, const RecurrentBackward& arrays) {
   ScopedGilRelease long_work(is_long(layer));
-  if (is_for_unit(layer)) return recurrent_backward_on_unit(layer, arrays);
+  if (can_run_on_unit(layer)) return recurrent_backward_on_unit(layer, arrays);
   if (is_reduced(layer.dtype)) return backward_in_floats(layer, arrays);
   Blocks blocks(layer, false);
   const RecurrentSteps& steps = layer.steps;

@@ -6,6 +6,7 @@
 
 #include "core/number.h"
 #include "core/parallel.h"
+#include "kernels/cpu/units.h"
 #include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
@@ -15,8 +16,17 @@ int64_t parts_of(int64_t n, int64_t part) { return (n + part - 1) / part; }
 
 RecurrentUnit unit_of(const RecurrentLayer& layer, bool forward) {
   int64_t gates = gates_of(layer.cell), blocks = parts_of(layer.size, unit_states);
-  return {layer,   forward, gates, blocks, forward ? gates : 1, forward ? blocks : gates * blocks,
-          nullptr, {},      {},    {}};
+  return {layer,
+          forward,
+          has_matrix_unit(),
+          gates,
+          blocks,
+          forward ? gates : 1,
+          forward ? blocks : gates * blocks,
+          nullptr,
+          {},
+          {},
+          {}};
 }
 
 // The memory of a layer, and its weight in panels.
@@ -35,10 +45,12 @@ class Memory {
     parallel_for(0, unit.blocks, grain(unit_samples),
                  [this](int64_t first, int64_t last) { recurrent_unit_pack(unit, first, last); });
   }
-  // Of blocks for a thread, when each has so many rows. The unit is eight times as fast as loops.
+  // Of blocks for a thread, when each has so many rows. The unit is eight times as fast as loops
+  // of floats, pairs are twice as fast.
   int64_t grain(int64_t rows) const {
     int64_t work = rows * unit.depth * unit.products * unit_states * unit_states;
-    return std::max<int64_t>(1, 32 * default_grain / std::max<int64_t>(1, work));
+    int64_t least = (unit.has_unit ? 32 : 8) * default_grain;
+    return std::max<int64_t>(1, least / std::max<int64_t>(1, work));
   }
 
   // f(block, sample, state, count): the states of a block from `state` on.
@@ -90,6 +102,11 @@ RecurrentUnitStep step_of(const RecurrentSteps& steps, int64_t i) {
 }
 
 }  // namespace
+
+bool can_run_on_unit(const RecurrentLayer& layer) {
+  return layer.dtype == DType::BFloat16 &&
+         (has_matrix_unit() || (has_bfloat16_products() && isa() == Isa::avx512));
+}
 
 void recurrent_forward_on_unit(const RecurrentLayer& layer, const RecurrentForward& arrays) {
   Memory memory(layer, true);

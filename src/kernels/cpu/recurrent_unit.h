@@ -1,5 +1,6 @@
 // Recurrent layers of bfloat16 on the processor's matrix unit, which multiplies the state by the
-// weight, a block of 32 states at a time. Arrays as in kernels/recurrent.h.
+// weight, a block of 32 states at a time; or by products of pairs of bfloat16, of the same tiles.
+// Arrays as in kernels/recurrent.h.
 #pragma once
 #include "kernels/cpu/isa.h"
 #include "kernels/recurrent.h"
@@ -17,7 +18,7 @@ inline constexpr int64_t unit_step_bytes = 2048;
 // right side, `panels`, each block of states has one for each product: forward, one for each gate.
 struct RecurrentUnit {
   const RecurrentLayer& layer;
-  bool forward;
+  bool forward, has_unit;
   int64_t gates, blocks, products, depth;
   char *panels, *tiles[2];
   // (blocks, N, 32), the cells of an LSTM or the hidden states of a GRU; backward, the gradients of
@@ -52,7 +53,8 @@ RL_ISA_KERNEL(recurrent_unit_forward, (const RecurrentUnit& unit, const Recurren
 RL_ISA_KERNEL(recurrent_unit_backward, (const RecurrentUnit& unit, const RecurrentBackward& arrays,
                                         const RecurrentUnitStep& step, int64_t first, int64_t last))
 
-// All of a layer. Only where has_matrix_unit().
+// All of a layer; only where can_run_on_unit().
+bool can_run_on_unit(const RecurrentLayer& layer);
 void recurrent_forward_on_unit(const RecurrentLayer& layer, const RecurrentForward& arrays);
 void recurrent_backward_on_unit(const RecurrentLayer& layer, const RecurrentBackward& arrays);
 

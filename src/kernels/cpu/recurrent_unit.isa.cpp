@@ -1,5 +1,8 @@
 #include "kernels/cpu/recurrent_unit.h"
 
+#include <optional>
+
+#include "kernels/cpu/register_tile.h"
 #include "kernels/cpu/short_exp2.h"
 #include "kernels/cpu/tile_unit.h"
 
@@ -97,10 +100,32 @@ struct Group {
   }
 };
 
+// `rows` rows of the same in registers, by products of pairs of bfloat16, each in a float.
+template <int rows>
+void multiply_pairs(const float* left, const float* panel, int64_t depth, float* sums) {
+  constexpr int64_t row = unit_states / 2, step = unit_step_bytes / sizeof(float);
+  Floats tile[rows][2] = {};
+  for (int64_t i = 0; i < depth; ++i)
+    multiply_tile<float, vector_bytes, 2>(
+        tile, row, left + i * step, row, 1, panel + i * step, row, [](const float*) {}, step / 2);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t w = 0; w < 2; ++w) store(sums + r * unit_states + w * lanes, tile[r][w]);
+}
+
 // sums (32, 32) = the left side's rows of a group by a panel.
 void multiply(const Group& g, int64_t turn, int64_t product, float* sums) {
   static constexpr UnitMeanwhile nothing = {};
   const RecurrentUnit& u = g.u;
+  if (!u.has_unit) {
+    constexpr int rows = panel_tile_rows;
+    for (int64_t r = 0; r < g.count; r += rows) {
+      auto product_of = g.count - r <= rows / 2 ? multiply_pairs<rows / 2> : multiply_pairs<rows>;
+      product_of(reinterpret_cast<const float*>(u.left(turn, g.sample + r, 0)),
+                 reinterpret_cast<const float*>(u.panel(g.block, product)), u.depth,
+                 sums + r * unit_states);
+    }
+    return;
+  }
   unit_product_for<1>(g.count, unit_states)(
       {u.left(turn, g.sample, 0), 64, tile_bytes, 0, unit_step_bytes},
       {u.panel(g.block, product), 64, tile_bytes, 0, unit_step_bytes}, u.depth, false, sums,
@@ -163,7 +188,8 @@ void rnn(const Group& g, const RecurrentForward& a, const float* sums, int64_t t
 
 void forward(const RecurrentUnit& u, const RecurrentForward& a, const RecurrentUnitStep& step,
              int64_t first, int64_t last) {
-  UnitScope scope;
+  std::optional<UnitScope> scope;
+  if (u.has_unit) scope.emplace();
   alignas(64) float sums[4 * square];
   const int64_t now = step.turn, next = now + 1;
   for (int64_t block = first; block < last; ++block)
@@ -273,7 +299,8 @@ void slopes(const Group& g, const RecurrentBackward& a, const float* before, int
 
 void backward(const RecurrentUnit& u, const RecurrentBackward& a, const RecurrentUnitStep& step,
               int64_t first, int64_t last) {
-  UnitScope scope;
+  std::optional<UnitScope> scope;
+  if (u.has_unit) scope.emplace();
   const bool adds = u.layer.cell == RecurrentCell::GRU;
   for (int64_t block = first; block < last; ++block) {
     for (int64_t row = 0; row < step.later; row += unit_samples)

@@ -27,18 +27,19 @@ template <class T, int bytes, int group>
 }
 
 // sums[r][w] += a(r, k) * b(k)[w] for each k < depth, in order. Row r of a stands r * a_row from a,
-// its next term a_col further; the vectors of b(k) stand k * b_row from b. ahead(b) may prefetch.
+// its next term a_col further; the vectors of b(k) stand k * b_row from b, `apart` from each other.
+// ahead(b) may prefetch.
 template <class T, int bytes, int group = 1, int rows, int width, class Ahead>
 [[gnu::always_inline]] inline void multiply_tile(vec<T, bytes> (&sums)[rows][width], int64_t depth,
                                                  const T* a, int64_t a_row, int64_t a_col,
-                                                 const T* b, int64_t b_row, Ahead ahead) {
-  constexpr int n = Vector<T, bytes>::lanes;
+                                                 const T* b, int64_t b_row, Ahead ahead,
+                                                 int64_t apart = Vector<T, bytes>::lanes) {
   const T* lower_a = a + 4 * a_row;  // two of them: few registers for addresses
   for (int64_t k = depth; k > 0; --k) {
     ahead(b);
     vec<T, bytes> across[width];
 #pragma GCC unroll 8
-    for (int w = 0; w < width; ++w) across[w] = load<T, bytes>(b + w * n);
+    for (int w = 0; w < width; ++w) across[w] = load<T, bytes>(b + w * apart);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       T down = r < 4 ? a[r * a_row] : lower_a[(r - 4) * a_row];

@@ -62,10 +62,74 @@ template <class T> void plain_triangle(const TriangleTile<T>& t) {
   }
 }
 
+// The same of n x n and n rows, in registers: the compiler writes out the loops.
+template <int n, class T> void whole_lu(const LuPanel<T>& p) {
+  T m[n][n];
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) m[i][j] = p.a[i * p.step + j];
+#pragma GCC unroll 4
+  for (int k = 0; k < n; ++k) {
+    int best = k;
+    T most = std::abs(m[k][k]);
+#pragma GCC unroll 4
+    for (int i = k + 1; i < n; ++i) {
+      bool more = p.exchange && std::abs(m[i][k]) > most;
+      best = more ? i : best, most = more ? std::abs(m[i][k]) : most;
+    }
+    p.pivots[k] = best + 1;
+#pragma GCC unroll 4
+    for (int i = k + 1; i < n; ++i)
+#pragma GCC unroll 4
+      for (int j = 0; j < n; ++j) {
+        T upper = m[k][j], lower = m[i][j];
+        m[k][j] = best == i ? lower : upper, m[i][j] = best == i ? upper : lower;
+      }
+    T top = m[k][k];
+    if (top == T(0) && *p.zero_pivot == 0) *p.zero_pivot = k + 1;
+    if (top == T(0) && p.exchange) continue;
+#pragma GCC unroll 4
+    for (int i = k + 1; i < n; ++i) {
+      T factor = m[i][k] /= top;
+#pragma GCC unroll 4
+      for (int j = k + 1; j < n; ++j) m[i][j] -= factor * m[k][j];
+    }
+  }
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) p.a[i * p.step + j] = m[i][j];
+}
+template <int n, class T> void whole_triangle(const TriangleTile<T>& t) {
+  // An upper one from its last row on.
+  const int64_t sign = t.upper ? -1 : 1, last = t.upper ? n - 1 : 0;
+  const T* a = t.a + last * (t.row + t.column);
+  T *to = t.x + last * t.x_step, m[n][n];
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j <= i; ++j) m[i][j] = a[sign * (i * t.row + j * t.column)];
+  for (int64_t c = 0; c < t.columns; ++c) {
+    T x[n];
+#pragma GCC unroll 4
+    for (int i = 0; i < n; ++i) {
+      x[i] = to[sign * i * t.x_step + c];
+#pragma GCC unroll 4
+      for (int j = 0; j < i; ++j) x[i] -= m[i][j] * x[j];
+      if (!t.unit) x[i] /= m[i][i];
+      to[sign * i * t.x_step + c] = x[i];
+    }
+  }
+}
+
 inline constexpr int64_t few = 4;  // rows; 3 of floats: 45 to 15 ns
 
-inline void run_tile(const LuPanel<float>& p) { p.rows <= few ? plain_lu(p) : lu_panel_f32(p); }
-inline void run_tile(const LuPanel<double>& p) { p.rows <= few ? plain_lu(p) : lu_panel_f64(p); }
+template <class T> void few_lu(const LuPanel<T>& p) {
+  if (p.rows != p.columns || p.rows < 2) return plain_lu(p);
+  p.rows == 2 ? whole_lu<2>(p) : p.rows == 3 ? whole_lu<3>(p) : whole_lu<4>(p);
+}
+template <class T> void few_triangle(const TriangleTile<T>& t) {
+  if (t.n < 2) return plain_triangle(t);
+  t.n == 2 ? whole_triangle<2>(t) : t.n == 3 ? whole_triangle<3>(t) : whole_triangle<4>(t);
+}
+
+inline void run_tile(const LuPanel<float>& p) { p.rows <= few ? few_lu(p) : lu_panel_f32(p); }
+inline void run_tile(const LuPanel<double>& p) { p.rows <= few ? few_lu(p) : lu_panel_f64(p); }
 inline void run_tile(const CholeskyTile<float>& t) {
   t.n <= few ? plain_cholesky(t) : cholesky_tile_f32(t);
 }
@@ -74,10 +138,10 @@ inline void run_tile(const CholeskyTile<double>& t) {
 }
 template <class T> bool is_few(const TriangleTile<T>& t) { return t.n <= few && t.columns <= few; }
 inline void run_tile(const TriangleTile<float>& t) {
-  is_few(t) ? plain_triangle(t) : triangle_tile_f32(t);
+  is_few(t) ? few_triangle(t) : triangle_tile_f32(t);
 }
 inline void run_tile(const TriangleTile<double>& t) {
-  is_few(t) ? plain_triangle(t) : triangle_tile_f64(t);
+  is_few(t) ? few_triangle(t) : triangle_tile_f64(t);
 }
 template <class R> void run_tile(const LuPanel<std::complex<R>>& p) { plain_lu(p); }
 template <class R> void run_tile(const TriangleTile<std::complex<R>>& t) { plain_triangle(t); }
@@ -93,6 +157,11 @@ template <class T> Matrix<T> turned(const Matrix<T>& m) {
 }
 // to(j, i) = from(i, j), fast where both have column_step 1.
 template <class T> void turn_matrix(const Matrix<T>& from, const Matrix<T>& to) {
+  if (from.rows <= few && from.columns <= few) {
+    for (int64_t i = 0; i < from.rows; ++i)
+      for (int64_t j = 0; j < from.columns; ++j) to(j, i) = from(i, j);
+    return;
+  }
   constexpr int64_t size = sizeof(T);
   transpose(size, reinterpret_cast<const char*>(from.data), from.row_step * size,
             from.column_step * size, reinterpret_cast<char*>(to.data), to.row_step * size,
