@@ -76,13 +76,10 @@ RL_INLINE double exp_tail(double r) {
 }
 template <class T> RL_INLINE T exp_of_rest(T r) { return T(1) + mul_add(r * r, exp_tail(r), r); }
 
-// Between these bounds lies every x for which exp(x) is neither 0 nor infinite. A NaN stays one.
-template <class T> RL_INLINE T clamp_exponent(T x) {
-  constexpr T low = sizeof(T) == 4 ? T(-105) : T(-746), high = sizeof(T) == 4 ? T(89) : T(710);
-  x = x < low ? low : x;
-  return x > high ? high : x;
-}
-// exp(x) 2^n, without overflow in between; x is clamped.
+// Between these bounds lies every x for which exp(x) is neither 0 nor infinite.
+template <class T> inline constexpr T least_exponent = sizeof(T) == 4 ? T(-105) : T(-746);
+template <class T> inline constexpr T largest_exponent = sizeof(T) == 4 ? T(89) : T(710);
+// exp(x) 2^n, without overflow in between; x lies between those bounds.
 template <class T> RL_INLINE T exp_scaled(T x, int n) {
   ExpParts<T> e = exp_parts(x);
   return scale(exp_of_rest(e.r), e.n + n);
@@ -108,8 +105,19 @@ RL_INLINE double exp_short(double x) {
                            1.381432055e-03);
   return (1.0 + mul_add(e.r * e.r, tail, e.r)) * power_of_two<double>(e.n);
 }
-RL_INLINE float exp(float x) { return exp_scaled(clamp_exponent(x), 0); }
-RL_INLINE double exp(double x) { return exp_scaled(clamp_exponent(x), 0); }
+// The bounds are looked at last: from x to the result is a long way, of which a processor has few
+// at a time under way.
+template <class T> RL_INLINE T exp_of(T x) {
+  T result = exp_scaled(x, 0);
+  result = x < least_exponent<T> ? T(0) : result;
+  return x > largest_exponent<T> ? infinity<T> : result;
+}
+RL_INLINE float exp(float x) { return exp_of(x); }
+RL_INLINE double exp(double x) { return exp_of(x); }
+// exp(x) for x <= 0.
+template <class T> RL_INLINE T exp_of_negative(T x) {
+  return exp_scaled(x < least_exponent<T> ? least_exponent<T> : x, 0);
+}
 template <class T> RL_INLINE T fast_exp(T x) { return exp_normal(x); }
 template <class T> RL_INLINE typename Format<T>::Int exp_needs_slow_path(T x) {
   return magnitude(x) <= (sizeof(T) == 4 ? T(87) : T(708)) ? 0 : 1;
@@ -121,18 +129,16 @@ RL_INLINE float exp2_of_half(float r) {
                     1.339913229e-03f, 1.535315532e-04f);
 }
 RL_INLINE double exp2_of_half(double r) { return exp_of_rest(r * ln2<double>); }
-RL_INLINE float exp2(float x) {
-  x = x < -151.0f ? -151.0f : x;
-  x = x > 129.0f ? 129.0f : x;
-  Nearest<float> n = nearest(x);
-  return scale(exp2_of_half(x - n.value), n.integer);
+template <class T> RL_INLINE T exp2_of(T x) {
+  constexpr T least = sizeof(T) == 4 ? T(-151) : T(-1076),
+              largest = sizeof(T) == 4 ? T(129) : T(1025);
+  Nearest<T> n = nearest(x);
+  T result = scale(exp2_of_half(x - n.value), n.integer);
+  result = x < least ? T(0) : result;
+  return x > largest ? infinity<T> : result;
 }
-RL_INLINE double exp2(double x) {
-  x = x < -1076.0 ? -1076.0 : x;
-  x = x > 1025.0 ? 1025.0 : x;
-  Nearest<double> n = nearest(x);
-  return scale(exp2_of_half(x - n.value), n.integer);
-}
+RL_INLINE float exp2(float x) { return exp2_of(x); }
+RL_INLINE double exp2(double x) { return exp2_of(x); }
 // 2^x where it is a normal number
 template <class T> RL_INLINE T exp2_normal(T x) {
   Nearest<T> n = nearest(x);
@@ -156,11 +162,11 @@ template <class T> RL_INLINE T expm1_of(T x) {
   constexpr T low = sizeof(T) == 4 ? T(-18) : T(-40);
   constexpr T tiny = sizeof(T) == 4 ? T(0x1p-26) : T(0x1p-55);
   constexpr int negligible = 64;
-  T bounded = clamp_exponent(x < low ? low : x);
-  ExpParts<T> e = exp_parts(bounded);
+  ExpParts<T> e = exp_parts(x < low ? low : x);
   T q = e.r + mul_add(e.r * e.r, expm1_tail(e.r), e.lost);
   T one_less = T(1) - power_of_two<T>(-(e.n > negligible ? negligible : e.n));
-  return magnitude(x) < tiny ? x : scale(q + one_less, e.n);
+  T result = magnitude(x) < tiny ? x : scale(q + one_less, e.n);
+  return x > largest_exponent<T> ? infinity<T> : result;
 }
 RL_INLINE float expm1(float x) { return expm1_of(x); }
 RL_INLINE double expm1(double x) { return expm1_of(x); }
@@ -355,29 +361,36 @@ template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> RL_INLINE T
 
 // ---- the logistic function and its relatives ----
 
-// From e = exp(-|x|). The numerator is chosen by its bits: gcc would divide both. What rounding
-// took from 1 + e is small enough for a line to stand for the reciprocal.
+// From e = exp(-|x|). The numerator, e below 0 and else 1, is chosen by the sign's bit: from a
+// comparison gcc makes two branches, and divides in both. What rounding took from 1 + e is small
+// enough for a line to stand for the reciprocal.
 template <class T> RL_INLINE T sigmoid_from(T x, T e) {
-  auto upper = bit_cast<typename Format<T>::Int>(x < T(0) ? e : T(1));
+  using Int = typename Format<T>::Int;
+  Int negative = bit_cast<Int>(x) >> (8 * sizeof(T) - 1), one = bit_cast<Int>(T(1));
+  T upper = bit_cast<T>(one ^ ((bit_cast<Int>(e) ^ one) & negative));
   T d = T(1) + e, lost = e - (d - T(1)), share = lost * mul_add(T(-0.486), d, T(1.457));
-  T s = bit_cast<T>(upper) / d;
+  T s = upper / d;
   return mul_add(-s, share, s);
 }
-template <class T> RL_INLINE T sigmoid(T x) { return sigmoid_from(x, exp(-magnitude(x))); }
+template <class T> RL_INLINE T sigmoid(T x) {
+  return sigmoid_from(x, exp_of_negative(-magnitude(x)));
+}
 template <class T> RL_INLINE T fast_sigmoid(T x) {
   return sigmoid_from(x, exp_normal(-magnitude(x)));
 }
 template <class T> RL_INLINE auto sigmoid_needs_slow_path(T x) { return exp_needs_slow_path(x); }
 // log(1 + exp(x)), exact for large |x|.
-template <class T> RL_INLINE T log1pexp(T x) { return fmax(x, T(0)) + log1p(exp(-magnitude(x))); }
+template <class T> RL_INLINE T log1pexp(T x) {
+  return fmax(x, T(0)) + log1p(exp_of_negative(-magnitude(x)));
+}
 template <class T> RL_INLINE T log_sigmoid(T x) {
-  return fmin(x, T(0)) - log1p(exp(-magnitude(x)));
+  return fmin(x, T(0)) - log1p(exp_of_negative(-magnitude(x)));
 }
 template <class T> RL_INLINE T logit(T x) { return log(x / (T(1) - x)); }
 
 template <class T> RL_INLINE T logaddexp(T a, T b) {
   T high = maximum(a, b);
-  T sum = high + log1p(exp(-magnitude(a - b)));
+  T sum = high + log1p(exp_of_negative(-magnitude(a - b)));
   return a == b ? a + ln2<T> : sum;  // also where both are the same infinity
 }
 template <class T> RL_INLINE T logaddexp2(T a, T b) {
