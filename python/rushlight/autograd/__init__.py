@@ -292,6 +292,8 @@ def _grad(
 
 
 def _as_tuple(tensors):
+    if type(tensors) is tuple:
+        return tensors
     if isinstance(tensors, (rushlight.Tensor, graph.GradientEdge)):
         return (tensors,)
     return tuple(tensors.values()) if isinstance(tensors, dict) else tuple(tensors)
@@ -309,10 +311,12 @@ def _given_weights(roots, weights):
 def _weights(roots, weights):
     """Check the gradients given for the roots and fill in those that are implied."""
     given = _given_weights(roots, weights)
-    return tuple(
-        _implied_weight(root) if weight is None else _checked_weight(root, weight, position)
-        for position, (root, weight) in enumerate(zip(roots, given, strict=True))
-    )
+    return tuple([
+        _implied_weight(roots[i])
+        if given[i] is None
+        else _checked_weight(roots[i], given[i], i)
+        for i in range(len(roots))
+    ])  # fmt: skip
 
 
 def _checked_weight(root, weight, position):
