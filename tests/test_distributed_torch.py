@@ -13,9 +13,13 @@ pytestmark = [
 ]
 
 
+# How torch's own processes end at times, when all is printed: by a thread of its gloo.
+GLOO_ENDS = "terminate called without an active exception"
+
+
 def losses(section, *python):
     run = ranks.by_environment(2, ranks.program("patterns"), section, python=python)
-    if python:  # the threads of torch's gloo do not always end well, when all is printed
+    if python or not any(GLOO_ENDS in output for output in run.outputs):
         run.check()
     (line,) = [line for line in run.outputs[0].splitlines() if line.startswith(section)]
     return [float(word) for word in line.split()[1:]]

@@ -472,6 +472,16 @@ void multiply_rows(const View& a, const View& b, const View& sums) {
   });
 }
 
+// `sums`, of Float32, by products of pairs of bfloat16, which the processor has. They may go to
+// `rounded` from there.
+void multiply_pairs(const View& a, const View& b, const View& sums, const GemmScale& scale,
+                    const View& added, const View* rounded) {
+  int64_t r = sums.ndim - 2, c = sums.ndim - 1;
+  bool few = std::min(sums.sizes[r], sums.sizes[c]) <= few_pairs;
+  Paired x(a, c), y(b, r, few);  // of few rows, dots of columns
+  multiply(x.view(), y.view(), sums, scale, added, {1, a.dtype, rounded});
+}
+
 // Of 16-bit floats, added up in float and rounded once, before what finishes it.
 void multiply_reduced(const View& a, const View& b, const View& out, const GemmScale& scale,
                       const View* added) {
@@ -497,10 +507,7 @@ void multiply_reduced(const View& a, const View& b, const View& out, const GemmS
     }
   }
   if (are_for_unit(a, b)) return multiply(a, b, sum, scale, start, {1, DType::Float32, &out, true});
-  if (is_bfloat16 && has_bfloat16_products()) {
-    Paired x(a, c), y(b, r, std::min(m, n) <= few_pairs);  // of few rows, dots of columns
-    return multiply(x.view(), y.view(), sum, scale, start, {1, out.dtype, &out});
-  }
+  if (is_bfloat16 && has_bfloat16_products()) return multiply_pairs(a, b, sum, scale, start, &out);
   Widened x(a), y(b);
   multiply(x.view(), y.view(), sum, scale, start, {1, DType::Float32, &out});
 }
@@ -510,11 +517,8 @@ void multiply_to_floats(const View& a, const View& b, const View& out, const Gem
                         const View& added) {
   if (are_for_unit(a, b))
     return multiply(a, b, out, scale, added, {1, DType::Float32, nullptr, true});
-  if (a.dtype == DType::BFloat16 && has_bfloat16_products()) {
-    int64_t r = out.ndim - 2, c = out.ndim - 1;
-    Paired x(a, c), y(b, r, std::min(out.sizes[r], out.sizes[c]) <= few_pairs);
-    return multiply(x.view(), y.view(), out, scale, added, {1, a.dtype});
-  }
+  if (a.dtype == DType::BFloat16 && has_bfloat16_products())
+    return multiply_pairs(a, b, out, scale, added, nullptr);
   Widened x(a), y(b);
   multiply(x.view(), y.view(), out, scale, added, {});
 }
