@@ -16,7 +16,10 @@ GEOMETRIES = {
     "winograd, no padding": (3, 96, 64, (15, 14), 3, 1, 0, 1, 1),
     "winograd, wide padding": (2, 96, 64, (13, 16), 3, 1, 2, 1, 1),
     "winograd, many blocks": (1, 64, 64, (61, 57), 3, 1, 1, 1, 1),
-    "few tiles": (1, 64, 64, (5, 5), 3, 1, 1, 1, 1),
+    "winograd, few tiles": (1, 64, 64, (5, 5), 3, 1, 1, 1, 1),
+    "winograd, few tiles, no padding": (2, 96, 64, (8, 7), 3, 1, 0, 1, 1),
+    "winograd, few tiles in parts": (2, 160, 288, (3, 7), 3, 1, 1, 1, 1),
+    "no winograd, fewer tiles": (1, 64, 64, (4, 3), 3, 1, 1, 1, 1),
     "odd channels": (2, 33, 65, (14, 14), 3, 1, 1, 1, 1),
     "dilated": (2, 32, 32, (19, 17), 3, 1, 2, 2, 1),
     "pointwise": (3, 32, 64, (11, 9), 1, 1, 0, 1, 1),
@@ -155,7 +158,9 @@ def test_empty_batch(name):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 3e38])
 @pytest.mark.parametrize("operand", ["input", "weight", "gradient"])
-@pytest.mark.parametrize("name", ["winograd, no padding", "depthwise, no padding"])
+@pytest.mark.parametrize(
+    "name", ["winograd, no padding", "winograd, few tiles, no padding", "depthwise, no padding"]
+)
 def test_what_is_not_finite_stays_where_it_belongs(name, operand, value):
     x, w, b, function = operands(GEOMETRIES[name], False)
     grad = fresh(4, *function(*map(rl.tensor, (x, w, b))).shape)
@@ -185,6 +190,7 @@ def test_an_infinite_tap_does_not_meet_the_padding(name):
     "name",
     [
         "winograd, many blocks",
+        "winograd, few tiles in parts",
         "pointwise, many pixels",
         "strided",
         "depthwise, bands",

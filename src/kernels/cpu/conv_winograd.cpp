@@ -45,6 +45,13 @@ class Planes {
 
 Planes planes_of_tiles(int64_t tiles, int64_t channels) { return {1, tiles, channels + 16}; }
 
+// Inputs whose filters to a panel of outputs stay in the second-level cache, in all planes.
+constexpr int64_t part_inputs = 128;
+
+// So few tiles that filters, or sums of their gradients, are better made part by part for all. The
+// number of threads has no say: sums of other parts are rounded elsewhere.
+constexpr int64_t few_tiles = 128;
+
 // Filters, or sums of their gradients: in panels, or as whole rows of outputs, from which the
 // matrix unit packs panels of its own.
 class FilterPlanes {
@@ -147,55 +154,167 @@ class FilterProducts {
   Buffer<char> packed_;
 };
 
-// Gather, or Scatter with inputs and outputs exchanged and the taps in reverse.
-bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& to,
-              const View& weight, const float* bias) {
-  ChannelsLast input(from, true), output(to, false);
-  int64_t inputs = from.sizes[1], outputs = to.sizes[1], padding[2];
-  for (int i = 0; i < 2; ++i) padding[i] = scatter ? 2 - p.padding[i] : p.padding[i];
-  WinogradImages in = images_of(from, input.data(), to.sizes + 2, padding[0], padding[1]);
-  WinogradImages out = images_of(to, output.data(), to.sizes + 2, 0, 0);
-  std::optional<RowMajor> plain;
-  if (!weight.contiguous()) plain.emplace(RowMajor::copy_of(weight, DType::Float32));
-  const float* taps = plain ? plain->ptr<float>() : weight.ptr<float>();
-  int64_t filter_step = 9 * p.channels, input_step = scatter ? filter_step : 9,
-          output_step = scatter ? 9 : filter_step, panels = outputs / panel_width;
-  int64_t tiles = p.batch * in.rows * in.columns;
+// The filters of a convolution, or of its gradient: inputs and outputs are exchanged there, and the
+// taps in reverse.
+struct Taps {
+  const float* data;
+  int64_t output_step, input_step;
+  bool reversed;
+
+  // Those of `some` inputs and a panel of outputs, in their planes.
+  void transform(int64_t panel, int64_t input, int64_t some, const WinogradPlanes& planes) const {
+    winograd_filter(data + panel * panel_width * output_step + input * input_step, output_step,
+                    input_step, reversed, some, planes);
+  }
+};
+
+// What a convolution reads and writes by tiles.
+struct TiledConv {
+  WinogradImages in, out;
+  const float* bias;
+  int64_t tiles;
+  const float* nothing;  // zeros for each input
+
+  void read(int64_t begin, int64_t end, const WinogradPlanes& factors) const {
+    winograd_input(in, begin, end, nothing, factors);
+  }
+  // Returns whether all is finite.
+  bool write(int64_t begin, int64_t end, const WinogradPlanes& products) const {
+    Buffer<float> nowhere(out.channels);
+    bool finite = true;
+    winograd_output(out, begin, end, products, bias, nowhere.data(), &finite);
+    return finite;
+  }
+};
+
+// Of many tiles: filters are transformed once, and block after block is multiplied by all of them.
+bool run_blocks(const TiledConv& conv, const Taps& taps) {
+  int64_t inputs = conv.in.channels, outputs = conv.out.channels, tiles = conv.tiles;
   FilterProducts filters(inputs, outputs, tiles);
-  parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      winograd_filter(taps + i * panel_width * output_step, output_step, input_step, scatter,
-                      inputs, filters.panel(i));
+  parallel_for(0, outputs / panel_width, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) taps.transform(i, 0, inputs, filters.panel(i));
   });
   filters.pack();
-  Buffer<float> nothing(inputs);
-  std::fill_n(nothing.data(), inputs, 0.0f);
   int64_t block = block_tiles(inputs, outputs, tiles, filters.rows_together());
   std::atomic<bool> finite{true};
   parallel_for(0, (tiles + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
     Planes factors = planes_of_tiles(block, inputs), products = planes_of_tiles(block, outputs);
-    Buffer<float> nowhere(outputs);
-    bool all = true;
     for (int64_t first = begin * block; first < std::min(tiles, end * block); first += block) {
       int64_t last = std::min(tiles, first + block);
-      winograd_input(in, first, last, nothing.data(), factors.from(0, 0));
+      conv.read(first, last, factors.from(0, 0));
       filters.multiply(factors, last - first, products);
-      winograd_output(out, first, last, products.from(0, 0), bias, nowhere.data(), &all);
+      if (!conv.write(first, last, products.from(0, 0))) finite = false;
     }
-    if (!all) finite = false;
   });
+  return finite;
+}
+
+// Of few tiles: their planes are made once, and filters part by part, where they are multiplied.
+bool run_parts(const TiledConv& conv, const Taps& taps) {
+  int64_t inputs = conv.in.channels, outputs = conv.out.channels, tiles = conv.tiles;
+  Planes factors = planes_of_tiles(tiles, inputs), products = planes_of_tiles(tiles, outputs);
+  parallel_for(0, tiles, 16,
+               [&](int64_t begin, int64_t end) { conv.read(begin, end, factors.from(0, begin)); });
+  parallel_for(0, outputs / panel_width, 1, [&](int64_t begin, int64_t end) {
+    Planes part(1, part_inputs, panel_width);
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t c = 0; c < inputs; c += part_inputs) {
+        int64_t some = std::min(part_inputs, inputs - c);
+        taps.transform(i, c, some, part.from(0, 0));
+        for (int64_t plane = 0; plane < 16; ++plane)
+          panel_product({factors.at(0, plane) + c, factors.row(), 1, tiles, some, part.at(0, plane),
+                         panel_width, products.at(0, plane) + i * panel_width, products.row(),
+                         nullptr, c > 0});
+      }
+  });
+  std::atomic<bool> finite{true};
+  parallel_for(0, tiles, 16, [&](int64_t begin, int64_t end) {
+    if (!conv.write(begin, end, products.from(0, begin))) finite = false;
+  });
+  return finite;
+}
+
+// Gather, or Scatter with inputs and outputs exchanged.
+bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& to,
+              const View& weight, const float* bias) {
+  ChannelsLast input(from, true), output(to, false);
+  int64_t padding[2];
+  for (int i = 0; i < 2; ++i) padding[i] = scatter ? 2 - p.padding[i] : p.padding[i];
+  std::optional<RowMajor> plain;
+  if (!weight.contiguous()) plain.emplace(RowMajor::copy_of(weight, DType::Float32));
+  int64_t filter_step = 9 * p.channels;
+  Taps taps{plain ? plain->ptr<float>() : weight.ptr<float>(), scatter ? 9 : filter_step,
+            scatter ? filter_step : 9, scatter};
+  Buffer<float> nothing(from.sizes[1]);
+  std::fill_n(nothing.data(), from.sizes[1], 0.0f);
+  TiledConv conv{images_of(from, input.data(), to.sizes + 2, padding[0], padding[1]),
+                 images_of(to, output.data(), to.sizes + 2, 0, 0), bias, 0, nothing.data()};
+  conv.tiles = p.batch * conv.in.rows * conv.in.columns;
+  bool finite = conv.tiles <= few_tiles ? run_parts(conv, taps) : run_blocks(conv, taps);
   if (finite) output.write_back();
   return finite;
 }
 
-bool run_weight(const ConvProblem& p, const View& large, const View& small, const View& weight) {
-  ChannelsLast input(large, true), gradient(small, true);
-  WinogradImages in = images_of(large, input.data(), small.sizes + 2, p.padding[0], p.padding[1]);
-  WinogradImages grad = images_of(small, gradient.data(), small.sizes + 2, 0, 0);
-  int64_t c = p.channels, f = p.filters, panels = f / panel_width;
-  Buffer<float> nothing(std::max(c, f));
-  std::fill_n(nothing.data(), std::max(c, f), 0.0f);
-  int64_t tiles = p.batch * in.rows * in.columns;
+// The gradient of a panel of filters by `some` inputs, where they go, and whether all is finite.
+struct FilterGradient {
+  float* out;
+  int64_t channels;
+
+  bool write(const WinogradPlanes& sums, int64_t panel, int64_t input, int64_t some) const {
+    bool finite = true;
+    winograd_filter_gradient(sums, some, out + (panel * panel_width * channels + input) * 9,
+                             9 * channels, &finite);
+    return finite;
+  }
+};
+
+// The images whose tiles' products are the gradient, and zeros for each of their channels.
+struct TiledGradient {
+  WinogradImages in, grad;
+  const float* nothing;
+
+  void read(int64_t begin, int64_t end, const Planes& in_planes, const Planes& grad_planes,
+            int64_t row) const {
+    winograd_input(in, begin, end, nothing, in_planes.from(0, row));
+    winograd_gradient(grad, begin, end, nothing, grad_planes.from(0, row));
+  }
+  // sums (some, panel) = or += of rows `input` and on of the images by a panel of the gradient's.
+  static void multiply(const Planes& in_planes, const Planes& grad_planes, int64_t plane,
+                       int64_t panel, int64_t input, int64_t some, int64_t tiles, float* sums,
+                       bool add) {
+    panel_product({in_planes.at(0, plane) + input, 1, in_planes.row(), some, tiles,
+                   grad_planes.at(0, plane) + panel * panel_width, grad_planes.row(), sums,
+                   panel_width, nullptr, add});
+  }
+};
+
+// Of few tiles: sums of a part are complete at once, and still near.
+bool weight_by_parts(const TiledGradient& from, int64_t tiles, const FilterGradient& to) {
+  int64_t c = from.in.channels, panels = from.grad.channels / panel_width;
+  Planes in_planes = planes_of_tiles(tiles, c);
+  Planes grad_planes = planes_of_tiles(tiles, from.grad.channels);
+  parallel_for(0, tiles, 16, [&](int64_t begin, int64_t end) {
+    from.read(begin, end, in_planes, grad_planes, begin);
+  });
+  std::atomic<bool> finite{true};
+  int64_t parts = (c + part_inputs - 1) / part_inputs;
+  parallel_for(0, panels * parts, 1, [&](int64_t begin, int64_t end) {
+    Planes sums(1, part_inputs, panel_width);
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t panel = i / parts, input = i % parts * part_inputs;
+      int64_t some = std::min(part_inputs, c - input);
+      for (int64_t plane = 0; plane < 16; ++plane)
+        from.multiply(in_planes, grad_planes, plane, panel, input, some, tiles, sums.at(0, plane),
+                      false);
+      if (!to.write(sums.from(0, 0), panel, input, some)) finite = false;
+    }
+  });
+  return finite;
+}
+
+// Of many tiles: block after block is added to the sums of all filters.
+bool weight_by_blocks(const TiledGradient& from, int64_t tiles, const FilterGradient& to) {
+  int64_t c = from.in.channels, f = from.grad.channels, panels = f / panel_width;
   bool on_unit = is_for_unit(DType::Float32, c, f, tiles);
   // Tiles whose products stay in the first-level cache; the unit soon has those of a few.
   int64_t block = on_unit ? 256 : 64;
@@ -204,8 +323,7 @@ bool run_weight(const ConvProblem& p, const View& large, const View& small, cons
   for (int64_t first = 0; first < tiles; first += block) {
     int64_t last = std::min(tiles, first + block);
     parallel_for(first, last, 16, [&](int64_t begin, int64_t end) {
-      winograd_input(in, begin, end, nothing.data(), in_planes.from(0, begin - first));
-      winograd_gradient(grad, begin, end, nothing.data(), grad_planes.from(0, begin - first));
+      from.read(begin, end, in_planes, grad_planes, begin - first);
     });
     if (on_unit) {
       parallel_for(0, 16, 1, [&](int64_t begin, int64_t end) {
@@ -217,24 +335,31 @@ bool run_weight(const ConvProblem& p, const View& large, const View& small, cons
       continue;
     }
     parallel_for(0, 16 * panels, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t plane = i / panels, part = i % panels;
-        panel_product({in_planes.at(0, plane), 1, in_planes.row(), c, last - first,
-                       grad_planes.at(0, plane) + part * panel_width, grad_planes.row(),
-                       sums.at(part, plane), panel_width, nullptr, first > 0});
-      }
+      for (int64_t i = begin; i < end; ++i)
+        from.multiply(in_planes, grad_planes, i / panels, i % panels, 0, c, last - first,
+                      sums.at(i % panels, i / panels), first > 0);
     });
   }
-  std::optional<RowMajor> plain;
-  if (!weight.contiguous()) plain.emplace(weight.shape(), DType::Float32);
-  float* out = plain ? plain->ptr<float>() : weight.ptr<float>();
   std::atomic<bool> finite{true};
   parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
-    bool all = true;
     for (int64_t i = begin; i < end; ++i)
-      winograd_filter_gradient(sums.panel(i), c, out + i * panel_width * 9 * c, 9 * c, &all);
-    if (!all) finite = false;
+      if (!to.write(sums.panel(i), i, 0, c)) finite = false;
   });
+  return finite;
+}
+
+bool run_weight(const ConvProblem& p, const View& large, const View& small, const View& weight) {
+  ChannelsLast input(large, true), gradient(small, true);
+  Buffer<float> nothing(std::max(p.channels, p.filters));
+  std::fill_n(nothing.data(), std::max(p.channels, p.filters), 0.0f);
+  TiledGradient from{images_of(large, input.data(), small.sizes + 2, p.padding[0], p.padding[1]),
+                     images_of(small, gradient.data(), small.sizes + 2, 0, 0), nothing.data()};
+  int64_t tiles = p.batch * from.in.rows * from.in.columns;
+  std::optional<RowMajor> plain;
+  if (!weight.contiguous()) plain.emplace(weight.shape(), DType::Float32);
+  FilterGradient to{plain ? plain->ptr<float>() : weight.ptr<float>(), p.channels};
+  bool finite =
+      tiles <= few_tiles ? weight_by_parts(from, tiles, to) : weight_by_blocks(from, tiles, to);
   if (finite && plain) copy(plain->view(), weight);
   return finite;
 }
@@ -248,10 +373,9 @@ bool suits(ConvOp op, const ConvProblem& p) {
   // Small layers gain little, and equal windows of an image should give equal bits there: a tile's
   // places round differently, and max pooling over a flat background would choose among them.
   if (std::min(p.channels, p.filters) < 64) return false;
-  // Below some number of tiles, the transforms of filters cost more than they save.
+  // Of fewer tiles, the transforms of filters cost more than they save.
   const int64_t* tiled = op == ConvOp::Scatter ? p.large : p.small;
-  int64_t tiles = p.batch * ((tiled[0] + 1) / 2) * ((tiled[1] + 1) / 2);
-  return tiles >= (op == ConvOp::Weight ? 48 : 96);
+  return p.batch * ((tiled[0] + 1) / 2) * ((tiled[1] + 1) / 2) >= 8;
 }
 
 }  // namespace
