@@ -1,7 +1,7 @@
 #include "dispatch/generated.h"
 
 #include "impl_create.h"
-#include "kernels/copy_to_change.h"
+#include "kernels/copy_hints.h"
 #include "launch_copy.h"
 #include "ops_create.h"
 #include "ops_shape.h"

@@ -8,6 +8,7 @@
 #include "dispatch/pieces.h"
 #include "impl_create.h"
 #include "impl_shape.h"
+#include "kernels/copy_hints.h"
 #include "launch_copy.h"
 #include "launch_index.h"
 #include "ops_create.h"
@@ -108,6 +109,7 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   Tensor out = empty_joined(sizes, tensors, wanted);
   int64_t at = 0;
   PhysicalView whole(out);
+  kernels::CopyInParts hint(out.numel() * itemsize(out.dtype()));
   for (const Tensor& t : tensors) {
     if (skipped(t)) continue;
     launch::copy(physical(t), whole.view().slice(d, at, t.sizes()));
