@@ -10,6 +10,8 @@ import pytest
 import rushlight as rl
 from rushlight.nn import functional as F
 
+pytestmark = pytest.mark.kernels
+
 # batch, channels, filters, spatial sizes, kernel, stride, padding, dilation, groups
 GEOMETRIES = {
     "winograd": (2, 64, 96, (17, 18), 3, 1, 1, 1, 1),

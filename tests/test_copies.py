@@ -4,6 +4,8 @@ import pytest
 
 import rushlight
 
+pytestmark = pytest.mark.kernels
+
 INTEGERS = [rushlight.int32, rushlight.int16, rushlight.int8, rushlight.uint8]
 
 

@@ -9,6 +9,8 @@ import pytest
 import rushlight as torch
 from rushlight.nn import functional as F
 
+pytestmark = pytest.mark.kernels
+
 
 def collapsed(alignment, blank):
     """What an alignment emits: repetitions are one label, and blanks none."""

@@ -7,6 +7,8 @@ import pytest
 
 import rushlight as rl
 
+pytestmark = pytest.mark.kernels
+
 # Radices 2 to 127, powers of each; lengths that are cut into rows and columns; primes beyond 127.
 SHORT = [*range(1, 70), 101, 121, 125, 127, 128, 131, 137, 144, 169, 226, 243, 254, 256, 262, 343,
          361, 394, 500, 512, 529, 841, 961]  # fmt: skip

@@ -4,6 +4,8 @@ import pytest
 
 import rushlight as rl
 
+pytestmark = pytest.mark.kernels
+
 F = rl.nn.functional
 
 

@@ -7,6 +7,8 @@ import pytest
 import rushlight as torch
 from rushlight.optim import _functional
 
+pytestmark = pytest.mark.kernels
+
 # Of each: the optimizer, its options, and the options that the function calls otherwise.
 CASES = [
     ("Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-6, "weight_decay": 0.1, "maximize": False}, {}),

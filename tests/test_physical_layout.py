@@ -14,6 +14,8 @@ import rushlight as rl
 from rushlight import nn
 from rushlight.nn import functional as F
 
+pytestmark = pytest.mark.kernels
+
 CHANNELS = 5
 SHAPE = (2, CHANNELS, 6, 8)
 

@@ -10,6 +10,8 @@ from rushlight.ao.nn import quantized as nnq
 from rushlight.ao.nn.quantized import dynamic, functional as qF
 from rushlight.nn import functional as F
 
+pytestmark = pytest.mark.kernels
+
 
 def quantized(*shape, dtype=rl.quint8):
     return rl.quantize_per_tensor(rl.randn(shape), 0.05, 30 if dtype is rl.quint8 else 0, dtype)

@@ -6,6 +6,8 @@ import pytest
 import rushlight
 from rushlight.autograd import gradcheck
 
+pytestmark = pytest.mark.kernels
+
 NUMPY = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "min": np.min}
 EMPTY = {"sum": 0, "mean": np.nan, "prod": 1, "max": -np.inf, "min": np.inf}
 LENGTHS = {

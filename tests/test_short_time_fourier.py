@@ -5,6 +5,8 @@ import pytest
 
 import rushlight as rl
 
+pytestmark = pytest.mark.kernels
+
 SIGNAL = rl.arange(61, dtype=rl.float64).mul(0.7).sin() + 0.25
 WINDOW = rl.arange(1, 9, dtype=rl.float64).mul(np.pi / 9).sin()
 

@@ -7,6 +7,8 @@ import pytest
 
 import rushlight as rl
 
+pytestmark = pytest.mark.kernels
+
 
 @pytest.fixture(scope="module")
 def ops():

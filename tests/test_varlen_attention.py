@@ -5,6 +5,8 @@ import pytest
 import rushlight as torch
 from rushlight.nn.attention.varlen import AuxRequest, varlen_attn
 
+pytestmark = pytest.mark.kernels
+
 LENGTHS_Q, LENGTHS_K = (3, 1, 4), (5, 1, 4)
 
 
