@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from table import COMPLEX, PUBLIC, ROWS, case, cases, is_random, listed, texts_of
 
@@ -30,9 +31,9 @@ READS_A_TRIANGLE = {
 }  # fmt: skip
 
 
-def problem(op, number, dtype):
+def problem(op, number, dtype, shape=None, wanted_output=None):
     """(function of tensors, the tensors), or None where no input of the sample has a gradient."""
-    call = case(op, number, dtype)
+    call = case(op, number, dtype, shape)
     wanted = call.differentiable()
     if not wanted:
         return None
@@ -40,7 +41,7 @@ def problem(op, number, dtype):
     def run(*tensors):
         places = {id(array): prepared(op, array, tensor) for array, tensor in zip(wanted, tensors)}
         result = call.run(rl, lambda a: places[id(a)] if id(a) in places else a.tensor(rl))
-        outputs = [out for out in listed(result) if is_precise(out)]
+        outputs = [out for out in listed(result) if (wanted_output or is_precise)(out)]
         outputs = outputs[:1] if op.full_name in FIRST_ALONE else outputs
         return tuple(out.abs() if op.full_name in FREE_PHASE else out for out in outputs)
 
@@ -56,11 +57,11 @@ def prepared(op, array, tensor):
 
 def is_precise(out):
     """Differences of a result in single precision say nothing about a gradient."""
-    return (
-        isinstance(out, rl.Tensor)
-        and out.requires_grad
-        and out.dtype in (rl.float64, rl.complex128)
-    )
+    return takes_gradient(out) and out.dtype in (rl.float64, rl.complex128)
+
+
+def takes_gradient(out):
+    return isinstance(out, rl.Tensor) and out.requires_grad
 
 
 # The gradient is that of the logits, whose log_softmax the input is: tests/test_ctc_loss.py.
@@ -113,6 +114,49 @@ def check(op, number, dtype):
         return
     assert gradcheck(run, inputs, check_undefined_grad=False)
     assert gradgradcheck(run, inputs, check_undefined_grad=False)
+
+
+ELEMENTWISE = [op for op in DIFFERENTIABLE if op.row.kind == "elementwise" and not is_random(op)]
+OTHER_BITS = {"view_dtype"}  # of a float are no number
+
+
+def gradients_of(op, number, dtype, shape):
+    """By all inputs, of the outputs weighted by drawn numbers."""
+    found = problem(op, number, dtype, shape, takes_gradient)
+    if found is None:
+        return []
+    run, inputs = found
+    if not (outputs := run(*inputs)):
+        return []
+    random = np.random.default_rng(1)
+    weights = [rl.tensor(random.standard_normal(out.shape)).to(out.dtype) for out in outputs]
+    return rl.autograd.grad(outputs, inputs, weights, allow_unused=True)
+
+
+def check_in_float32(op, number, shape=None):
+    """Gradients have loops of their own in each precision, for each instruction set."""
+    if op.full_name in OTHER_BITS:
+        return
+    expected = gradients_of(op, number, "float64", shape)
+    for a, e in zip(gradients_of(op, number, "float32", shape), expected, strict=True):
+        if e is None:
+            assert a is None
+            continue
+        a, e = a.detach().numpy(), e.detach().numpy()
+        largest = np.abs(e[np.isfinite(e)]).max(initial=1)
+        np.testing.assert_allclose(a, e, rtol=0, atol=1e-4 * largest)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize(("op", "number"), cases(op for op in DIFFERENTIABLE if not is_random(op)))
+def test_gradients_in_float32(op, number):
+    check_in_float32(op, number)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.full_name)
+def test_gradients_of_many_elements_in_float32(op):
+    check_in_float32(op, 0, (7, 131))
 
 
 def nodes(roots):
