@@ -102,8 +102,8 @@ struct Group {
   }
 };
 
-// `rows` rows by `width` vectors of the same in registers, by products of pairs of bfloat16, each in
-// a float. Of the last of `blocks` blocks only `last` pairs are there.
+// `rows` rows by `width` vectors of the same in registers, by products of pairs of bfloat16, each
+// in a float. Of the last of `blocks` blocks only `last` pairs are there.
 template <int rows, int width>
 void multiply_pairs(const float* left, const float* panel, int64_t depth, int64_t blocks,
                     int64_t last, float* sums) {
