@@ -192,7 +192,9 @@ def _gradient_variables(op):
     if s.returns == "tuple":
         named = [o for o in s.outputs if f"grad_{o}" in op.used]
         lines = [
-            f"const Tensor grad_{o} = materialize(g[{i}], outputs[{i}]);"
+            f"const Tensor& grad_{o} = g[{i}];"
+            if op.row.absent
+            else f"const Tensor grad_{o} = materialize(g[{i}], outputs[{i}]);"
             for i, o in enumerate(s.outputs)
             if o in named
         ]

@@ -24,6 +24,7 @@ using kernels::gates_of;
 namespace {
 
 using kernels::RecurrentCell;
+using kernels::RecurrentInput;
 using kernels::RecurrentSteps;
 
 // The samples of each step of x: those that `batch_sizes` says, or all of (L, N, k).
@@ -234,7 +235,6 @@ std::array<Tensor, 3> layer_of_floats(RecurrentCell kind, const Tensor& input, c
 
 }  // namespace
 
-// Of 16-bit floats, the input's product is made where the gates will be.
 std::array<Tensor, 3> recurrent_layer(const Tensor& input, const Tensor& hidden, const Tensor& cell,
                                       const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
                                       const Tensor& b_hh, const std::string& mode,
@@ -242,32 +242,36 @@ std::array<Tensor, 3> recurrent_layer(const Tensor& input, const Tensor& hidden,
   RecurrentCell kind = cell_of(mode);
   RecurrentSteps steps =
       check_whole_layer(kind, input, hidden, cell, w_ih, w_hh, b_ih, b_hh, batch_sizes, reverse);
-  if (!is_reduced(input.dtype()))
-    return layer_of_floats(kind, input, hidden, cell, w_ih, w_hh, b_ih, b_hh, batch_sizes, reverse);
   Device place = launch::place_of("recurrent_layer", input, hidden, cell, w_ih, w_hh, b_ih, b_hh);
-  check_implemented(place.is_cpu() || place.is_meta(),
-                    "recurrent_layer: not implemented on CUDA for dtype ", input.dtype());
+  bool on_host = place.is_cpu() || place.is_meta(), reduced = is_reduced(input.dtype());
+  check_implemented(on_host || !reduced, "recurrent_layer: not implemented on CUDA for dtype ",
+                    input.dtype());
+  check_implemented(is_floating(input.dtype()), "recurrent_layer: not implemented for dtype ",
+                    input.dtype());
+  if (!on_host)
+    return layer_of_floats(kind, input, hidden, cell, w_ih, w_hh, b_ih, b_hh, batch_sizes, reverse);
   bool is_gru = kind == RecurrentCell::GRU, is_lstm = kind == RecurrentCell::LSTM;
   int64_t size = hidden.sizes()[1], width = gates_of(kind) * size;
-  TensorOptions floats = options(input, DType::Float32);
+  TensorOptions floats = options(input, compute_dtype(input.dtype()));
   auto rows = [&](int64_t k) {
     Dims sizes = input.sizes();
     sizes.back() = k;
     return rl::empty(sizes, floats);
   };
-  Tensor output = rows_like(input, size), gates = rows(is_gru ? 4 * size : width);
-  Tensor cells = is_lstm ? rows(size) : rl::empty(Dims{0}, floats);
-  Tensor bias = to_floats(b_ih), w = ops::contiguous(w_hh), h = ops::contiguous(hidden);
-  Tensor c = contiguous_or_none(to_floats(cell)), hidden_bias = contiguous_or_none(to_floats(b_hh));
+  Tensor none = rl::empty(Dims{0}, floats), output = rows_like(input, size);
+  Tensor cells = is_lstm ? rows(size) : none;
+  Tensor gates = is_gru || is_lstm ? rows(4 * size) : reduced ? rows(width) : output;
+  Tensor bias = to_floats(b_ih), hidden_bias = contiguous_or_none(to_floats(b_hh));
   if (!is_gru && hidden_bias.defined()) bias = bias.defined() ? bias + hidden_bias : hidden_bias;
-  Tensor x = ops::narrow(flat(gates), 1, 0, width);
-  launch::gemm(flat(input), ops::t(w_ih), x, {1, bias.defined() ? 1 : 0},
-               bias.defined() ? ops::expand(bias, x.sizes()) : bias);
+  bias = contiguous_or_none(bias);
+  Tensor x = ops::contiguous(input), w_x = ops::contiguous(w_ih), w = ops::contiguous(w_hh),
+         h = ops::contiguous(hidden), c = contiguous_or_none(to_floats(cell));
+  RecurrentInput from{input.dtype(), input.size(-1), data(x), data(w_x), data(bias)};
   launch::recurrent_forward(
       {kind, place, input.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), data(c)},
       {nullptr, is_gru ? data(hidden_bias) : nullptr, data(output), is_lstm ? data(cells) : nullptr,
-       data(gates)});
-  return {output, cells, is_gru || is_lstm ? gates : rl::empty(Dims{0}, floats)};
+       data(gates), &from});
+  return {output, cells, is_gru || is_lstm ? gates : none};
 }
 
 }  // namespace impl

@@ -49,13 +49,23 @@ struct RecurrentLayer {
   const void *hidden, *cells;  // the first states (N, H); cells of an LSTM alone
 };
 
+// On the CPU, the input (R, K), from which the kernel makes x: its product with the transpose of
+// `weight` (G H, K), and `bias` (G H) or null. The bias is of float32 at least.
+struct RecurrentInput {
+  DType dtype;
+  int64_t size;  // K
+  const void *data, *weight, *bias;
+};
+
 // x (R, G H) is what the input gives to the gates, and of a GRU, the hidden state has a bias (3 H)
 // or null. Writes the states after each step (R, H), and what the gradient needs: of an LSTM the
-// gates (R, 4 H), of a GRU the gates and what the hidden state gave to n (R, 4 H). Of 16-bit
-// floats, x is null and stands in the rows of gates, (R, H) of an RNN, which the gates overwrite.
+// gates (R, 4 H), of a GRU the gates and what the hidden state gave to n (R, 4 H). With `input`, x
+// is null, and is made where the gates overwrite it: of an RNN of 16-bit floats in gates (R, H), of
+// other floats in the output.
 struct RecurrentForward {
   const void *x, *bias;
   void *output, *cells, *gates;
+  const RecurrentInput* input = nullptr;
 };
 void recurrent_forward(const RecurrentLayer& layer, const RecurrentForward& arrays);
 

@@ -257,12 +257,43 @@ bool suits_unit(ConvOp op, const ConvProblem& p, bool reduced) {
          is_for_unit(DType::Float32, pixels, outputs, terms);
 }
 
+// Images whose pixels are one line.
+struct OneLine {
+  int64_t sizes[3], strides[3];
+  View view;
+
+  explicit OneLine(const View& v)
+      : sizes{v.sizes[0], v.sizes[1], v.numel / (v.sizes[0] * v.sizes[1])}, view(v) {
+    bool last = lies_channels_last(v);
+    strides[0] = sizes[1] * sizes[2];
+    strides[1] = last ? 1 : sizes[2], strides[2] = last ? sizes[1] : 1;
+    view.sizes = sizes, view.strides = strides, view.ndim = 3;
+  }
+  OneLine(const OneLine&) = delete;
+  static bool can(const View& v) { return v.contiguous() || lies_channels_last(v); }
+};
+
+bool takes_pixels_alone(const ConvProblem& p) {
+  bool alone = true;
+  for (int i = 0; i < p.dims; ++i)
+    alone = alone && p.kernel[i] == 1 && p.stride[i] == 1 && p.padding[i] == 0;
+  return alone;
+}
+
 }  // namespace
 
 bool window_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
                  const View& weight, const float* bias, bool anyway) {
   bool reduced = large.dtype == DType::BFloat16;
   if (!anyway && !suits(op, p)) return false;
+  // Long lines are read where they lie, where short ones would be brought into another order first.
+  if (p.dims > 1 && takes_pixels_alone(p) && OneLine::can(large) && OneLine::can(small) &&
+      OneLine::can(weight)) {
+    OneLine l(large), s(small), w(weight);
+    ConvProblem line = p;
+    line.dims = 1, line.large[0] = line.small[0] = l.sizes[2];
+    return window_conv(op, line, l.view, s.view, w.view, bias, anyway);
+  }
   ScopedGilRelease work(operations_of(p) > long_operations);
   std::optional<RowMajor> plain;
   if (op == ConvOp::Weight && (reduced || !weight.contiguous()))

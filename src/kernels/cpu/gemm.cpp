@@ -336,23 +336,39 @@ void fill_with_sums(const View& x, int row_factor, const View& y, int column_fac
   int64_t batches = x.ndim == 3 ? x.sizes[0] : 1;
   std::vector<uint32_t> across(static_cast<size_t>(columns));
   for (int64_t b = 0; b < batches; ++b) {
-    const int8_t* signed_bytes = x.ptr<int8_t>() + b * rows * depth * 4;
-    const uint8_t* bytes = y.ptr<uint8_t>() + b * depth * columns * 4;
+    const uint8_t* bytes = x.ptr<uint8_t>() + b * rows * depth * 4;
+    const int8_t* signed_bytes = y.ptr<int8_t>() + b * depth * columns * 4;
     uint32_t* to = out.ptr<uint32_t>() + b * rows * columns;
     std::fill(across.begin(), across.end(), constant);
-    for (int64_t k = 0; column_factor && k < depth; ++k, bytes += columns * 4)
+    for (int64_t k = 0; column_factor && k < depth; ++k, signed_bytes += columns * 4)
       for (int64_t j = 0; j < columns; ++j)
-        across[static_cast<size_t>(j)] +=
-            static_cast<uint32_t>(column_factor) *
-            (uint32_t(bytes[4 * j]) + bytes[4 * j + 1] + bytes[4 * j + 2] + bytes[4 * j + 3]);
+        across[static_cast<size_t>(j)] += static_cast<uint32_t>(
+            column_factor * (signed_bytes[4 * j] + signed_bytes[4 * j + 1] +
+                             signed_bytes[4 * j + 2] + signed_bytes[4 * j + 3]));
     for (int64_t i = 0; i < rows; ++i, to += columns) {
       uint32_t sum = 0;
-      for (int64_t k = 0; row_factor && k < 4 * depth; ++k)
-        sum += static_cast<uint32_t>(signed_bytes[i * depth * 4 + k]);
+      for (int64_t k = 0; row_factor && k < 4 * depth; ++k) sum += bytes[i * depth * 4 + k];
       uint32_t down = static_cast<uint32_t>(row_factor) * sum;
       for (int64_t j = 0; j < columns; ++j) to[j] = down + across[static_cast<size_t>(j)];
     }
   }
+}
+
+// out = x @ y of groups of four unsigned bytes by signed ones; of a `raised` x, 128 times the sums
+// of y's columns less, which a row of ones gives.
+void multiply_bytes(const View& x, bool raised, const View& y, const View& out) {
+  if (!raised) return multiply(x, y, out, {}, out, {4});
+  int64_t r = out.ndim - 2, depth = x.sizes[r + 1];
+  Dims sizes(out.shape()), ones_sizes(x.shape()), ones_strides(out.ndim, 0), strides;
+  sizes[r] = ones_sizes[r] = 1, ones_strides[r + 1] = 1;
+  std::vector<uint32_t> ones(static_cast<size_t>(depth), 0x01010101u);
+  RowMajor sums(sizes, DType::Int32);
+  multiply({ones.data(), ones_sizes.data(), ones_strides.data(), x.ndim, depth, DType::Int32}, y,
+           sums.view(), {-128}, sums.view(), {4});
+  View added = sums.view();
+  for (int64_t d = 0; d < out.ndim; ++d) strides.push_back(d == r ? 0 : added.strides[d]);
+  added.sizes = out.sizes, added.strides = strides.data();
+  multiply(x, y, out, {1, 1}, added, {4});
 }
 
 // `out`, of Int32 and in rows, = a @ b of narrow integers.
@@ -365,12 +381,13 @@ void multiply_narrow(const View& a, const View& b, const View& out) {
   }
   if (itemsize(a.dtype) > 1 || !has_byte_products())
     return multiply(grouped(a, c, 2).view(), grouped(b, r, 2).view(), out, {}, out, {2});
-  // a' of signed bytes, b' of unsigned ones, where the products of both are to be known:
-  // a = a' + 128 and b = b' - 128 for those that are flipped.
-  bool flip_a = a.dtype == DType::UInt8, flip_b = b.dtype == DType::Int8;
+  // a' of unsigned bytes, b' of signed ones, where the products of both are to be known:
+  // a = a' - 128 and b = b' + 128 for those that are flipped.
+  bool flip_a = a.dtype == DType::Int8, flip_b = b.dtype == DType::UInt8;
   Grouped x = grouped(a, c, 4, flip_a ? 128 : 0), y = grouped(b, r, 4, flip_b ? 128 : 0);
-  uint32_t constant = flip_a && flip_b ? -16384u * static_cast<uint32_t>(a.sizes[c]) : 0;
-  fill_with_sums(x.view(), flip_b ? -128 : 0, y.view(), flip_a ? 128 : 0, constant, out);
+  if (!flip_b) return multiply_bytes(x.view(), flip_a, y.view(), out);
+  uint32_t constant = flip_a ? -16384u * static_cast<uint32_t>(a.sizes[c]) : 0;
+  fill_with_sums(x.view(), 128, y.view(), flip_a ? -128 : 0, constant, out);
   multiply(x.view(), y.view(), out, {1, 1}, out, {4});
 }
 

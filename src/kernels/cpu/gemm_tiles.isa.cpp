@@ -42,6 +42,18 @@ template <class T> struct Block {
   }
 };
 
+// The processor's products of pairs give no number below the least normal one either.
+template <int rows, int width>
+RL_INLINE void store_sums_of_pairs(const vec<float> (&sums)[rows][width], bfloat16* to,
+                                   int64_t row) {
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+    for (int w = 0; w < width; ++w)
+      store(reinterpret_cast<uint16_t*>(to + r * row) + w * lanes<float>,
+            narrowed_to_bfloat16(sums[r][w]));
+}
+
 // `rows` rows by `width` vectors of c, from the block's row i on. Each element is summed along k in
 // one order, whatever the tile.
 template <class T, int bytes, int rows, int width, int group = 1> void tile(const Block<T>& block,
@@ -72,6 +84,9 @@ template <class T, int bytes, int rows, int width, int group = 1> void tile(cons
     if constexpr (std::is_same_v<T, float> && bytes == vector_bytes)
       if (to.rounded.data && to.rounded.col == 1 && !to.finish)
         return with_rounded(to.rounded, row, block.j, [&](auto* rounded) {
+          if constexpr (group == 2 && std::is_same_v<decltype(rounded), bfloat16*>)
+            if (to.alpha == 1 && to.beta == 0)
+              return store_sums_of_pairs(sums, rounded, to.rounded.row);
 #pragma GCC unroll 8
           for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8

@@ -1,6 +1,6 @@
 // What a step of a recurrent layer does for a block of states: a product with a panel of the
 // weight, and what happens element by element. Arrays as in kernels/recurrent.h; their pointers
-// stand at the block's first row.
+// stand at the block's first row, and x stands in the gates, or in the output of an RNN.
 #pragma once
 #include "kernels/cpu/isa.h"
 #include "kernels/recurrent.h"

@@ -68,7 +68,7 @@ void rnn(N n, const RecurrentBlock& b, const RecurrentForward& step, const T* su
   T out[states] = {};
   for (int64_t row = 0; row < b.rows; ++row) {
     int64_t at = row * b.size + b.first;
-    take_sum(n, static_cast<const T*>(step.x) + at, sums + row * states, out);
+    take_sum(n, static_cast<const T*>(step.gates) + at, sums + row * states, out);
     for (T& o : out) o = relu ? math::maximum(o, T(0)) : math::tanh(o);
     take(n, out, static_cast<T*>(step.output) + at);
   }
@@ -80,25 +80,32 @@ template <class T, int states, class N>
 void lstm(N n, const RecurrentBlock& b, const RecurrentForward& step, const T* sums,
           const T* cells) {
   int64_t h = b.size;
-  for (int64_t row = 0; row < b.rows; ++row) {
-    int64_t at = row * h + b.first, gate = 4 * row * h + b.first;
-    const T* __restrict x = static_cast<const T*>(step.x) + gate;
-    const T* __restrict s = sums + row * 4 * states;
-    const T* __restrict c = cells + at;
-    T* __restrict i = static_cast<T*>(step.gates) + gate, * __restrict f = i + h, * __restrict g = f + h, * __restrict o = g + h;
-    T* __restrict c_out = static_cast<T*>(step.cells) + at;
-    for (int64_t k = 0; k < n; ++k) i[k] = sigmoid(x[k] + s[k]);
-    for (int64_t k = 0; k < n; ++k) f[k] = sigmoid(x[h + k] + s[states + k]);
-    for (int64_t k = 0; k < n; ++k) g[k] = math::tanh(x[2 * h + k] + s[2 * states + k]);
-    for (int64_t k = 0; k < n; ++k) o[k] = sigmoid(x[3 * h + k] + s[3 * states + k]);
-    for (int64_t k = 0; k < n; ++k) c_out[k] = f[k] * c[k] + i[k] * g[k];
+  T *all_gates = static_cast<T*>(step.gates) + b.first, *new_cells = static_cast<T*>(step.cells);
+  T i[states] = {}, f[states] = {}, g[states] = {}, o[states] = {}, c[states] = {};
+  for (int64_t row = 0; row < b.rows; ++row, sums += 4 * states) {
+    T* gates = all_gates + 4 * row * h;
+    take_sum(n, gates, sums, i);
+    take_sum(n, gates + h, sums + states, f);
+    take_sum(n, gates + 2 * h, sums + 2 * states, g);
+    take_sum(n, gates + 3 * h, sums + 3 * states, o);
+    take(n, cells + row * h + b.first, c);
+    for (T& x : i) x = sigmoid(x);
+    for (T& x : f) x = sigmoid(x);
+    for (T& x : g) x = math::tanh(x);
+    for (T& x : o) x = sigmoid(x);
+    for (int k = 0; k < states; ++k) c[k] = f[k] * c[k] + i[k] * g[k];
+    take(n, i, gates);
+    take(n, f, gates + h);
+    take(n, g, gates + 2 * h);
+    take(n, o, gates + 3 * h);
+    take(n, c, new_cells + row * h + b.first);
   }
   for (int64_t row = 0; row < b.rows; ++row) {
     int64_t at = row * h + b.first;
-    const T* __restrict o = static_cast<const T*>(step.gates) + (4 * row + 3) * h + b.first;
-    const T* __restrict c = static_cast<const T*>(step.cells) + at;
-    T* __restrict h_out = static_cast<T*>(step.output) + at;
-    for (int64_t k = 0; k < n; ++k) h_out[k] = o[k] * math::tanh(c[k]);
+    take(n, all_gates + (4 * row + 3) * h, o);
+    take(n, new_cells + at, c);
+    for (int k = 0; k < states; ++k) c[k] = o[k] * math::tanh(c[k]);
+    take(n, c, static_cast<T*>(step.output) + at);
   }
 }
 
@@ -115,12 +122,11 @@ void gru(N n, const RecurrentBlock& b, const RecurrentForward& step, const T* su
   }
   T r[states] = {}, z[states] = {}, in[states] = {}, from_hidden[states] = {}, out[states] = {};
   for (int64_t row = 0; row < b.rows; ++row) {
-    const T *x = static_cast<const T*>(step.x) + 3 * row * h + b.first,
-            *s = sums + 3 * row * states;
+    const T* s = sums + 3 * row * states;
     T* gates = static_cast<T*>(step.gates) + 4 * row * h + b.first;
-    take_sum(n, x, s, r);
-    take_sum(n, x + h, s + states, z);
-    take(n, x + 2 * h, in);
+    take_sum(n, gates, s, r);
+    take_sum(n, gates + h, s + states, z);
+    take(n, gates + 2 * h, in);
     take(n, s + 2 * states, from_hidden);
     take(n, hidden + row * h + b.first, out);
     for (int k = 0; k < states; ++k) {

@@ -108,10 +108,12 @@ bool can_run_on_unit(const RecurrentLayer& layer) {
          (has_matrix_unit() || (has_bfloat16_products() && isa() == Isa::avx512));
 }
 
-void recurrent_forward_on_unit(const RecurrentLayer& layer, const RecurrentForward& arrays) {
+void recurrent_forward_on_unit(const RecurrentLayer& layer, const RecurrentForward& arrays,
+                               const std::function<void(int64_t)>& prepare) {
   Memory memory(layer, true);
   put_first_states(memory);
   for (int64_t i = 0; i < layer.steps.count(); ++i) {
+    prepare(i);
     RecurrentUnitStep step = step_of(layer.steps, i);
     parallel_for(0, memory.unit.blocks, memory.grain(step.rows), [&](int64_t first, int64_t last) {
       recurrent_unit_forward(memory.unit, arrays, step, first, last);

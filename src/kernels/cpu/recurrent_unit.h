@@ -2,6 +2,8 @@
 // weight, a block of 32 states at a time; or by products of pairs of bfloat16, of the same tiles.
 // Arrays as in kernels/recurrent.h.
 #pragma once
+#include <functional>
+
 #include "kernels/cpu/isa.h"
 #include "kernels/recurrent.h"
 #include "math/arithmetic.h"
@@ -53,9 +55,11 @@ RL_ISA_KERNEL(recurrent_unit_forward, (const RecurrentUnit& unit, const Recurren
 RL_ISA_KERNEL(recurrent_unit_backward, (const RecurrentUnit& unit, const RecurrentBackward& arrays,
                                         const RecurrentUnitStep& step, int64_t first, int64_t last))
 
-// All of a layer; only where can_run_on_unit().
+// All of a layer; only where can_run_on_unit(). prepare(i) makes what the input gives to the i-th
+// step.
 bool can_run_on_unit(const RecurrentLayer& layer);
-void recurrent_forward_on_unit(const RecurrentLayer& layer, const RecurrentForward& arrays);
+void recurrent_forward_on_unit(const RecurrentLayer& layer, const RecurrentForward& arrays,
+                               const std::function<void(int64_t)>& prepare);
 void recurrent_backward_on_unit(const RecurrentLayer& layer, const RecurrentBackward& arrays);
 
 }  // namespace rl::kernels

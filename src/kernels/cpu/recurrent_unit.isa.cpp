@@ -73,14 +73,16 @@ struct Group {
   int64_t row;  // of the first sample, in the arrays
 
   int64_t size() const { return u.layer.size; }
-  // f(part, r, j): vectors of states, from the block's j-th on, of the group's r-th sample.
+  // f(part, r, j): vectors of states, from the block's j-th on, of the group's r-th sample. What
+  // tiles and kept states have beyond the last one stays zero.
   template <class F> RL_INLINE void for_vectors(F f) const {
     for (int64_t j = 0; j < unit_states; j += lanes) {
       int64_t left = size() - block * unit_states - j;
+      if (left <= 0) return;
       if (left >= lanes)
         for (int64_t r = 0; r < count; ++r) f(Part<true>{lanes}, r, j);
       else
-        for (int64_t r = 0; r < count; ++r) f(Part<false>{left < 0 ? 0 : left}, r, j);
+        for (int64_t r = 0; r < count; ++r) f(Part<false>{left}, r, j);
     }
   }
   // The place in a row of `width` times H of the arrays.
@@ -100,16 +102,23 @@ struct Group {
   }
 };
 
-// `rows` rows of the same in registers, by products of pairs of bfloat16, each in a float.
-template <int rows>
-void multiply_pairs(const float* left, const float* panel, int64_t depth, float* sums) {
+// `rows` rows by `width` vectors of the same in registers, by products of pairs of bfloat16, each
+// in a float. Of the last of `blocks` blocks only `last` pairs are there.
+template <int rows, int width>
+void multiply_pairs(const float* left, const float* panel, int64_t depth, int64_t blocks,
+                    int64_t last, float* sums) {
   constexpr int64_t row = unit_states / 2, step = unit_step_bytes / sizeof(float);
-  Floats tile[rows][2] = {};
-  for (int64_t i = 0; i < depth; ++i)
+  Floats tile[rows][width] = {};
+  for (int64_t i = 0, whole = blocks; i < depth; ++i) {
+    bool ends = --whole == 0;
+    if (ends) whole = blocks;
     multiply_tile<float, vector_bytes, 2>(
-        tile, row, left + i * step, row, 1, panel + i * step, row, [](const float*) {}, step / 2);
+        tile, ends ? last : row, left + i * step, row, 1, panel + i * step, row,
+        [](const float*) {}, step / 2);
+  }
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t w = 0; w < 2; ++w) store(sums + r * unit_states + w * lanes, tile[r][w]);
+    for (int64_t w = 0; w < 2; ++w)
+      store(sums + r * unit_states + w * lanes, w < width ? tile[r][w % width] : Floats{});
 }
 
 // sums (32, 32) = the left side's rows of a group by a panel.
@@ -118,10 +127,14 @@ void multiply(const Group& g, int64_t turn, int64_t product, float* sums) {
   const RecurrentUnit& u = g.u;
   if (!u.has_unit) {
     constexpr int rows = panel_tile_rows;
+    int64_t last = (g.size() - (u.blocks - 1) * unit_states + 1) / 2;
+    bool narrow = g.size() - g.block * unit_states <= lanes;
     for (int64_t r = 0; r < g.count; r += rows) {
-      auto product_of = g.count - r <= rows / 2 ? multiply_pairs<rows / 2> : multiply_pairs<rows>;
+      bool few = g.count - r <= rows / 2;
+      auto product_of = narrow ? (few ? multiply_pairs<rows / 2, 1> : multiply_pairs<rows, 1>)
+                               : (few ? multiply_pairs<rows / 2, 2> : multiply_pairs<rows, 2>);
       product_of(reinterpret_cast<const float*>(u.left(turn, g.sample + r, 0)),
-                 reinterpret_cast<const float*>(u.panel(g.block, product)), u.depth,
+                 reinterpret_cast<const float*>(u.panel(g.block, product)), u.depth, u.blocks, last,
                  sums + r * unit_states);
     }
     return;

@@ -12,7 +12,7 @@ constexpr int panel_tile_rows = vector_registers == 32 ? 8 : fused_vectors ? 6 :
 constexpr int panel_tile_width = 2;
 
 // x * y + sum, whose elements are of T or groups of numbers, multiplied and added up: 2 of int16,
-// or of bfloat16 if T is float, or 4 bytes, unsigned ones of x and signed ones of y.
+// or of bfloat16 if T is float, or 4 bytes, signed ones of x and unsigned ones of y.
 template <class T, int bytes, int group>
 [[gnu::always_inline]] inline vec<T, bytes> add_products(vec<T, bytes> sum, vec<T, bytes> x, T y) {
   if constexpr (group == 1) {
@@ -20,7 +20,7 @@ template <class T, int bytes, int group>
   } else if constexpr (std::is_same_v<T, float>) {
     return add_bfloat16_pairs(sum, x, broadcast<vec<T, bytes>>(y));
   } else if constexpr (group == 4) {
-    return add_byte_groups(sum, x, vec<T, bytes>{} + y);
+    return add_byte_groups(sum, vec<T, bytes>{} + y, x);
   } else {
     return add_int16_pairs(sum, x, vec<T, bytes>{} + y);
   }
