@@ -17,6 +17,7 @@ CASES = [  # sizes, padding from the last dim on
     ((0, 2, 4), (1, 1)),
     ((1, 1, 40, 30), (15, 9, 12, 20)),
     ((1, 2, 4), (0, 0)),
+    ((5, 3, 4, 6), (2, 1, 1, 2)),  # transposed, elements of 5 numbers side by side
 ]
 
 

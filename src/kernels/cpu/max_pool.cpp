@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kernels/cpu/channels_last.h"
+#include "kernels/cpu/offsets.h"
 #include "kernels/cpu/pooling.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/unfold.h"
@@ -172,14 +173,36 @@ template <class F> void visit_ordered(const char* op, DType t, F&& f) {
   visit<float, double, half, bfloat16, int64_t, int32_t, int16_t, int8_t, uint8_t>(op, t, f);
 }
 
-// to = 0, then to[indices] += from, plane by plane. An index outside belongs to a window without
-// elements, whose gradient goes nowhere.
+// sums[indices] += values, of n each, that many elements apart. An index outside [0, limit) belongs
+// to a window without elements, whose gradient goes nowhere.
+template <class T>
+void add_line(const T* values, int64_t value_step, const int64_t* indices, int64_t index_step,
+              int64_t n, T* sums, int64_t limit) {
+  constexpr int64_t block = 256;
+  int64_t places[block];
+  for (int64_t left = n; left > 0; left -= block) {
+    int64_t count = std::min(block, left);
+    bool inside = false;
+    if (index_step == 1) kernels::copy_inside(indices, count, limit, places, &inside);
+    else
+      for (int64_t i = 0; i < count; ++i) places[i] = read_once(indices + i * index_step);
+    if (inside)
+      for (int64_t i = 0; i < count; ++i) sums[places[i]] += values[i * value_step];
+    else
+      for (int64_t i = 0; i < count; ++i)
+        if (static_cast<uint64_t>(places[i]) < static_cast<uint64_t>(limit))
+          sums[places[i]] += values[i * value_step];
+    values += count * value_step;
+    indices += count * index_step;
+  }
+}
+
+// to = 0, then to[indices] += from, plane by plane.
 template <class T>
 void add_at_indices(const View& from, const View& indices, const View& to, int dims) {
-  using C = compute_t<T>;
   Planes source(from, dims), places(indices, dims), target(to, dims);
   int64_t limit = target.numel();
-  bool in_place = std::is_same_v<T, C> && target.row_major();
+  bool in_place = target.row_major();
   int64_t lines = source.size[0] * source.size[1], width = source.size[2];
   int64_t value_step = source.step[2], place_step = places.step[2];
   if (source.row_major() && places.row_major()) {  // a plane is one line
@@ -188,20 +211,15 @@ void add_at_indices(const View& from, const View& indices, const View& to, int d
   }
   target.parallel(limit + source.numel(), [&](int64_t plane) {
     T* out = to.ptr<T>() + target.offset(plane);
-    Buffer<C> temporary(in_place ? 0 : limit);
-    C* sums = in_place ? reinterpret_cast<C*>(out) : temporary.data();
-    std::fill(sums, sums + limit, C(0));
+    Buffer<T> temporary(in_place ? 0 : limit);
+    T* sums = in_place ? out : temporary.data();
+    std::fill(sums, sums + limit, T(0));
     const T* values = from.ptr<const T>() + source.offset(plane);
     const int64_t* where = indices.ptr<const int64_t>() + places.offset(plane);
     for (int64_t line = 0; line < lines; ++line) {
       int64_t z = line / source.size[1], y = line % source.size[1];
-      const int64_t* at = where + places.at(z, y, 0);
-      const T* value = values + source.at(z, y, 0);
-      for (int64_t x = 0; x < width; ++x, at += place_step, value += value_step) {
-        int64_t place = read_once(at);
-        if (static_cast<uint64_t>(place) < static_cast<uint64_t>(limit))
-          sums[place] += static_cast<C>(*value);
-      }
+      add_line(values + source.at(z, y, 0), value_step, where + places.at(z, y, 0), place_step,
+               width, sums, limit);
     }
     if (!in_place) target.store(sums, out);
   });
@@ -304,18 +322,23 @@ void adaptive_max_pool(const View& input, const View& out, const View& indices, 
 void max_pool_backward(const View& grad_out, const View& indices, const View& grad_input,
                        int dims) {
   if (grad_input.numel == 0) return;
-  visit_floating("max_pool_backward", grad_input.dtype, [&](auto tag) {
+  bool pixels =
+      by_pixels(grad_out, dims) && by_pixels(indices, dims) && by_pixels(grad_input, dims);
+  if (is_reduced(grad_input.dtype) && pixels) {
+    FloatPixels from(grad_out, true), to(grad_input, false);
+    add_at_pixels<float>(from.view(), indices, to.view(), dims);
+    return to.write_back();
+  }
+  if (is_reduced(grad_input.dtype)) {
+    RowMajor from = RowMajor::copy_of(grad_out, DType::Float32),
+             to(grad_input.shape(), DType::Float32);
+    add_at_indices<float>(from.view(), indices, to.view(), dims);
+    return copy(to.view(), grad_input);
+  }
+  visit<float, double>("max_pool_backward", grad_input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, compute_t<T>>)
-      if (by_pixels(grad_out, dims) && by_pixels(indices, dims) && by_pixels(grad_input, dims))
-        return add_at_pixels<T>(grad_out, indices, grad_input, dims);
-    if constexpr (is_reduced_v<T>)
-      if (by_pixels(grad_out, dims) && by_pixels(indices, dims) && by_pixels(grad_input, dims)) {
-        FloatPixels from(grad_out, true), to(grad_input, false);
-        add_at_pixels<float>(from.view(), indices, to.view(), dims);
-        return to.write_back();
-      }
-    add_at_indices<T>(grad_out, indices, grad_input, dims);
+    if (pixels) add_at_pixels<T>(grad_out, indices, grad_input, dims);
+    else add_at_indices<T>(grad_out, indices, grad_input, dims);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -238,25 +239,40 @@ void gather_runs_of_places(const GatherLoops& loops, const std::vector<Run>& run
       });
 }
 
+// So many slices are gathered in one pass over their offsets, which costs as much as the elements.
+constexpr int64_t slices_at_once = 4;
+
+// to[r][i] = from[r] at offset[i], for `slices` that lie from_slice and to_slice bytes apart.
+template <class T>
+void gather_slices(const char* from, int64_t from_slice, char* to, int64_t to_slice, int64_t step,
+                   int64_t slices, const int64_t* offset, int64_t n) {
+  auto copy = [](char* y, const char* x) { std::memcpy(y, x, sizeof(T)); };
+  if (slices == slices_at_once && step == sizeof(T)) {
+    for (int64_t i = 0; i < n; ++i, to += sizeof(T)) {
+      const char* x = from + offset[i];
+      for (int64_t r = 0; r < slices_at_once; ++r) copy(to + r * to_slice, x + r * from_slice);
+    }
+    return;
+  }
+  for (int64_t r = 0; r < slices; ++r, from += from_slice, to += to_slice)
+    for (int64_t i = 0; i < n; ++i) copy(to + i * step, from + offset[i]);
+}
+
 template <class T>
 void gather_each(const GatherLoops& loops, const Offsets& offsets, Bases start) {
   const StridedIterator<2>& slice = loops.slice;
   int64_t n = loops.indices.numel, index_step = loops.indices.strides[0][0];
-  parallel_for(0, slice.numel * n, default_grain, [&](int64_t begin, int64_t end) {
+  int64_t groups = (slice.numel + slices_at_once - 1) / slices_at_once;
+  parallel_for(0, groups * n, default_grain / slices_at_once, [&](int64_t begin, int64_t end) {
     while (begin < end) {
       int64_t index = begin % n, stop = std::min(n, index + end - begin);
-      slice.range(begin / n, begin / n + 1, start, [&](char* const* both, int64_t) {
-        const char* from = both[1];
+      int64_t first = begin / n * slices_at_once,
+              last = std::min(first + slices_at_once, slice.numel);
+      slice.range(first, last, start, [&](char* const* both, int64_t slices) {
         const int64_t* offset = offsets.data() + index;
         loops.indices.range(index, stop, both, [&](char* const* p, int64_t m) {
-          if (index_step == sizeof(T)) {
-            T* to = reinterpret_cast<T*>(p[0]);
-            for (int64_t i = 0; i < m; ++i) to[i] = *reinterpret_cast<const T*>(from + offset[i]);
-          } else {
-            for (int64_t i = 0; i < m; ++i)
-              *reinterpret_cast<T*>(p[0] + i * index_step) =
-                  *reinterpret_cast<const T*>(from + offset[i]);
-          }
+          gather_slices<T>(both[1], slice.strides[1][0], p[0], slice.strides[0][0], index_step,
+                           slices, offset, m);
           offset += m;
         });
       });

@@ -1,6 +1,7 @@
 #include "kernels/padding.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "kernels/cpu/combine.h"
@@ -30,15 +31,18 @@ std::vector<Run> runs_of(const std::vector<int64_t>& places) {
 // The lines of a padded view along its last dim, each beside the line of the inner view it shows.
 class PaddedLines {
  public:
-  PaddedLines(const View& inner, const View& padded, const PaddedOffsets& places)
+  // Dim `within`, if it is not -1, is one of what each element consists of.
+  PaddedLines(const View& inner, const View& padded, const PaddedOffsets& places,
+              int64_t within = -1)
       : runs_(runs_of(places.back())), inner_rows_{0}, padded_rows_{0} {
     int64_t count = static_cast<int64_t>(places.size()), first = padded.ndim - count;
     int64_t inner_size = itemsize(inner.dtype), padded_size = itemsize(padded.dtype);
     planes_.base[0] = inner.ptr<char>();
     planes_.base[1] = padded.ptr<char>();
     for (int64_t d = first - 1; d >= 0; --d)
-      planes_.add(padded.sizes[d],
-                  {inner.strides[d] * inner_size, padded.strides[d] * padded_size});
+      if (d != within)
+        planes_.add(padded.sizes[d],
+                    {inner.strides[d] * inner_size, padded.strides[d] * padded_size});
     planes_.finish(false);
     for (int64_t k = 0; k + 1 < count; ++k) {
       const std::vector<int64_t>& at = places[static_cast<size_t>(k)];
@@ -49,14 +53,28 @@ class PaddedLines {
     length_ = padded.sizes[padded.ndim - 1];
   }
 
-  // f(inner line, padded line) for all lines, in any order.
+  // Lines of a plane, the bytes from each to the next the same for all.
+  struct EvenLines {
+    char *inner, *padded;
+    int64_t inner_apart, padded_apart, count;
+  };
+
+  // f(lines) for all, in any order: as many at a time as stay in the first-level cache.
   template <class F> void for_lines(F&& f) const {
     int64_t rows = static_cast<int64_t>(inner_rows_.size());
+    int64_t most = 1 + (16 << 10) / (1 + length_ * std::abs(padded_step));
+    if (rows == 1) return for_planes_of_a_line(most, f);
     parallel_for(0, planes_.numel * rows, 1 + default_grain / length_,
                  [&](int64_t begin, int64_t end) {
                    while (begin < end) {
                      int64_t row = begin % rows, stop = std::min(rows, row + end - begin);
-                     plane(begin / rows, [&](char* const* p) { lines(p, row, stop, f); });
+                     plane(begin / rows, [&](char* const* p) {
+                       for (int64_t i = row; i < stop;) {
+                         EvenLines lines = even_lines(p, i, std::min(stop, i + most));
+                         f(lines);
+                         i += lines.count;
+                       }
+                     });
                      begin += stop - row;
                    }
                  });
@@ -97,6 +115,30 @@ class PaddedLines {
     padded_rows_ = std::move(padded);
   }
 
+  // for_lines where planes are lines.
+  template <class F> void for_planes_of_a_line(int64_t most, F&& f) const {
+    planes_.parallel_runs(1 + default_grain / length_, [&](char* const* p, int64_t n) {
+      int64_t inner = planes_.strides[0][0], padded = planes_.strides[1][0];
+      for (int64_t i = 0; i < n; i += most)
+        f({p[0] + inner_rows_[0] + i * inner, p[1] + padded_rows_[0] + i * padded, inner, padded,
+           std::min(most, n - i)});
+    });
+  }
+
+  // From line i on, of those before `end`.
+  EvenLines even_lines(char* const* p, int64_t i, int64_t end) const {
+    const int64_t *inner = inner_rows_.data() + i, *padded = padded_rows_.data() + i;
+    EvenLines lines{p[0] + inner[0], p[1] + padded[0], 0, 0, 1};
+    if (i + 1 == end) return lines;
+    lines.inner_apart = inner[1] - inner[0];
+    lines.padded_apart = padded[1] - padded[0];
+    int64_t& n = lines.count;
+    while (i + n < end && inner[n] - inner[n - 1] == lines.inner_apart &&
+           padded[n] - padded[n - 1] == lines.padded_apart)
+      ++n;
+    return lines;
+  }
+
   template <class F> void plane(int64_t i, F&& f) const {
     planes_.range(i, i + 1, planes_.base, [&](char* const* p, int64_t) { f(p); });
   }
@@ -114,19 +156,39 @@ class PaddedLines {
 // Most paddings are of a few elements, for which a call takes longer than a loop.
 constexpr int64_t short_run = 8;
 
+// The dim before `first` whose elements lie side by side in both views, as channels may; or -1.
+int64_t side_by_side(const View& a, const View& b, int64_t first) {
+  int64_t last = a.ndim - 1;
+  if (a.strides[last] == 1) return -1;
+  for (int64_t d = 0; d < first; ++d)
+    if (a.sizes[d] >= 4 && a.strides[d] == 1 && b.strides[d] == 1) return d;
+  return -1;
+}
+
 }  // namespace
 
 void pad(const View& input, const PaddedOffsets& places, const View& out) {
   if (out.numel == 0) return;
-  PaddedLines lines(input, out, places);
+  int64_t within = side_by_side(input, out, out.ndim - static_cast<int64_t>(places.size()));
+  PaddedLines lines(input, out, places, within);
   visit_size(out.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    lines.for_lines([&](char* line, char* padded) {
-      lines.for_runs(line, padded, [&](const char* from, int64_t step, char* to, int64_t n) {
-        if (n > short_run) return copy_strided(sizeof(T), from, step, to, lines.padded_step, n);
-        for (int64_t i = 0; i < n; ++i)
-          *reinterpret_cast<T*>(to + i * lines.padded_step) =
-              *reinterpret_cast<const T*>(from + i * step);
+    constexpr int64_t size = sizeof(typename decltype(tag)::type);
+    int64_t across = lines.padded_step, unit = within < 0 ? size : size * out.sizes[within];
+    lines.for_lines([&](const PaddedLines::EvenLines& even) {
+      int64_t inner = even.inner_apart, padded = even.padded_apart, count = even.count;
+      lines.for_runs(even.inner, even.padded, [&](char* from, int64_t step, char* to, int64_t n) {
+        if (n <= short_run && within < 0)
+          for (int64_t i = 0; i < n; ++i, from += step, to += across)
+            for (int64_t j = 0; j < count; ++j)
+              std::memcpy(to + j * padded, from + j * inner, size);
+        else if (step == unit && across == unit)
+          copy_rows(n * unit, from, inner, to, padded, count);
+        else if (within >= 0)
+          for (int64_t j = 0; j < count; ++j)
+            copy_rows(unit, from + j * inner, step, to + j * padded, across, n);
+        else
+          for (int64_t j = 0; j < count; ++j)
+            copy_strided(size, from + j * inner, step, to + j * padded, across, n);
       });
     });
   });

@@ -14,8 +14,14 @@ namespace rl::kernels {
 // its planes over the leading dims.
 class Planes {
  public:
-  Planes(const View& v, int dims) : lead_(v.ndim - dims), sizes_(v.sizes), strides_(v.strides) {
-    for (int64_t i = 0; i < lead_; ++i) count_ *= v.sizes[i];
+  [[gnu::noinline]] Planes(const View& v, int dims)
+      : lead_(v.ndim - dims), sizes_(v.sizes), strides_(v.strides) {
+    for (int64_t i = lead_ - 1; i >= 0; --i) {
+      if (v.sizes[i] == 1) continue;
+      if (count_ == 1) apart_ = v.strides[i];
+      even_ = even_ && v.strides[i] == apart_ * count_;
+      count_ *= v.sizes[i];
+    }
     for (int i = 0; i < dims; ++i) {
       size[3 - dims + i] = v.sizes[lead_ + i];
       step[3 - dims + i] = v.strides[lead_ + i];
@@ -25,14 +31,7 @@ class Planes {
 
   int64_t count() const { return count_; }
   int64_t numel() const { return size[0] * size[1] * size[2]; }
-  int64_t offset(int64_t plane) const {
-    int64_t at = 0;
-    for (int64_t d = lead_ - 1; d >= 0; --d) {
-      at += plane % sizes_[d] * strides_[d];
-      plane /= sizes_[d];
-    }
-    return at;
-  }
+  int64_t offset(int64_t plane) const { return even_ ? plane * apart_ : uneven_offset(plane); }
   int64_t at(int64_t z, int64_t y, int64_t x) const {
     return z * step[0] + y * step[1] + x * step[2];
   }
@@ -70,7 +69,17 @@ class Planes {
         else
           for (int64_t x = 0; x < size[2]; ++x) f(row + x * step[2]);
   }
+  [[gnu::noinline]] int64_t uneven_offset(int64_t plane) const {
+    int64_t at = 0;
+    for (int64_t d = lead_ - 1; d >= 0; --d) {
+      at += plane % sizes_[d] * strides_[d];
+      plane /= sizes_[d];
+    }
+    return at;
+  }
   int64_t lead_, count_ = 1;
+  int64_t apart_ = 0;  // from a plane to the next, if that is the same for all
+  bool even_ = true;
   const int64_t *sizes_, *strides_;
 };
 

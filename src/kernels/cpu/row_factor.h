@@ -62,35 +62,40 @@ template <class T> void plain_triangle(const TriangleTile<T>& t) {
   }
 }
 
-// The same of n x n and n rows, in registers: the compiler writes out the loops.
+// The same of n x n and n rows, in registers: the compiler writes out the loops. Of more than 4
+// rows the choice of what changes places would be most of the code.
 template <int n, class T> void whole_lu(const LuPanel<T>& p) {
   T m[n][n];
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) m[i][j] = p.a[i * p.step + j];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int k = 0; k < n; ++k) {
     int best = k;
     T most = std::abs(m[k][k]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = k + 1; i < n; ++i) {
       bool more = p.exchange && std::abs(m[i][k]) > most;
       best = more ? i : best, most = more ? std::abs(m[i][k]) : most;
     }
     p.pivots[k] = best + 1;
-#pragma GCC unroll 4
-    for (int i = k + 1; i < n; ++i)
-#pragma GCC unroll 4
-      for (int j = 0; j < n; ++j) {
-        T upper = m[k][j], lower = m[i][j];
-        m[k][j] = best == i ? lower : upper, m[i][j] = best == i ? upper : lower;
-      }
+    if constexpr (n > 4) {
+      if (best != k) std::swap_ranges(m[k], m[k] + n, m[best]);
+    } else {
+#pragma GCC unroll 8
+      for (int i = k + 1; i < n; ++i)
+#pragma GCC unroll 8
+        for (int j = 0; j < n; ++j) {
+          T upper = m[k][j], lower = m[i][j];
+          m[k][j] = best == i ? lower : upper, m[i][j] = best == i ? upper : lower;
+        }
+    }
     T top = m[k][k];
     if (top == T(0) && *p.zero_pivot == 0) *p.zero_pivot = k + 1;
     if (top == T(0) && p.exchange) continue;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = k + 1; i < n; ++i) {
       T factor = m[i][k] /= top;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int j = k + 1; j < n; ++j) m[i][j] -= factor * m[k][j];
     }
   }
@@ -106,10 +111,10 @@ template <int n, class T> void whole_triangle(const TriangleTile<T>& t) {
     for (int j = 0; j <= i; ++j) m[i][j] = a[sign * (i * t.row + j * t.column)];
   for (int64_t c = 0; c < t.columns; ++c) {
     T x[n];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < n; ++i) {
       x[i] = to[sign * i * t.x_step + c];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int j = 0; j < i; ++j) x[i] -= m[i][j] * x[j];
       if (!t.unit) x[i] /= m[i][i];
       to[sign * i * t.x_step + c] = x[i];
@@ -117,26 +122,46 @@ template <int n, class T> void whole_triangle(const TriangleTile<T>& t) {
   }
 }
 
-inline constexpr int64_t few = 4;  // rows; 3 of floats: 45 to 15 ns
+inline constexpr int64_t few = 7;  // rows; LU of 3 of floats: 45 to 15 ns, of 5 83 to 40
+inline constexpr int64_t few_of_cholesky = 4;
 
 template <class T> void few_lu(const LuPanel<T>& p) {
   if (p.rows != p.columns || p.rows < 2) return plain_lu(p);
-  p.rows == 2 ? whole_lu<2>(p) : p.rows == 3 ? whole_lu<3>(p) : whole_lu<4>(p);
+  switch (p.rows) {
+    case 2: return whole_lu<2>(p);
+    case 3: return whole_lu<3>(p);
+    case 4: return whole_lu<4>(p);
+    case 5: return whole_lu<5>(p);
+    case 6: return whole_lu<6>(p);
+    default: whole_lu<7>(p);
+  }
 }
 template <class T> void few_triangle(const TriangleTile<T>& t) {
   if (t.n < 2) return plain_triangle(t);
-  t.n == 2 ? whole_triangle<2>(t) : t.n == 3 ? whole_triangle<3>(t) : whole_triangle<4>(t);
+  switch (t.n) {
+    case 2: return whole_triangle<2>(t);
+    case 3: return whole_triangle<3>(t);
+    case 4: return whole_triangle<4>(t);
+    case 5: return whole_triangle<5>(t);
+    case 6: return whole_triangle<6>(t);
+    default: whole_triangle<7>(t);
+  }
 }
 
-inline void run_tile(const LuPanel<float>& p) { p.rows <= few ? few_lu(p) : lu_panel_f32(p); }
-inline void run_tile(const LuPanel<double>& p) { p.rows <= few ? few_lu(p) : lu_panel_f64(p); }
+template <class T> bool is_few(const LuPanel<T>& p) {
+  return p.rows <= (p.rows == p.columns ? few : 4);
+}
+inline void run_tile(const LuPanel<float>& p) { is_few(p) ? few_lu(p) : lu_panel_f32(p); }
+inline void run_tile(const LuPanel<double>& p) { is_few(p) ? few_lu(p) : lu_panel_f64(p); }
 inline void run_tile(const CholeskyTile<float>& t) {
-  t.n <= few ? plain_cholesky(t) : cholesky_tile_f32(t);
+  t.n <= few_of_cholesky ? plain_cholesky(t) : cholesky_tile_f32(t);
 }
 inline void run_tile(const CholeskyTile<double>& t) {
-  t.n <= few ? plain_cholesky(t) : cholesky_tile_f64(t);
+  t.n <= few_of_cholesky ? plain_cholesky(t) : cholesky_tile_f64(t);
 }
-template <class T> bool is_few(const TriangleTile<T>& t) { return t.n <= few && t.columns <= few; }
+template <class T> bool is_few(const TriangleTile<T>& t) {
+  return t.n <= few && t.columns <= 5 && t.n * t.columns <= 25;  // more fill vectors
+}
 inline void run_tile(const TriangleTile<float>& t) {
   is_few(t) ? few_triangle(t) : triangle_tile_f32(t);
 }
