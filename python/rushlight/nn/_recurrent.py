@@ -145,7 +145,7 @@ def _scan(mode, input, states, weights, sizes, backwards):
     at_once = weights[4] is None and all(t is None or t.dtype is dtype for t in tensors)
     # Gradients of float16 on their way through the steps would be below its least numbers.
     if at_once and dtype is rushlight.bfloat16 and input.device.type != "cuda":
-        output, *last = _states_of_layer(mode, input, states, weights, sizes or [], backwards)
+        output, *last = _states_over_steps(mode, input, states, weights, sizes or [], backwards)
         return output, tuple(_last(t, sizes, backwards).to(dtype) for t in (output, *last))
     if at_once and dtype in (rushlight.bfloat16, rushlight.float16):
         with rushlight.autocast("cpu", enabled=False):  # the sums of all steps in 32 bits
@@ -179,29 +179,15 @@ def _scan_at_once(mode, input, states, weights, sizes, backwards):
     return over_steps[0], tuple(_last(t, sizes, backwards) for t in over_steps)
 
 
-def _states_of_layer(mode, input, states, weights, sizes, backwards):
-    """The states after each step, by an operation that makes the input's product too."""
+def _states_over_steps(mode, input, states, weights, sizes, backwards):
+    """The states after each step, which for all steps lie in the form of `input`: (hidden,), or of
+    an LSTM (hidden, cells)."""
     w_ih, w_hh, b_ih, b_hh, _ = weights
     cell = states[1] if mode == "LSTM" else None
     made = F._recurrent_layer(
         input, states[0], cell, w_ih, w_hh, b_ih, b_hh, mode, sizes, backwards
     )
     return made[:2] if mode == "LSTM" else made[:1]
-
-
-def _states_over_steps(mode, input, states, weights, sizes, backwards):
-    """The states after each step, which for all steps lie in the form of `input`: (hidden,), or of
-    an LSTM (hidden, cells)."""
-    if input.device.type != "cuda":
-        return _states_of_layer(mode, input, states, weights, sizes, backwards)
-    w_ih, w_hh, b_ih, b_hh, _ = weights
-    if mode == "GRU":
-        x = F.linear(input, w_ih, b_ih)
-        return F._gru_layer(x, *states, w_hh, b_hh, sizes, backwards)[:1]
-    x = F.linear(input, w_ih, b_ih if b_hh is None else b_ih + b_hh)
-    if mode == "LSTM":
-        return F._lstm_layer(x, *states, w_hh, sizes, backwards)[:2]
-    return (F._rnn_layer(x, *states, w_hh, mode == "RNN_RELU", sizes, backwards),)
 
 
 def _last(over_steps, sizes, backwards):
