@@ -18,7 +18,8 @@ kernel(f"rnn_layer(x: Tensor, hidden: Tensor, weight: Tensor, relu: bool, {_TAIL
                                   "reverse)"})
 kernel(f"lstm_layer(x: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor, {_TAIL}) -> "
        f"tuple[output, cells, gates]",
-       names=("nn.functional._lstm_layer",), absent=True, node="{lstm_name(batch_sizes.size())}Backward0",
+       names=("nn.functional._lstm_layer",), absent=True,
+       node="{lstm_name(batch_sizes.size())}Backward0",
        doc=f"One LSTM layer in one direction. x (L, N, 4 H) "
            f"{_X.format(more=' and cell', is_='are', s='s', gates=4)} The gates are i, f, g, o. "
            f"Returns the hidden "
@@ -32,7 +33,8 @@ kernel(f"lstm_layer(x: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor, {_T
                                         "reverse)"})
 kernel(f"gru_layer(x: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor | None, {_TAIL}) -> "
        f"tuple[output, gates]",
-       names=("nn.functional._gru_layer",), absent=True, node="{gru_name(batch_sizes.size())}Backward0",
+       names=("nn.functional._gru_layer",), absent=True,
+       node="{gru_name(batch_sizes.size())}Backward0",
        doc=f"One GRU layer in one direction. x (L, N, 3 H) "
            f"{_X.format(more='', is_='is', s='', gates=3)} bias (3 H) is that of the hidden state, "
            f"and the gates are "

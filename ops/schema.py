@@ -50,7 +50,8 @@ class Row:
     # an array, undefined where wants(a) or wants(b) is false. One that names `accumulated`
     # (dispatch/gradient_buffer.h) adds to it where it is defined.
     grad: object = None
-    absent: bool = False  # of several results, a gradient that does not come is undefined, not zeros
+    # Of several results: a gradient that does not come is undefined, not zeros.
+    absent: bool = False
     # kernel: what the result is to be, a call of rl::shape or OutputSpec{...}; of several results
     # an array. It sees sizes, strides and dtypes, never elements. view: a call of rl::window, which
     # says where the view looks.
