@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <type_traits>
 #include <utility>
 
 #include "core/interpreter.h"
@@ -125,27 +126,24 @@ template <int n, class T> void whole_triangle(const TriangleTile<T>& t) {
 inline constexpr int64_t few = 7;  // rows; LU of 3 of floats: 45 to 15 ns, of 5 83 to 40
 inline constexpr int64_t few_of_cholesky = 4;
 
+// f(n) with n, of 2 to `few`, as a constant.
+template <class F> void with_few(int64_t n, F&& f) {
+  switch (n) {
+    case 2: return f(std::integral_constant<int, 2>{});
+    case 3: return f(std::integral_constant<int, 3>{});
+    case 4: return f(std::integral_constant<int, 4>{});
+    case 5: return f(std::integral_constant<int, 5>{});
+    case 6: return f(std::integral_constant<int, 6>{});
+    default: return f(std::integral_constant<int, few>{});
+  }
+}
 template <class T> void few_lu(const LuPanel<T>& p) {
   if (p.rows != p.columns || p.rows < 2) return plain_lu(p);
-  switch (p.rows) {
-    case 2: return whole_lu<2>(p);
-    case 3: return whole_lu<3>(p);
-    case 4: return whole_lu<4>(p);
-    case 5: return whole_lu<5>(p);
-    case 6: return whole_lu<6>(p);
-    default: whole_lu<7>(p);
-  }
+  with_few(p.rows, [&](auto n) { whole_lu<decltype(n)::value>(p); });
 }
 template <class T> void few_triangle(const TriangleTile<T>& t) {
   if (t.n < 2) return plain_triangle(t);
-  switch (t.n) {
-    case 2: return whole_triangle<2>(t);
-    case 3: return whole_triangle<3>(t);
-    case 4: return whole_triangle<4>(t);
-    case 5: return whole_triangle<5>(t);
-    case 6: return whole_triangle<6>(t);
-    default: whole_triangle<7>(t);
-  }
+  with_few(t.n, [&](auto n) { whole_triangle<decltype(n)::value>(t); });
 }
 
 template <class T> bool is_few(const LuPanel<T>& p) {
