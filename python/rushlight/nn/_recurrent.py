@@ -145,8 +145,8 @@ def _scan(mode, input, states, weights, sizes, backwards):
     at_once = weights[4] is None and all(t is None or t.dtype is dtype for t in tensors)
     # Gradients of float16 on their way through the steps would be below its least numbers.
     if at_once and dtype is rushlight.bfloat16 and input.device.type != "cuda":
-        output, *last = _states_over_steps(mode, input, states, weights, sizes or [], backwards)
-        return output, tuple(_last(t, sizes, backwards).to(dtype) for t in (output, *last))
+        output, last = _scan_at_once(mode, input, states, weights, sizes, backwards)
+        return output, tuple(state.to(dtype) for state in last)
     if at_once and dtype in (rushlight.bfloat16, rushlight.float16):
         with rushlight.autocast("cpu", enabled=False):  # the sums of all steps in 32 bits
             states = tuple(state.float() for state in states)

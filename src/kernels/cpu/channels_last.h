@@ -17,6 +17,7 @@ inline bool same_layout(IntSpan sizes, IntSpan a, IntSpan b) {
 inline bool lies_channels_last(const View& v) {
   return same_layout(v.shape(), v.stride(), channels_last_strides(v.shape()));
 }
+inline bool lies_without_gaps(const View& v) { return v.contiguous() || lies_channels_last(v); }
 
 // A view of images, or a copy of it or for it, that lies channels_last.
 class ChannelsLast {

@@ -47,12 +47,6 @@ constexpr int64_t row_gap = 16;
 
 constexpr int64_t few_elements = int64_t(1) << 19;  // which stay in the second-level cache
 
-bool is_pointwise(const ConvProblem& p) {
-  for (int i = 0; i < p.dims; ++i)
-    if (p.kernel[i] != 1 || p.stride[i] != 1 || p.padding[i] != 0) return false;
-  return true;
-}
-
 // Columns [first, first + panel) of the matrix by which a pixel's `inputs` channels are multiplied.
 void pack_filters(bool scatter, const float* weight, const ConvProblem& p, int64_t first,
                   float* packed) {

@@ -93,8 +93,7 @@ bool pointwise_conv(ConvOp op, const ConvProblem& p, const View& large, const Vi
     if (p.kernel[i] != 1 || p.padding[i] != 0) return false;
     strided = strided || p.stride[i] != 1;
   }
-  auto plain = [](const View& v) { return v.contiguous() || lies_channels_last(v); };
-  if (!plain(large) || !plain(small)) return false;
+  if (!lies_without_gaps(large) || !lies_without_gaps(small)) return false;
   bool scatter = op == ConvOp::Scatter, last = lies_channels_last(small);
   last = last && (strided || lies_channels_last(large));
   PixelSizes size{p.batch, small.numel / (p.batch * p.filters)};

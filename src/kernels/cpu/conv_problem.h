@@ -21,6 +21,13 @@ struct ConvProblem {
               const ConvGeometry& geometry);
 };
 
+// Whether each pixel of the result sees one, its own.
+inline bool is_pointwise(const ConvProblem& p) {
+  for (int i = 0; i < p.dims; ++i)
+    if (p.kernel[i] != 1 || p.stride[i] != 1 || p.padding[i] != 0) return false;
+  return true;
+}
+
 // Whether no element of a view is seen twice.
 bool separate(const View& v);
 

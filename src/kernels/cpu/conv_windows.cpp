@@ -270,15 +270,7 @@ struct OneLine {
     view.sizes = sizes, view.strides = strides, view.ndim = 3;
   }
   OneLine(const OneLine&) = delete;
-  static bool can(const View& v) { return v.contiguous() || lies_channels_last(v); }
 };
-
-bool takes_pixels_alone(const ConvProblem& p) {
-  bool alone = true;
-  for (int i = 0; i < p.dims; ++i)
-    alone = alone && p.kernel[i] == 1 && p.stride[i] == 1 && p.padding[i] == 0;
-  return alone;
-}
 
 }  // namespace
 
@@ -287,8 +279,8 @@ bool window_conv(ConvOp op, const ConvProblem& p, const View& large, const View&
   bool reduced = large.dtype == DType::BFloat16;
   if (!anyway && !suits(op, p)) return false;
   // Long lines are read where they lie, where short ones would be brought into another order first.
-  if (p.dims > 1 && takes_pixels_alone(p) && OneLine::can(large) && OneLine::can(small) &&
-      OneLine::can(weight)) {
+  if (p.dims > 1 && is_pointwise(p) && lies_without_gaps(large) && lies_without_gaps(small) &&
+      lies_without_gaps(weight)) {
     OneLine l(large), s(small), w(weight);
     ConvProblem line = p;
     line.dims = 1, line.large[0] = line.small[0] = l.sizes[2];

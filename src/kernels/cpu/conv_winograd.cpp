@@ -43,6 +43,11 @@ class Planes {
   Buffer<float> memory_;
 };
 
+// Tiles of a batch of images of these sizes.
+int64_t tiles_of(int64_t batch, const int64_t* sizes) {
+  return batch * ((sizes[0] + 1) / 2) * ((sizes[1] + 1) / 2);
+}
+
 Planes planes_of_tiles(int64_t tiles, int64_t channels) { return {1, tiles, channels + 16}; }
 
 // Inputs whose filters to a panel of outputs stay in the second-level cache, in all planes.
@@ -248,8 +253,8 @@ bool run_data(bool scatter, const ConvProblem& p, const View& from, const View& 
   Buffer<float> nothing(from.sizes[1]);
   std::fill_n(nothing.data(), from.sizes[1], 0.0f);
   TiledConv conv{images_of(from, input.data(), to.sizes + 2, padding[0], padding[1]),
-                 images_of(to, output.data(), to.sizes + 2, 0, 0), bias, 0, nothing.data()};
-  conv.tiles = p.batch * conv.in.rows * conv.in.columns;
+                 images_of(to, output.data(), to.sizes + 2, 0, 0), bias,
+                 tiles_of(p.batch, to.sizes + 2), nothing.data()};
   bool finite = conv.tiles <= few_tiles ? run_parts(conv, taps) : run_blocks(conv, taps);
   if (finite) output.write_back();
   return finite;
@@ -271,31 +276,49 @@ struct FilterGradient {
 // The images whose tiles' products are the gradient, and zeros for each of their channels.
 struct TiledGradient {
   WinogradImages in, grad;
+  int64_t tiles;
   const float* nothing;
+};
 
-  void read(int64_t begin, int64_t end, const Planes& in_planes, const Planes& grad_planes,
-            int64_t row) const {
-    winograd_input(in, begin, end, nothing, in_planes.from(0, row));
-    winograd_gradient(grad, begin, end, nothing, grad_planes.from(0, row));
+// Planes of up to so many of their tiles.
+class GradientPlanes {
+ public:
+  GradientPlanes(const TiledGradient& from, int64_t tiles)
+      : from_(from),
+        in_(planes_of_tiles(tiles, from.in.channels)),
+        grad_(planes_of_tiles(tiles, from.grad.channels)) {}
+
+  // Tiles [begin, end), the first of which becomes row `row`.
+  void read(int64_t begin, int64_t end, int64_t row) {
+    winograd_input(from_.in, begin, end, from_.nothing, in_.from(0, row));
+    winograd_gradient(from_.grad, begin, end, from_.nothing, grad_.from(0, row));
   }
-  // sums (some, panel) = or += of rows `input` and on of the images by a panel of the gradient's.
-  static void multiply(const Planes& in_planes, const Planes& grad_planes, int64_t plane,
-                       int64_t panel, int64_t input, int64_t some, int64_t tiles, float* sums,
-                       bool add) {
-    panel_product({in_planes.at(0, plane) + input, 1, in_planes.row(), some, tiles,
-                   grad_planes.at(0, plane) + panel * panel_width, grad_planes.row(), sums,
-                   panel_width, nullptr, add});
+  // sums (some, panel) = or += channels of the input from `first` on by a panel of the gradient's,
+  // of `tiles` tiles.
+  void multiply(int64_t plane, int64_t panel, int64_t first, int64_t some, int64_t tiles,
+                float* sums, bool add) const {
+    panel_product({in(plane) + first, 1, in_.row(), some, tiles, grad(plane) + panel * panel_width,
+                   grad_.row(), sums, panel_width, nullptr, add});
   }
+  GemmProblem product_on_unit(int64_t plane, int64_t tiles, float* sums, int64_t sums_row,
+                              bool add) const {
+    return unit_product_of(from_.in.channels, from_.grad.channels, tiles, in(plane), 1, in_.row(),
+                           grad(plane), grad_.row(), sums, sums_row, add);
+  }
+
+ private:
+  const float* in(int64_t plane) const { return in_.at(0, plane); }
+  const float* grad(int64_t plane) const { return grad_.at(0, plane); }
+
+  const TiledGradient& from_;
+  Planes in_, grad_;
 };
 
 // Of few tiles: sums of a part are complete at once, and still near.
-bool weight_by_parts(const TiledGradient& from, int64_t tiles, const FilterGradient& to) {
-  int64_t c = from.in.channels, panels = from.grad.channels / panel_width;
-  Planes in_planes = planes_of_tiles(tiles, c);
-  Planes grad_planes = planes_of_tiles(tiles, from.grad.channels);
-  parallel_for(0, tiles, 16, [&](int64_t begin, int64_t end) {
-    from.read(begin, end, in_planes, grad_planes, begin);
-  });
+bool weight_by_parts(const TiledGradient& from, const FilterGradient& to) {
+  int64_t c = from.in.channels, panels = from.grad.channels / panel_width, tiles = from.tiles;
+  GradientPlanes planes(from, tiles);
+  parallel_for(0, tiles, 16, [&](int64_t begin, int64_t end) { planes.read(begin, end, begin); });
   std::atomic<bool> finite{true};
   int64_t parts = (c + part_inputs - 1) / part_inputs;
   parallel_for(0, panels * parts, 1, [&](int64_t begin, int64_t end) {
@@ -304,8 +327,7 @@ bool weight_by_parts(const TiledGradient& from, int64_t tiles, const FilterGradi
       int64_t panel = i / parts, input = i % parts * part_inputs;
       int64_t some = std::min(part_inputs, c - input);
       for (int64_t plane = 0; plane < 16; ++plane)
-        from.multiply(in_planes, grad_planes, plane, panel, input, some, tiles, sums.at(0, plane),
-                      false);
+        planes.multiply(plane, panel, input, some, tiles, sums.at(0, plane), false);
       if (!to.write(sums.from(0, 0), panel, input, some)) finite = false;
     }
   });
@@ -313,31 +335,30 @@ bool weight_by_parts(const TiledGradient& from, int64_t tiles, const FilterGradi
 }
 
 // Of many tiles: block after block is added to the sums of all filters.
-bool weight_by_blocks(const TiledGradient& from, int64_t tiles, const FilterGradient& to) {
+bool weight_by_blocks(const TiledGradient& from, const FilterGradient& to) {
   int64_t c = from.in.channels, f = from.grad.channels, panels = f / panel_width;
+  int64_t tiles = from.tiles;
   bool on_unit = is_for_unit(DType::Float32, c, f, tiles);
   // Tiles whose products stay in the first-level cache; the unit soon has those of a few.
   int64_t block = on_unit ? 256 : 64;
-  Planes in_planes = planes_of_tiles(block, c), grad_planes = planes_of_tiles(block, f);
+  GradientPlanes planes(from, block);
   FilterPlanes sums(c, f, on_unit);
   for (int64_t first = 0; first < tiles; first += block) {
     int64_t last = std::min(tiles, first + block);
-    parallel_for(first, last, 16, [&](int64_t begin, int64_t end) {
-      from.read(begin, end, in_planes, grad_planes, begin - first);
-    });
+    parallel_for(first, last, 16,
+                 [&](int64_t begin, int64_t end) { planes.read(begin, end, begin - first); });
     if (on_unit) {
       parallel_for(0, 16, 1, [&](int64_t begin, int64_t end) {
         for (int64_t plane = begin; plane < end; ++plane)
-          gemm_tiles(unit_product_of(c, f, last - first, in_planes.at(0, plane), 1, in_planes.row(),
-                                     grad_planes.at(0, plane), grad_planes.row(), sums.rows(plane),
-                                     sums.row(), first > 0));
+          gemm_tiles(
+              planes.product_on_unit(plane, last - first, sums.rows(plane), sums.row(), first > 0));
       });
       continue;
     }
     parallel_for(0, 16 * panels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        from.multiply(in_planes, grad_planes, i / panels, i % panels, 0, c, last - first,
-                      sums.at(i % panels, i / panels), first > 0);
+        planes.multiply(i / panels, i % panels, 0, c, last - first, sums.at(i % panels, i / panels),
+                        first > 0);
     });
   }
   std::atomic<bool> finite{true};
@@ -353,13 +374,12 @@ bool run_weight(const ConvProblem& p, const View& large, const View& small, cons
   Buffer<float> nothing(std::max(p.channels, p.filters));
   std::fill_n(nothing.data(), std::max(p.channels, p.filters), 0.0f);
   TiledGradient from{images_of(large, input.data(), small.sizes + 2, p.padding[0], p.padding[1]),
-                     images_of(small, gradient.data(), small.sizes + 2, 0, 0), nothing.data()};
-  int64_t tiles = p.batch * from.in.rows * from.in.columns;
+                     images_of(small, gradient.data(), small.sizes + 2, 0, 0),
+                     tiles_of(p.batch, small.sizes + 2), nothing.data()};
   std::optional<RowMajor> plain;
   if (!weight.contiguous()) plain.emplace(weight.shape(), DType::Float32);
   FilterGradient to{plain ? plain->ptr<float>() : weight.ptr<float>(), p.channels};
-  bool finite =
-      tiles <= few_tiles ? weight_by_parts(from, tiles, to) : weight_by_blocks(from, tiles, to);
+  bool finite = from.tiles <= few_tiles ? weight_by_parts(from, to) : weight_by_blocks(from, to);
   if (finite && plain) copy(plain->view(), weight);
   return finite;
 }
@@ -374,8 +394,7 @@ bool suits(ConvOp op, const ConvProblem& p) {
   // places round differently, and max pooling over a flat background would choose among them.
   if (std::min(p.channels, p.filters) < 64) return false;
   // Of fewer tiles, the transforms of filters cost more than they save.
-  const int64_t* tiled = op == ConvOp::Scatter ? p.large : p.small;
-  return p.batch * ((tiled[0] + 1) / 2) * ((tiled[1] + 1) / 2) >= 8;
+  return tiles_of(p.batch, op == ConvOp::Scatter ? p.large : p.small) >= 8;
 }
 
 }  // namespace

@@ -328,10 +328,10 @@ void multiply(const View& a, const View& b, const View& out, const GemmScale& sc
   run(batch);
 }
 
-// out[i][j] = the sums of the groups of row i of x, times row_factor, and of column j of y, times
+// out[i][j] = 128 times the sums of the groups of row i of x, the sums of column j of y times
 // column_factor, and `constant`.
-void fill_with_sums(const View& x, int row_factor, const View& y, int column_factor,
-                    uint32_t constant, const View& out) {
+void fill_with_sums(const View& x, const View& y, int column_factor, uint32_t constant,
+                    const View& out) {
   int64_t rows = x.sizes[x.ndim - 2], depth = x.sizes[x.ndim - 1], columns = y.sizes[y.ndim - 1];
   int64_t batches = x.ndim == 3 ? x.sizes[0] : 1;
   std::vector<uint32_t> across(static_cast<size_t>(columns));
@@ -347,9 +347,8 @@ void fill_with_sums(const View& x, int row_factor, const View& y, int column_fac
                              signed_bytes[4 * j + 2] + signed_bytes[4 * j + 3]));
     for (int64_t i = 0; i < rows; ++i, to += columns) {
       uint32_t sum = 0;
-      for (int64_t k = 0; row_factor && k < 4 * depth; ++k) sum += bytes[i * depth * 4 + k];
-      uint32_t down = static_cast<uint32_t>(row_factor) * sum;
-      for (int64_t j = 0; j < columns; ++j) to[j] = down + across[static_cast<size_t>(j)];
+      for (int64_t k = 0; k < 4 * depth; ++k) sum += bytes[i * depth * 4 + k];
+      for (int64_t j = 0; j < columns; ++j) to[j] = 128 * sum + across[static_cast<size_t>(j)];
     }
   }
 }
@@ -387,7 +386,7 @@ void multiply_narrow(const View& a, const View& b, const View& out) {
   Grouped x = grouped(a, c, 4, flip_a ? 128 : 0), y = grouped(b, r, 4, flip_b ? 128 : 0);
   if (!flip_b) return multiply_bytes(x.view(), flip_a, y.view(), out);
   uint32_t constant = flip_a ? -16384u * static_cast<uint32_t>(a.sizes[c]) : 0;
-  fill_with_sums(x.view(), 128, y.view(), flip_a ? -128 : 0, constant, out);
+  fill_with_sums(x.view(), y.view(), flip_a ? -128 : 0, constant, out);
   multiply(x.view(), y.view(), out, {1, 1}, out, {4});
 }
 

@@ -124,7 +124,7 @@ template <int n, class T> void whole_triangle(const TriangleTile<T>& t) {
 }
 
 inline constexpr int64_t few = 7;  // rows; LU of 3 of floats: 45 to 15 ns, of 5 83 to 40
-inline constexpr int64_t few_of_cholesky = 4;
+inline constexpr int64_t few_of_plain_loops = 4;
 
 // f(n) with n, of 2 to `few`, as a constant.
 template <class F> void with_few(int64_t n, F&& f) {
@@ -147,15 +147,15 @@ template <class T> void few_triangle(const TriangleTile<T>& t) {
 }
 
 template <class T> bool is_few(const LuPanel<T>& p) {
-  return p.rows <= (p.rows == p.columns ? few : 4);
+  return p.rows <= (p.rows == p.columns ? few : few_of_plain_loops);
 }
 inline void run_tile(const LuPanel<float>& p) { is_few(p) ? few_lu(p) : lu_panel_f32(p); }
 inline void run_tile(const LuPanel<double>& p) { is_few(p) ? few_lu(p) : lu_panel_f64(p); }
 inline void run_tile(const CholeskyTile<float>& t) {
-  t.n <= few_of_cholesky ? plain_cholesky(t) : cholesky_tile_f32(t);
+  t.n <= few_of_plain_loops ? plain_cholesky(t) : cholesky_tile_f32(t);
 }
 inline void run_tile(const CholeskyTile<double>& t) {
-  t.n <= few_of_cholesky ? plain_cholesky(t) : cholesky_tile_f64(t);
+  t.n <= few_of_plain_loops ? plain_cholesky(t) : cholesky_tile_f64(t);
 }
 template <class T> bool is_few(const TriangleTile<T>& t) {
   return t.n <= few && t.columns <= 5 && t.n * t.columns <= 25;  // more fill vectors
