@@ -12,6 +12,7 @@
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/cudnn.h"
+#include "kernels/cuda/fault.h"
 #include "kernels/cuda/graph.h"
 #include "kernels/cuda/ipc.h"
 #include "kernels/cuda/nccl.h"

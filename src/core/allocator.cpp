@@ -16,7 +16,7 @@
 
 namespace rl {
 
-SourceLocation (*source_of_block)() = nullptr;
+SourceLocation (*source_of_work)() = nullptr;
 
 namespace {
 
@@ -59,7 +59,7 @@ class BlockCache {
     size_t size = class_size(bytes);
     const bool known = size >= blocks_from.load(std::memory_order_relaxed);
     SourceLocation where;  // asked for before the lock: this looks into the interpreter
-    if (known) where = source_of_block ? source_of_block() : source_here();
+    if (known) where = source_of_work ? source_of_work() : source_here();
     try {
       void* p = take_for(size, known, where);
       if (!p)

@@ -27,6 +27,6 @@ std::vector<MemoryBlock> live_blocks();
 
 // Who asked for the memory that this thread is about to allocate: bind/ installs what knows it in
 // backward too.
-extern SourceLocation (*source_of_block)();
+extern SourceLocation (*source_of_work)();
 
 }  // namespace rl

@@ -101,22 +101,47 @@ def two_devices():
     answer(named and y.cpu().tolist() == [2.0] * 8 and str(z.device) == "cuda:1")
 
 
-def errors():
-    """A bad index names the op, the index and the size, and the device goes on."""
-    x = torch.arange(12.0, device="cuda").view(3, 4)
+def complaint(call):
+    """What the error says that a call leads to, or ""."""
     try:
-        x[torch.tensor([0, 7], device="cuda")].cpu()
-        text = ""
-    except IndexError as error:
-        text = str(error)
-    named = "index 7 is out of bounds for dimension 0 with size 3" in text
+        call()
+        cuda.synchronize()
+    except (IndexError, RuntimeError) as error:
+        return str(error)
+    return ""
+
+
+def errors():
+    """A bad index names the op, the index, the size and the line, and the device goes on."""
+    x = torch.arange(12.0, device="cuda").view(3, 4)
+    scores = torch.zeros(2, 4, device="cuda", requires_grad=True)
+    index, chosen = torch.tensor([0, 7], device="cuda"), torch.zeros(1, 1, device="cuda").long()
+    entropy = torch.nn.functional.cross_entropy
+    rows, picks = lambda: x[index], lambda: x.gather(1, chosen)
+    losses = lambda: entropy(scores, index)  # noqa: E731
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        captured = picks()
+    for _ in range(5000):  # more calls than are remembered
+        picks()
+    graph.replay()
+    right = captured.tolist() == [[0.0]]
+    chosen.fill_(9)
+    for call, source, text in (
+        (rows, rows, "index: index 7 is out of bounds for dimension 0 with size 3"),
+        (losses, losses, "Target 7 is out of bounds for 4 classes"),
+        (graph.replay, picks, "gather: index 9 is out of bounds for dimension 1 with size 4"),
+    ):
+        said = complaint(call)
+        line = f"on line {source.__code__.co_firstlineno} of {__file__}"
+        right = right and text in said and line in said
     try:
         x.to(torch.complex64).logcumsumexp(0)
         missing = ""
     except NotImplementedError as error:
         missing = str(error)
     answer(
-        named
+        right
         and "logcumsumexp: not implemented on CUDA" in missing
         and (x + 1).sum().item() == 78.0
     )

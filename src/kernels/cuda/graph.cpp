@@ -43,6 +43,7 @@ void Graph::begin(uint64_t pool, int mode) {
     release_private_pool(device_, pool_);
     fail_call(status, "cuStreamBeginCapture");
   }
+  calls_.begin();
   capturing_ = true;
   std::lock_guard<std::mutex> lock(captured_mutex);
   captured().push_back(this);
@@ -55,6 +56,7 @@ void Graph::end() {
   use(device_);
   CUgraph graph = nullptr;
   CUresult status = driver().cuStreamEndCapture(stream_, &graph);
+  calls_.end();
   end_private_pool(device_, stream_);
   check_call(status, "cuStreamEndCapture");
   status = driver().cuGraphInstantiateWithFlags(&executable_, graph, 0);
@@ -116,6 +118,7 @@ void Graph::reset() {
   }
   for (const Drawn& d : drawn_) driver().cuMemFree_v2(d.words);
   drawn_.clear();
+  calls_.clear();
 }
 
 }  // namespace rl::cuda

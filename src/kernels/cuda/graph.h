@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/cuda/fault.h"
 #include "kernels/cuda/philox.h"
 #include "kernels/cuda/runtime.h"
 
@@ -44,6 +45,7 @@ class Graph {
   bool capturing_ = false;
   CUgraphExec executable_ = nullptr;
   std::vector<Drawn> drawn_;
+  CapturedCalls calls_;
 };
 
 // For a kernel that is launched on the current stream while that is captured.

@@ -9,6 +9,7 @@
 #include "kernels/context.h"
 #include "kernels/cuda/allocator.h"
 #include "kernels/cuda/device/parameters.h"
+#include "kernels/cuda/fault.h"
 #include "kernels/cuda/program.h"
 #include "kernels/cuda/timeline.h"
 
@@ -157,8 +158,6 @@ class ContiguousResult {
   const View& target_;
   std::optional<ScratchView> copy_;
 };
-
-FaultPlace faults(int device, const char* op);
 
 // A number as an element of the dtype.
 void encode(const Scalar& value, DType dtype, void* to);

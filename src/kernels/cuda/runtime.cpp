@@ -11,7 +11,7 @@
 #include "core/device_streams.h"
 #include "core/warning.h"
 #include "kernels/cuda/allocator.h"
-#include "kernels/cuda/device/fault.h"
+#include "kernels/cuda/fault.h"
 
 namespace rl::cuda {
 namespace {
@@ -294,43 +294,6 @@ void wait_for_stream(int device, CUstream waiting, CUstream other) {
 
 Fault* fault_of(int device) { return states[device].fault; }
 CUdeviceptr fault_address(int device) { return states[device].fault_address; }
-
-void raise_fault(int device) {
-  Fault* shared = states[device].fault;
-  if (__builtin_expect(!__atomic_load_n(&shared->claimed, __ATOMIC_ACQUIRE), 1)) return;
-  // The fields are complete once the device is idle.
-  RL_CUDA(cuCtxSynchronize);
-  Fault f = *shared;
-  std::memset(shared, 0, sizeof *shared);
-  const char* op = reinterpret_cast<const char*>(f.op);
-  switch (f.kind) {
-    case IndexOutOfRange:
-      fail(ErrorKind::Index, op, ": index ", f.value, " is out of bounds for dimension ", f.dim,
-           " with size ", f.size);
-    case IndexOutOfBounds:
-      fail(ErrorKind::Runtime, op, ": index ", f.value, " is out of bounds for dimension ", f.dim,
-           " with size ", f.size);
-    case TargetOutOfRange:
-      fail(ErrorKind::Index, op, ": Target ", f.value, " is out of bounds for ", f.size,
-           " classes");
-    case EmbeddingOutOfRange:
-      fail(ErrorKind::Index, op, ": index out of range in self: ", f.value, " for a table of ",
-           f.size, " rows");
-    case TooFewElements:
-      fail(ErrorKind::Runtime, op, ": number of elements of source (", f.size,
-           ") < number of ones in mask (", f.value, ")");
-    case InvalidProbability:
-      fail(ErrorKind::Runtime, op,
-           ": probability tensor contains either `inf`, `nan` or element < 0, or its sum is 0");
-    case InvalidRate: fail(ErrorKind::Runtime, op, ": rates must not be negative");
-    case NegativeCount:
-      fail(ErrorKind::Runtime, op, ": 1-d non-negative integral inputs are needed, not ", f.value);
-    case InvalidOffset:
-      fail(ErrorKind::Runtime, op, ": offsets begin with 0, do not fall and are at most ", f.size,
-           ", the number of indices, but bag ", f.dim, " begins at ", f.value);
-    default: fail(ErrorKind::Runtime, op, ": a kernel reported fault ", f.kind);
-  }
-}
 
 bool blocking_launches() { return blocking.load(std::memory_order_relaxed); }
 void set_blocking_launches(bool value) { blocking = value; }

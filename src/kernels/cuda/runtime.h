@@ -58,7 +58,7 @@ class DeviceScope {
   int before_;
 };
 
-// Waits, and raises what kernels found meanwhile.
+// Waits, and raises what kernels found meanwhile (fault.h).
 void synchronize_device(int device);
 void synchronize_stream(int device, CUstream stream);
 void synchronize_event(CUevent event);
@@ -76,20 +76,10 @@ void wait_for_stream(int device, CUstream waiting, CUstream other);
 CUevent take_event(int device);
 void give_back_event(int device, CUevent event);
 
-// ---- what kernels find wrong
-
-// Written by the first thread of a kernel that finds a fault (device/fault.cuh has the same
-// fields).
-struct Fault {
-  unsigned claimed;
-  int kind;
-  uint64_t op;  // the address of the op's name, a literal
-  int64_t value, size, dim;
-};
-Fault* fault_of(int device);            // of the host
-CUdeviceptr fault_address(int device);  // of kernels
-// Raises the fault that kernels of the device have found, if there is one, and forgets it.
-void raise_fault(int device);
+// Where kernels report what they find wrong (fault.h), for the host and for kernels.
+struct Fault;
+Fault* fault_of(int device);
+CUdeviceptr fault_address(int device);
 
 // Launches wait for their end, and so errors come from the call that made them.
 bool blocking_launches();

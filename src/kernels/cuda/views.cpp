@@ -75,10 +75,6 @@ void ContiguousResult::finish() {
   if (copy_) copy(context_, copy_->view(), target_);
 }
 
-FaultPlace faults(int device, const char* op) {
-  return {reinterpret_cast<void*>(fault_address(device)), reinterpret_cast<uint64_t>(op)};
-}
-
 void encode(const Scalar& value, DType dtype, void* to) {
   visit_all("a number", dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

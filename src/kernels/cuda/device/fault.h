@@ -3,7 +3,7 @@
 
 namespace rl::cuda {
 
-// The texts are in runtime.cpp.
+// The texts are in kernels/cuda/fault.cpp.
 enum FaultKind : int {
   IndexOutOfRange,      // IndexError: value, dim, size
   IndexOutOfBounds,     // RuntimeError of gather and scatter: value, dim, size

@@ -53,10 +53,10 @@ struct Numbers {
   alignas(16) unsigned char bytes[8][16];
 };
 
-// Where kernels report what they find wrong; see Fault in runtime.h.
+// Where kernels report what they find wrong, and as which call; see Fault in fault.h.
 struct FaultPlace {
   void* at;
-  uint64_t op;
+  uint64_t op, call;
 };
 
 struct Window {

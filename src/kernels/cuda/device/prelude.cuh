@@ -116,7 +116,7 @@ __device__ inline void strided_offsets(const StridedOperands<N>& w, int64_t i, i
 struct FaultFields {
   unsigned claimed;
   int kind;
-  uint64_t op;
+  uint64_t op, call;
   int64_t value, size, dim;
 };
 __device__ inline void report(FaultPlace place, int kind, int64_t value, int64_t size,
@@ -125,6 +125,7 @@ __device__ inline void report(FaultPlace place, int kind, int64_t value, int64_t
   if (atomicCAS(&f->claimed, 0u, 1u)) return;
   f->kind = kind;
   f->op = place.op;
+  f->call = place.call;
   f->value = value;
   f->size = size;
   f->dim = dim;
