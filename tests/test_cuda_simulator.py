@@ -98,8 +98,15 @@ def test_kernels_stay_in_their_memory(group):
 @pytest.mark.cuda_sim
 def test_the_host_reads_no_memory_of_the_device():
     check_kernels(
-        ["elementwise", "products", "indexing", "matrices", "distinct", "host_elements",
-         "lazy_views"],  # fmt: skip
+        [
+            "elementwise",
+            "products",
+            "indexing",
+            "matrices",
+            "distinct",
+            "host_elements",
+            "lazy_views",
+        ],  # fmt: skip
         RUSHLIGHT_SIMULATOR_GUARD="1",
     )
 
@@ -134,8 +141,8 @@ def test_figures_of_kernels():
 # ---- streams, memory, errors
 
 RIGHT = (
-    "two_streams reused_memory pinned_memory reused_pinned_memory events graph two_devices errors "
-    "memory backward exchange sync_debug training_graph"
+    "two_streams reused_memory pinned_memory reused_pinned_memory events graph forked_graph "
+    "unjoined_graph two_devices errors memory backward exchange sync_debug training_graph"
 ).split()
 
 
@@ -234,7 +241,9 @@ def test_products(without):
 # ---- planted faults are found
 
 
-@pytest.mark.parametrize("program", ["missing_wait", "missing_record", "pinned_too_early"])
+@pytest.mark.parametrize(
+    "program", ["missing_wait", "missing_wait_in_graph", "missing_record", "pinned_too_early"]
+)
 def test_a_missing_wait_is_found(program):
     found = [lines(simulate("streams.py", program, seed=seed)) for seed in range(5)]
     assert ["wrong"] in found[1:]

@@ -89,6 +89,60 @@ def graph():
     answer(first == [7.0] * 16 and y.cpu().tolist() == [16.0] * 16)
 
 
+def forked_graph(wait):
+    """A second stream is part of a capture: its memory is the graph's, and it draws on."""
+    x, side, g = torch.ones(4096, device="cuda"), cuda.Stream(), cuda.CUDAGraph()
+    drop = torch.nn.Dropout(0.5)
+    drop(x * 3 - x.sqrt()).sum()  # compiles the kernels
+    with cuda.graph(g):
+        main = cuda.current_stream()
+        y = x * 3
+        side.wait_stream(main)
+        with cuda.stream(side):
+            root = (x + x).sqrt()  # on memory that only the graph may use from now on
+            dropped = drop(torch.ones_like(x))
+        z = y * 2
+        if wait:
+            side.wait_stream(main)
+        with cuda.stream(side):
+            part = z + root * root
+        main.wait_stream(side)
+        total = part + 0
+    right, counts = True, set()
+    for value in (1.0, 2.0, 3.0):
+        x.fill_(value)
+        with cuda.stream(side):
+            others = [torch.full((4096,), -1.0, device="cuda") for _ in range(64)]
+        cuda.current_stream().wait_stream(side)
+        g.replay()
+        right = right and torch.allclose(total.cpu(), torch.full((4096,), value * 8))
+        right = right and all((t == -1).all().item() for t in others)
+        counts.add(tuple(dropped.cpu()[:64].tolist()))
+    answer(right and len(counts) == 3)
+
+
+def unjoined_graph():
+    """A stream that a capture was forked to and that is not joined again is told, and no more."""
+    x, side, g = torch.ones(16, device="cuda"), cuda.Stream(), cuda.CUDAGraph()
+    x + 1
+    try:
+        with cuda.graph(g):
+            side.wait_stream(cuda.current_stream())
+            with cuda.stream(side):
+                x + 1
+        text = ""
+    except RuntimeError as error:
+        text = str(error)
+    with cuda.stream(side):
+        y = x + 2
+    cuda.current_stream().wait_stream(side)
+    again = cuda.CUDAGraph()
+    with cuda.graph(again):
+        z = x * 2
+    again.replay()
+    answer("UNJOINED" in text and y.tolist() == [3.0] * 16 and z.tolist() == [2.0] * 16)
+
+
 def two_devices():
     x = torch.ones(8, device="cuda:1")
     y = (x + 1).to("cuda:0")
@@ -317,6 +371,9 @@ PROGRAMS = {
     "reused_pinned_memory": reused_pinned_memory,
     "events": events,
     "graph": graph,
+    "forked_graph": lambda: forked_graph(True),
+    "missing_wait_in_graph": lambda: forked_graph(False),
+    "unjoined_graph": unjoined_graph,
     "two_devices": two_devices,
     "errors": errors,
     "memory": memory,

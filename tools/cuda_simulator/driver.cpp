@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -65,7 +66,12 @@ enum : int {
   IllegalAddress = 700,
   LaunchFailed = 719,
   CaptureUnsupported = 900,
-  CaptureInvalidated = 901
+  CaptureInvalidated = 901,
+  CaptureMerge = 902,
+  CaptureUnjoined = 904,
+  CaptureIsolation = 905,
+  CaptureImplicit = 906,
+  CapturedEvent = 907
 };
 
 double now() {
@@ -78,11 +84,16 @@ namespace rl::cuda {
 struct CUctx_st {
   int device;
 };
+struct Capture;
+// How many operations of a capture a stream has behind it, by the streams that were given them.
+using Passed = std::map<CUstream, size_t>;
 // One record of an event. Who waits for it waits for that record, though the event be recorded
 // again meanwhile, on whatever stream.
 struct Record {
   bool done = false;
   double time = 0;
+  std::shared_ptr<Capture> capture{};  // of a stream that was captured: nothing runs
+  Passed passed{};
 };
 struct CUevent_st {
   std::shared_ptr<Record> last;  // null: never recorded
@@ -95,8 +106,19 @@ struct Operation {
 struct CUstream_st {
   int device = 0;
   std::deque<Operation> queue;
-  bool capturing = false, legacy = false;
-  std::vector<Operation> captured;
+  bool legacy = false;
+  std::shared_ptr<Capture> capture;  // what becomes of what it is given, or null
+  Passed passed;
+};
+// What a stream was given while it was captured, and those that waited for it meanwhile.
+struct Captured {
+  Operation operation;
+  CUstream stream;
+  Passed after;
+};
+struct Capture {
+  CUstream origin;
+  std::vector<Captured> operations{};
 };
 struct CUfunc_st {
   const emulator::KernelDescription* kernel;
@@ -107,13 +129,15 @@ struct CUmod_st {
   std::map<std::string, CUfunc_st> functions;
 };
 struct CUgraph_st {
-  std::vector<Operation> operations;
+  std::vector<Captured> operations;
 };
 struct CUgraphExec_st {
   std::vector<Operation> operations;
 };
 }  // namespace rl::cuda
 
+using rl::cuda::Capture;
+using rl::cuda::Captured;
 using rl::cuda::CUctx_st;
 using rl::cuda::CUevent_st;
 using rl::cuda::CUfunc_st;
@@ -122,6 +146,7 @@ using rl::cuda::CUgraphExec_st;
 using rl::cuda::CUmod_st;
 using rl::cuda::CUstream_st;
 using rl::cuda::Operation;
+using rl::cuda::Passed;
 using rl::cuda::Record;
 
 namespace {
@@ -214,8 +239,9 @@ CUstream resolve(CUstream s) {
 }
 int push(CUstream s, Operation o) {
   s = resolve(s);
-  if (s->capturing) {
-    s->captured.push_back(std::move(o));
+  if (s->capture) {
+    s->capture->operations.push_back({std::move(o), s, s->passed});
+    ++s->passed[s];
     return 0;
   }
   s->queue.push_back(std::move(o));
@@ -229,8 +255,57 @@ int push(CUstream s, Operation o) {
 }
 bool capturing_anywhere() {
   for (CUstream s : streams)
-    if (s->capturing) return true;
+    if (s->capture) return true;
   return false;
+}
+
+void merge(Passed& passed, const Passed& more) {
+  for (const auto& [stream, count] : more) passed[stream] = std::max(passed[stream], count);
+}
+// A stream waits for an event of a capture, and so becomes part of it.
+int join(CUstream s, const Record& record) {
+  if (s->legacy) return CaptureImplicit;
+  if (s->capture && s->capture != record.capture) return CaptureMerge;
+  if (!record.capture->origin) return CapturedEvent;  // that has ended
+  s->capture = record.capture;
+  merge(s->passed, record.passed);
+  return 0;
+}
+
+// What a graph's streams have still to run, each in its order.
+using Waiting = std::map<CUstream, std::deque<const Captured*>>;
+std::vector<CUstream> ready_streams(const Waiting& waiting, const Passed& done) {
+  auto reached = [&](const std::pair<const CUstream, size_t>& needed) {
+    auto at = done.find(needed.first);
+    return !needed.second || (at != done.end() && at->second >= needed.second);
+  };
+  std::vector<CUstream> ready;
+  for (const auto& [stream, list] : waiting)
+    if (!list.empty() && std::all_of(list.front()->after.begin(), list.front()->after.end(), reached))
+      ready.push_back(stream);
+  return ready;
+}
+// An order in which a graph may run: that of the calls or, by the seed, one in which a stream runs on
+// until it has to wait, or another need not any more.
+std::vector<Operation> order(const std::vector<Captured>& captured) {
+  std::vector<Operation> result;
+  if (!seed) {
+    for (const Captured& c : captured) result.push_back(c.operation);
+    return result;
+  }
+  Waiting waiting;
+  for (const Captured& c : captured) waiting[c.stream].push_back(&c);
+  Passed done;
+  std::vector<CUstream> ready, before;
+  CUstream chosen = nullptr;
+  while (!(ready = ready_streams(waiting, done)).empty()) {
+    if (ready != before) chosen = ready[random_below(static_cast<unsigned>(ready.size()))];
+    before = ready;
+    result.push_back(waiting[chosen].front()->operation);
+    waiting[chosen].pop_front();
+    ++done[chosen];
+  }
+  return result;
 }
 bool must_fail(const char* name) {
   static const char* wish = std::getenv("RUSHLIGHT_SIMULATOR_FAIL");
@@ -318,7 +393,12 @@ API cuGetErrorName(CUresult error, const char** name) {
                                                    {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
                                                    {719, "CUDA_ERROR_LAUNCH_FAILED"},
                                                    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-                                                   {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
+                                                   {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
+                                                   {902, "CUDA_ERROR_STREAM_CAPTURE_MERGE"},
+                                                   {904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"},
+                                                   {905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"},
+                                                   {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"},
+                                                   {907, "CUDA_ERROR_CAPTURED_EVENT"}};
   auto it = names.find(error);
   if (it == names.end()) return InvalidValue;
   *name = it->second;
@@ -682,7 +762,7 @@ API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t size, CUstream
   if (size && !inside(to, size)) return InvalidValue;
   if (is_pinned(from))
     return push(s, {[=] { std::memcpy(reinterpret_cast<void*>(to), from, size); }, nullptr});
-  if (resolve(s)->capturing) return CaptureUnsupported;
+  if (resolve(s)->capture) return CaptureUnsupported;
   const char* begin = static_cast<const char*>(from);  // pageable: staged at the call
   auto staged = std::make_shared<std::vector<char>>(begin, begin + size);
   return push(s,
@@ -691,7 +771,7 @@ API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t size, CUstream
 API cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t size, CUstream s) {
   ENTER_CONTEXT("cuMemcpyDtoHAsync_v2");
   if (size && !inside(from, size)) return InvalidValue;
-  if (!is_pinned(to) && resolve(s)->capturing) return CaptureUnsupported;
+  if (!is_pinned(to) && resolve(s)->capture) return CaptureUnsupported;
   int result = push(s, {[=] { std::memcpy(to, reinterpret_cast<void*>(from), size); }, nullptr});
   if (!is_pinned(to)) drain(resolve(s));
   return last_error ? last_error : result;
@@ -742,14 +822,14 @@ API cuStreamDestroy_v2(CUstream s) {
 }
 API cuStreamSynchronize(CUstream s) {
   ENTER_CONTEXT("cuStreamSynchronize");
-  if (resolve(s)->capturing) return CaptureUnsupported;
+  if (resolve(s)->capture) return CaptureUnsupported;
   drain(resolve(s));
   return last_error;
 }
 API cuStreamQuery(CUstream s) {
   ENTER_CONTEXT("cuStreamQuery");
   s = resolve(s);
-  if (s->capturing) return CaptureUnsupported;
+  if (s->capture) return CaptureUnsupported;
   if (runnable(s) && random_below(2)) step(s);
   return s->queue.empty() ? last_error : NotReady;
 }
@@ -758,6 +838,8 @@ API cuStreamWaitEvent(CUstream s, CUevent e, unsigned) {
   std::shared_ptr<CUevent_st> event = shared(e);
   if (!event) return InvalidValue;
   if (!event->last) return 0;
+  if (event->last->capture) return join(resolve(s), *event->last);
+  if (resolve(s)->capture) return CaptureIsolation;
   return push(s, {nullptr, event->last});
 }
 API cuEventCreate(CUevent* e, unsigned flags) {
@@ -780,6 +862,11 @@ API cuEventRecord(CUevent e, CUstream s) {
   if (!event) return InvalidValue;
   auto record = std::make_shared<Record>();
   event->last = record;
+  if (CUstream captured = resolve(s); captured->capture) {
+    record->capture = captured->capture;
+    record->passed = captured->passed;
+    return 0;
+  }
   CUresult pushed = push(s, {[=] {
                                record->done = true;
                                record->time = now();
@@ -808,6 +895,7 @@ API cuEventQuery(CUevent e) {
   ENTER("cuEventQuery");
   std::shared_ptr<CUevent_st> event = shared(e);
   if (!event) return InvalidValue;
+  if (event->last && event->last->capture) return CapturedEvent;
   if (event->last && !event->last->done) {
     CUstream s = streams[random_below(static_cast<unsigned>(streams.size()))];
     if (runnable(s)) step(s);
@@ -820,6 +908,7 @@ API cuEventSynchronize(CUevent e) {
   if (!event) return InvalidValue;
   std::shared_ptr<Record> record = event->last;
   if (!record) return last_error;
+  if (record->capture) return CapturedEvent;
   return run_until([&] { return record->done; }) ? last_error : LaunchFailed;
 }
 API cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
@@ -914,22 +1003,31 @@ API cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsign
 API cuStreamBeginCapture_v2(CUstream s, int) {
   ENTER_CONTEXT("cuStreamBeginCapture_v2");
   if (!s) return CaptureUnsupported;  // never the legacy stream
-  if (s->capturing) return CaptureInvalidated;
-  s->capturing = true;
-  s->captured.clear();
+  if (s->capture) return CaptureInvalidated;
+  s->capture = std::make_shared<Capture>(Capture{s});
+  s->passed.clear();
   return 0;
 }
 API cuStreamEndCapture(CUstream s, CUgraph* graph) {
   ENTER_CONTEXT("cuStreamEndCapture");
-  if (!s || !s->capturing) return CaptureInvalidated;
-  s->capturing = false;
-  *graph = new CUgraph_st{std::move(s->captured)};
-  s->captured.clear();
+  if (!s || !s->capture || s->capture->origin != s) return CaptureInvalidated;
+  std::shared_ptr<Capture> capture = s->capture;
+  bool joined = true;
+  for (CUstream other : streams) {
+    if (other->capture != capture) continue;
+    joined = joined && s->passed[other] >= other->passed[other];
+    other->capture = nullptr;
+    if (other != s) other->passed.clear();
+  }
+  s->passed.clear();
+  capture->origin = nullptr;
+  if (!joined) return CaptureUnjoined;
+  *graph = new CUgraph_st{std::move(capture->operations)};
   return 0;
 }
 API cuStreamIsCapturing(CUstream s, int* status) {
   ENTER_CONTEXT("cuStreamIsCapturing");
-  *status = resolve(s)->capturing;
+  *status = resolve(s)->capture != nullptr;
   return 0;
 }
 API cuThreadExchangeStreamCaptureMode(int* mode) {
@@ -938,7 +1036,7 @@ API cuThreadExchangeStreamCaptureMode(int* mode) {
 }
 API cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
   ENTER_CONTEXT("cuGraphInstantiateWithFlags");
-  *executable = new CUgraphExec_st{graph->operations};
+  *executable = new CUgraphExec_st{order(graph->operations)};
   return 0;
 }
 API cuGraphLaunch(CUgraphExec executable, CUstream s) {

@@ -56,6 +56,12 @@ struct Segment {
   std::unique_ptr<AddressRange> range{};  // of one that grows: its blocks may not be mapped
 };
 
+// Where what a graph captures allocates: that of the stream whose capture was begun.
+struct PrivatePool {
+  CUstream origin;
+  uint64_t id;
+};
+
 using PoolKey = std::tuple<CUstream, bool, uint64_t>;
 
 std::string shown(size_t bytes) {
@@ -196,12 +202,13 @@ class Allocator {
 
   void begin_private(CUstream stream, uint64_t id) {
     std::lock_guard<std::mutex> lock(mutex_);
-    private_[stream] = id;
+    private_[stream] = {stream, id};
     ++holders_[id];
   }
   void end_private(CUstream stream) {
     std::lock_guard<std::mutex> lock(mutex_);
-    private_.erase(stream);
+    for (auto it = private_.begin(); it != private_.end();)
+      it = it->second.origin == stream ? private_.erase(it) : std::next(it);
     if (private_.empty()) record_deferred();
   }
   void release_private(uint64_t id) {
@@ -212,11 +219,25 @@ class Allocator {
 
  private:
   Pool& pool_of(CUstream stream, bool small) {
-    auto it = private_.find(stream);
-    uint64_t id = it == private_.end() ? 0 : it->second;
+    uint64_t id = private_.empty() ? 0 : private_pool_of(stream);
     std::unique_ptr<Pool>& pool = pools_[{stream, small, id}];
     if (!pool) pool.reset(new Pool{stream, small, id, {}});
     return *pool;
+  }
+
+  // That of the graph that captures the stream, or 0. The stream may have become part of a capture
+  // after that began, by waiting for one that was.
+  uint64_t private_pool_of(CUstream stream) {
+    auto it = private_.find(stream);
+    if (it != private_.end()) return it->second.id;
+    if (!is_capturing(device_)) return 0;
+    const PrivatePool first = private_.begin()->second;
+    for (const auto& [other, pool] : private_)
+      check(pool.id == first.id,
+            "CUDAGraph: memory was asked for on a stream that one of two graphs captures at once; "
+            "only the streams whose captures were begun may allocate then");
+    private_[stream] = first;
+    return first.id;
   }
 
   // Has the device passed all that the block waits for? Forgets what it has passed.
@@ -551,7 +572,7 @@ class Allocator {
   std::map<PoolKey, std::unique_ptr<Pool>> pools_;
   std::map<CUdeviceptr, Segment*> segments_;
   std::unordered_map<char*, Block*> live_;
-  std::map<CUstream, uint64_t> private_;
+  std::map<CUstream, PrivatePool> private_;
   std::map<uint64_t, int> holders_;
   std::vector<Block*> deferred_;
   AllocatorStats stats_;

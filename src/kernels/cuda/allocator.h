@@ -70,8 +70,8 @@ std::vector<MemoryEntry> memory_trace(int device, bool clear);
 void set_allocator_settings(const std::string& settings);
 bool is_expandable(const void* data, int device);
 
-// Allocations of `stream` come from the private pool `id` (not 0) until end_private_pool; its
-// memory stays with it until nobody holds it.
+// Allocations of `stream`, and of those that are captured with it, come from the private pool `id`
+// (not 0) until end_private_pool; its memory stays with it until nobody holds it.
 uint64_t new_private_pool();
 void begin_private_pool(int device, CUstream stream, uint64_t id);
 void end_private_pool(int device, CUstream stream);

@@ -104,10 +104,18 @@ PhiloxSeed Graph::draw(const std::shared_ptr<PhiloxState>& state, uint64_t count
 PhiloxSeed draw_in_capture(int device, const std::shared_ptr<PhiloxState>& state, uint64_t count) {
   CUstream stream = current_stream(device);
   std::lock_guard<std::mutex> lock(captured_mutex);
-  for (Graph* graph : captured())
+  Graph* only = nullptr;  // the one that captures on the device, if there is one alone
+  int graphs = 0;
+  for (Graph* graph : captured()) {
     if (graph->captures(device, stream)) return graph->draw(state, count);
-  fail(ErrorKind::Runtime,
-       "random numbers in a captured graph are drawn on the stream whose capture was begun");
+    if (graph->device() != device) continue;
+    only = graph;
+    ++graphs;
+  }
+  check(graphs == 1,
+        "random numbers on a stream that one of two graphs captures at once are drawn on the "
+        "streams whose captures were begun");
+  return only->draw(state, count);
 }
 
 void Graph::reset() {

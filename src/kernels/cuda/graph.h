@@ -16,13 +16,15 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Captures what the thread's current stream is given, which must not be the default one. Memory
-  // that is allocated meanwhile stays with the pool `pool` (0: a new one) while the graph lives.
+  // Captures what the thread's current stream is given, which must not be the default one, and what
+  // streams are that wait for it meanwhile. Memory that is allocated on them stays with the pool
+  // `pool` (0: a new one) while the graph lives.
   void begin(uint64_t pool, int mode);
   void end();
   void replay();
   void reset();
   uint64_t pool() const { return pool_; }
+  int device() const { return device_; }
 
   // A draw of `count` numbers a thread: each replay goes on where the generator then is.
   PhiloxSeed draw(const std::shared_ptr<PhiloxState>& state, uint64_t count);
