@@ -281,12 +281,13 @@ std::vector<CUstream> ready_streams(const Waiting& waiting, const Passed& done) 
   };
   std::vector<CUstream> ready;
   for (const auto& [stream, list] : waiting)
-    if (!list.empty() && std::all_of(list.front()->after.begin(), list.front()->after.end(), reached))
+    if (!list.empty() &&
+        std::all_of(list.front()->after.begin(), list.front()->after.end(), reached))
       ready.push_back(stream);
   return ready;
 }
-// An order in which a graph may run: that of the calls or, by the seed, one in which a stream runs on
-// until it has to wait, or another need not any more.
+// An order in which a graph may run: that of the calls or, by the seed, one in which a stream runs
+// on until it has to wait, or another need not any more.
 std::vector<Operation> order(const std::vector<Captured>& captured) {
   std::vector<Operation> result;
   if (!seed) {
