@@ -52,8 +52,8 @@ kernel(f"recurrent_layer(input: Tensor, hidden: Tensor, cell: Tensor | None, w_i
        node="{layer_name(mode, batch_sizes.size())}Backward0",
        doc="One layer in one direction with the product of its input: mode is 'RNN_TANH', "
            "'RNN_RELU', 'LSTM' or 'GRU'. input (L, N, in), or with batch_sizes (R, in); the "
-           "weights are (G H, in) and (G H, H), the biases (G H). Of 16-bit floats on the CPU "
-           "alone, whose sums are float32. Returns the hidden states of all steps, and, in "
+           "weights are (G H, in) and (G H, H), the biases (G H). Sums of 16-bit floats are "
+           "float32. Returns the hidden states of all steps, and, in "
            "float32 at least, the cells of an LSTM and the gates as lstm_layer and gru_layer have "
            "them; empty tensors in their places in other modes.",
        samples=("x(3, 2, 4), x(2, 2), x(2, 2), x(8, 4), x(8, 2), x(8), x(8), 'LSTM', [], False",
