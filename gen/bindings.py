@@ -150,8 +150,9 @@ def _read(p, slots, out_index=None):
         return f"a.pin_memory({i}, {slots['device']})"
     value = f"a.{p.cxx.reader}({i})"
     default = p.cxx_default
-    if p.name == "dtype" and p.cxx.kind == "DType" and default == "std::nullopt" and out_index:
-        return f"a.dtype_or_of({i}, {out_index})"
+    if p.name in ("dtype", "device") and default == "std::nullopt" and out_index:
+        if p.cxx.kind in ("DType", "Device"):
+            return f"a.{p.name}_or_of({i}, {out_index})"
     if (
         default is None
         or default in ("std::nullopt", "Tensor()", "nullptr", "LayoutArgument()")

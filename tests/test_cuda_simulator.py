@@ -13,6 +13,7 @@ import sys
 
 import pytest
 import sanitizers
+from layouts import LAYOUTS
 
 ROOT = pathlib.Path(__file__).parent.parent
 PROGRAMS = ROOT / "tests" / "cuda_programs"
@@ -105,9 +106,19 @@ def test_the_host_reads_no_memory_of_the_device():
 
 
 @pytest.mark.cuda_sim
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "dtype",
+    "float32 float64 float16 bfloat16 complex64 complex128 int64 int32 int16 uint8 bool".split(),
+)
 def test_rows_of_the_op_table(dtype):
     done = simulate("rows.py", "--dtype", dtype, timeout=3000)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.cuda_sim
+@pytest.mark.parametrize("layout", [*LAYOUTS, "empty first", "empty last"])
+def test_rows_of_the_op_table_in_layouts(layout):
+    done = simulate("rows.py", "--layout", layout, timeout=3000)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -88,3 +88,29 @@ def test_functions_in_python_resize_too():
         torch.fft.fft(torch.ones(3), out=torch.empty(0))
     with pytest.raises(RuntimeError, match="automatic differentiation"):
         torch.tensordot(a.requires_grad_(), b, 1, out=torch.empty(2, 2))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: torch.ones(3, out=out),
+        lambda out: torch.full((3,), 2, out=out),
+        lambda out: torch.empty(3, out=out),
+        lambda out: torch.arange(3, out=out),
+        lambda out: torch.linspace(0, 2, 3, out=out),
+        lambda out: torch.eye(3, out=out),
+        lambda out: torch.rand(3, out=out),
+        lambda out: torch.randint(5, (3,), out=out),
+        lambda out: torch.randperm(3, out=out),
+        lambda out: torch.normal(0.0, 1.0, (3,), out=out),
+    ],
+)
+def test_new_tensors_have_the_dtype_and_the_device_of_out(call):
+    out = torch.empty(0, dtype=torch.float64, device="meta")
+    assert call(out) is out
+    assert out.dtype == torch.float64 and out.is_meta and out.shape[0] == 3
+
+
+def test_a_device_beside_out_must_be_its_own():
+    with pytest.raises(RuntimeError, match="Expected out tensor to have device meta, but got cpu"):
+        torch.ones(3, device="meta", out=torch.empty(3))

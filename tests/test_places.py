@@ -175,3 +175,10 @@ def test_softmax_across_lines(sizes, dim):
     x = (rows(*sizes) * 0.1).double()
     powers = np.exp(x.numpy())
     np.testing.assert_allclose(x.softmax(dim).numpy(), powers / powers.sum(dim, keepdims=True))
+
+
+@pytest.mark.parametrize("op", ["scatter_reduce", "index_reduce"])
+def test_bools_have_no_mean(op):
+    x, source = torch.tensor([True, False]), torch.tensor([False, True])
+    with pytest.raises(NotImplementedError, match="no mean of elements of dtype torch.bool"):
+        getattr(x, op)(0, torch.tensor([0, 0]), source, "mean")

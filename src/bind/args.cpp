@@ -542,6 +542,10 @@ std::optional<rl::DType> Arguments::dtype_or_of(int i, int out) const {
 std::optional<rl::Device> Arguments::device_or_none(int i) const {
   return given(i) ? std::optional<rl::Device>(to_device(slots_[i])) : std::nullopt;
 }
+std::optional<rl::Device> Arguments::device_or_of(int i, int out) const {
+  if (given(i) || !given(out)) return device_or_none(i);
+  return tensor(out).device();
+}
 std::optional<MemoryFormat> Arguments::memory_format_or_none(int i) const {
   return given(i) ? std::optional<MemoryFormat>(to_memory_format(slots_[i])) : std::nullopt;
 }

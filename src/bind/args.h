@@ -113,7 +113,9 @@ class Arguments {
   std::string text(int i) const;
   std::optional<std::string> text_or_none(int i) const;
   std::optional<rl::DType> dtype_or_none(int i) const;
-  std::optional<rl::DType> dtype_or_of(int i, int out) const;  // not given: that of out=, if any
+  // Not given: that of out=, if any.
+  std::optional<rl::DType> dtype_or_of(int i, int out) const;
+  std::optional<rl::Device> device_or_of(int i, int out) const;
   std::optional<rl::Device> device_or_none(int i) const;
   std::optional<MemoryFormat> memory_format_or_none(int i) const;
   rl::Generator* generator_or_none(int i) const;

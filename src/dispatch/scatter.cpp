@@ -152,6 +152,8 @@ Tensor scatter_reduce(const Tensor& input, int64_t dim, const Tensor& index, con
   check(reduce != "add" && reduce != "multiply",
         "scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got ",
         reduce);
+  check_implemented(reduce != "mean" || input.dtype() != DType::Bool,
+                    "scatter_reduce: no mean of elements of dtype ", input.dtype());
   return combined("scatter_reduce", input, dim, index, src, combine_of(reduce, "scatter_reduce"),
                   include_self, out);
 }

@@ -56,12 +56,16 @@ template <class T> RL_INLINE T lerp(T from, T to, T weight) {
     return magnitude(weight) < T(0.5) ? mul_add(weight, to - from, from)
                                       : mul_add(from - to, T(1) - weight, to);
 }
+template <class T> RL_INLINE constexpr T ten_to_64() {
+  if constexpr (std::is_same_v<T, double>) return 1e32 * 1e32;
+  else return infinity<T>;
+}
 // Without a loop, so that loops around it work it out once. Infinite from 512 on.
 template <class T> RL_INLINE T power_of_ten(int n) {
   T power = (n & 1 ? T(1e1) : T(1)) * (n & 2 ? T(1e2) : T(1)) * (n & 4 ? T(1e4) : T(1));
   power *= (n & 8 ? T(1e8) : T(1)) * (n & 16 ? T(1e16) : T(1));
   power *= n & 32 ? T(1e32) : T(1);
-  T high = n & 64 ? T(1e32) * T(1e32) : T(1), higher = n & 128 ? T(1e32) * T(1e32) : T(1);
+  T high = n & 64 ? ten_to_64<T>() : T(1), higher = n & 128 ? ten_to_64<T>() : T(1);
   power *= high * higher * higher;
   return n >= 256 ? infinity<T> : power;
 }

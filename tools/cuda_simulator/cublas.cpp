@@ -11,6 +11,7 @@
 
 #include "core/number.h"
 #include "kernels/cuda/api.h"
+#include "tf32.h"
 
 namespace rl::cuda {
 struct cublasLtContext {
@@ -51,12 +52,7 @@ float widen(rl::bfloat16 v) { return v; }
 
 template <class C> C rounded(C v, int) { return v; }
 float rounded(float v, int compute) {
-  if (compute != CUBLAS_COMPUTE_32F_FAST_TF32) return v;
-  uint32_t bits;
-  std::memcpy(&bits, &v, 4);
-  bits = (bits + 0x1000) & 0xffffe000u;
-  std::memcpy(&v, &bits, 4);
-  return v;
+  return compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? to_tf32(v) : v;
 }
 template <class C> C positive(C v) { return v; }
 float positive(float v) { return v < 0 ? 0 : v; }

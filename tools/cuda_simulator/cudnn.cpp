@@ -11,6 +11,7 @@
 
 #include "core/number.h"
 #include "kernels/cuda/api.h"
+#include "tf32.h"
 
 namespace rl::cuda {
 struct cudnnContext {
@@ -174,11 +175,7 @@ struct Work {
     std::vector<double> values(static_cast<size_t>(a.numel()));
     for (size_t i = 0; i < values.size(); ++i) {
       double v = a.load(static_cast<int64_t>(i));
-      if (rounds && a.dtype == CUDNN_DATA_FLOAT) {
-        uint32_t bits = rl::float_to_bits(static_cast<float>(v));
-        v = rl::bits_to_float((bits + 0x1000) & 0xffffe000u);
-      }
-      values[i] = v;
+      values[i] = rounds && a.dtype == CUDNN_DATA_FLOAT ? to_tf32(static_cast<float>(v)) : v;
     }
     return values;
   }

@@ -30,6 +30,7 @@ Vector vector_of(const View* v) {
 
 // Whether the elements lie without gaps, in the order of the dims or with channels last.
 bool lies_densely(const View& v, bool channels_last) {
+  if (!v.numel) return true;
   int64_t expected = 1;
   auto continues = [&](int64_t d) {
     bool right = v.sizes[d] == 1 || v.strides[d] == expected;

@@ -39,10 +39,11 @@ class RowCounts {
     set_zero(context, memory_.get(), static_cast<size_t>(rows) * 8);
     if (!index.numel || !rows) return;
     BagArgs args{};
+    Contiguous given(context, index);  // of any number of dims
     Dims sizes{index.numel}, strides{1};
-    args.index = strided_as_is(
-        View{index.data, sizes.data(), strides.data(), 1, index.numel, index.dtype, index.device},
-        op);
+    args.index = strided_as_is(View{given.view().data, sizes.data(), strides.data(), 1, index.numel,
+                                    index.dtype, index.device},
+                               op);
     args.rows = rows;
     CUfunction f = countings.get(0, device, op, [&] { return instance("bag_counts", 0); });
     launch_elements(f, device, op, index.numel, args, get());
@@ -117,8 +118,7 @@ void embedding_renorm(const Context& context, const View& weight, const View& in
   use(device);
   CUfunction f = kernel_of(renorms, "renorm_rows", weight.dtype, device, op);
   if (!index.numel || !weight.numel) return;
-  Contiguous given(context, index);
-  RowCounts counts(context, op, given, weight.sizes[0]);
+  RowCounts counts(context, op, index, weight.sizes[0]);
   launch_kernel(f, device, op, blocks_of_rows(weight.sizes[0]), Grid{block_threads}, 0,
                 strided_as_is(weight, op), counts.get(), max_norm, p);
 }
