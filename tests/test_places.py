@@ -179,6 +179,6 @@ def test_softmax_across_lines(sizes, dim):
 
 @pytest.mark.parametrize("op", ["scatter_reduce", "index_reduce"])
 def test_bools_have_no_mean(op):
-    x, source = torch.tensor([True, False]), torch.tensor([False, True])
+    x, source = rushlight.tensor([True, False]), rushlight.tensor([False, True])
     with pytest.raises(NotImplementedError, match="no mean of elements of dtype torch.bool"):
-        getattr(x, op)(0, torch.tensor([0, 0]), source, "mean")
+        getattr(x, op)(0, rushlight.tensor([0, 0]), source, "mean")

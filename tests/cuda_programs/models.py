@@ -54,8 +54,8 @@ MODELS = {
     "mobilenet": lambda: (MobileNetV2(10), *images(4, 3, 64), F.cross_entropy, 0.01, 2),
     "resnet": lambda: (ResNet50(10), *images(4, 3, 64), F.cross_entropy, 0.01, 2),
 }  # fmt: skip
-# Their second loss says little in float32: batch norm over 16 numbers magnifies what is rounded, the
-# CPU's own losses differ by 0.7 % and 7 % from those in float64.
+# Their second loss says little in float32: batch norm over 16 numbers magnifies what is rounded,
+# the CPU's own losses differ by 0.7 % and 7 % from those in float64.
 IN_DOUBLE = ("mobilenet", "resnet")
 
 
