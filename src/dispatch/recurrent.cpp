@@ -296,9 +296,9 @@ Gradients gradients(RecurrentCell kind, const RecurrentSteps& steps, const Tenso
                     const Tensor& cells, const Tensor& gates, const Tensor& before,
                     const Tensor& grad_output, const Tensor& grad_cells, const Tensor& grad_gates) {
   if (is_reduced(hidden.dtype()) && steps_are_floats(hidden.device())) {
-    Gradients made = gradients(kind, steps, to_floats(hidden), cell, to_floats(weight),
-                               to_floats(output), cells, gates, to_floats(before),
-                               to_floats(grad_output), grad_cells, grad_gates);
+    Gradients made =
+        gradients(kind, steps, to_floats(hidden), cell, to_floats(weight), to_floats(output), cells,
+                  gates, to_floats(before), to_floats(grad_output), grad_cells, grad_gates);
     made.x = to(made.x, output.dtype());
     if (made.sums.defined()) made.sums = to(made.sums, output.dtype());
     return made;
