@@ -431,7 +431,7 @@ def _same_device(op):
     if op.row.kind != "kernel" or len(tensors) < 2:
         return []
     named = ", ".join(f'"{p.name}", {cxx_variable(p.name)}' for p in tensors)
-    return [f'  check_same_device("{op.name}", {named});']
+    return [f'  check_same_device("{op.name.removesuffix("_kernel")}", {named});']
 
 
 def _numbers(names):

@@ -31,7 +31,8 @@ function("composed_group_norm(grad: Tensor, input: Tensor, groups: int, weight: 
     if not of_input and not of_weight:
         return None, None, by_bias
     weighted = grad if weight is None else grad * channel_shape(weight, dim_of(input))
-    grouped = [sizes(input)[0], groups, -1]
+    count = sizes(input)[0] * groups
+    grouped = [sizes(input)[0], groups, numel(input) // count if count > 0 else 0]
     by_input, y = normalise_backward(reshape(weighted, grouped), reshape(input, grouped), [2],
                                      True, eps)
     by_weight = sum(grad * reshape(y, sizes(input)), others, False) if of_weight else None

@@ -116,3 +116,10 @@ def test_no_rows_and_a_row_with_nan(kind):
     out = run(kind, [bad, *parameters])
     assert out[1, 0].isnan().all()
     assert not out[[0, 2]].isnan().any()
+
+
+@pytest.mark.parametrize("kind", NORMS)
+def test_second_gradients_of_no_elements(kind):
+    x = rl.zeros(0, 4, dtype=rl.float64, requires_grad=True)
+    (grad,) = rl.autograd.grad(run(kind, [x]).sum(), x, create_graph=True)
+    assert rl.autograd.grad(grad.sum(), x, allow_unused=True)[0].shape == (0, 4)

@@ -96,6 +96,9 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   sizes[d] = 0;
   for (const Tensor& t : tensors) {
     if (skipped(t)) continue;
+    check(is_same_device(t.device(), first->device()),
+          "cat: expected all tensors to be on the same device, but tensor ", first - tensors.data(),
+          " is on ", first->device(), " and tensor ", &t - tensors.data(), " on ", t.device());
     check(t.dim() == first->dim(), "cat: Tensors must have same number of dimensions: got ",
           first->dim(), " and ", t.dim());
     for (int64_t i = 0; i < t.dim(); ++i)
