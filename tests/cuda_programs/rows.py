@@ -66,8 +66,6 @@ def arranged(tensor, layout, size):
 
 # Dtypes that CUDA's kernels refuse and the CPU's do not (docs/cuda.md).
 REFUSED = {
-    ("logcumsumexp", "complex64"),
-    ("logcumsumexp", "complex128"),
     ("scatter_reduce", "complex128"),
     ("index_reduce", "complex128"),
 }

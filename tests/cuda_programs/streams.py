@@ -190,13 +190,13 @@ def errors():
         line = f"on line {source.__code__.co_firstlineno} of {__file__}"
         right = right and text in said and line in said
     try:
-        x.to(torch.complex64).logcumsumexp(0)
+        x.to(torch.complex128).scatter_reduce(1, chosen - 9, x.to(torch.complex128), "prod")
         missing = ""
     except NotImplementedError as error:
         missing = str(error)
     answer(
         right
-        and "logcumsumexp: not implemented on CUDA" in missing
+        and "scatter: not implemented on CUDA" in missing
         and (x + 1).sum().item() == 78.0
     )
 

@@ -133,8 +133,6 @@ void cumprod(const Context& c, const View& input, int64_t dim, const View& out, 
   scan(c, "cumprod", ScanProd, input, dim, out, nullptr, reverse);
 }
 void logcumsumexp(const Context& c, const View& input, int64_t dim, const View& out, bool reverse) {
-  check_implemented(!is_complex(input.dtype), "logcumsumexp: not implemented on CUDA for dtype ",
-                    input.dtype);
   scan(c, "logcumsumexp", ScanLogSumExp, input, dim, out, nullptr, reverse);
 }
 void cummax(const Context& c, const View& input, int64_t dim, const View& values,
@@ -171,8 +169,6 @@ void logcumsumexp_backward(const Context& context, const View& grad, const View&
   int device = context.device.index;
   use(device);
   if (!grad.numel) return;
-  check_implemented(!is_complex(grad.dtype),
-                    "logcumsumexp_backward: not implemented on CUDA for dtype ", grad.dtype);
   ScanLine line{};
   int64_t unused, grad_step;
   Strided g = lines_of(grad, dim, line.count, grad_step, "logcumsumexp_backward"),

@@ -17,7 +17,7 @@ struct Carried : CarriedPlace<kind == ScanMax || kind == ScanMin || is_complex_v
   static constexpr bool extreme = kind == ScanMax || kind == ScanMin;
   static constexpr bool placed = extreme || is_complex_v<A>;
   static __device__ A start() {
-    if constexpr (kind == ScanLogSumExp) return -math::infinity<A>;
+    if constexpr (kind == ScanLogSumExp && !placed) return -math::infinity<A>;
     else return A(kind == ScanProd ? 1 : 0);
   }
   A value = start();
@@ -29,7 +29,9 @@ struct Carried : CarriedPlace<kind == ScanMax || kind == ScanMin || is_complex_v
     }
     if constexpr (kind == ScanSum) a.value = a.value + b.value;
     if constexpr (kind == ScanProd) a.value = math::product(a.value, b.value);
-    if constexpr (kind == ScanLogSumExp) {
+    if constexpr (kind == ScanLogSumExp && is_complex_v<A>) {
+      a.value = math::logaddexp(a.value, b.value);
+    } else if constexpr (kind == ScanLogSumExp) {
       A high = math::maximum(a.value, b.value), low = a.value < b.value ? a.value : b.value;
       if (math::isnan(high) || math::isinf(high)) a.value = high;
       else a.value = high + math::log1p(math::exp(low - high));
@@ -101,8 +103,8 @@ template <class In, class Out, class A, int kind, int count>
 __device__ void load_carried(const In* x, const ScanLine& line, int64_t i,
                              Carried<A, kind> (&to)[count]) {
   if (count > 1 && i + count <= line.count) {
-    auto pack = *reinterpret_cast<const Pack<In, count>*>(
-        x + (line.reverse ? line.count - count - i : i));
+    auto pack =
+        *reinterpret_cast<const Pack<In, count>*>(x + (line.reverse ? line.count - count - i : i));
 #pragma unroll
     for (int k = 0; k < count; ++k)
       to[k] = carried<Out, A, kind>(line.reverse ? pack.values[count - 1 - k] : pack.values[k],
@@ -302,15 +304,20 @@ __global__ void logcumsumexp_gradient(Strided grad, Strided input, Strided out, 
     const T* x = static_cast<const T*>(input.data) + offset_of(input, row);
     const T* o = static_cast<const T*>(out.data) + offset_of(out, row);
     T* r = static_cast<T*>(result.data) + offset_of(result, row);
-    A sum = A(0), later = A(0);  // of grad[j] * exp(out[i] - out[j]) over j >= i
+    // A running sum of grad[j] conj(exp(out[i] - out[j])) over j >= i, whose exponents are at most
+    // 0 where the numbers are real. Nothing counts beside an infinity above, nor from one below.
+    const auto infinity = math::infinity<real_t<A>>;
+    A sum = A(0), later = A(0);
     for (int64_t i = line.count - 1; i >= 0; --i) {
-      A now = convert<A>(o[i * line.out_step]);
-      A factor = now == later ? A(1) : math::exp(now - later);
-      sum = convert<A>(g[i * grad_step]) + (i == line.count - 1 ? A(0) : sum * factor);
+      A now = convert<A>(o[i * line.out_step]), from = convert<A>(x[i * line.in_step]);
+      bool above = math::real(now) == infinity && math::real(later) == infinity;
+      if (i + 1 < line.count && !above)
+        sum = math::real(now) == -infinity ? A(0)
+                                           : math::product(sum, math::exp(math::conj(now - later)));
+      sum = sum + convert<A>(g[i * grad_step]);
       later = now;
-      A from = convert<A>(x[i * line.in_step]);
-      A share = from == -math::infinity<A> ? A(0) : math::exp(from - now);
-      r[i * line.second_step] = convert<T>(share * sum);
+      A share = math::real(from) == -infinity ? A(0) : math::exp(math::conj(from - now));
+      r[i * line.second_step] = convert<T>(math::product(share, sum));
     }
   }
 }
