@@ -19,6 +19,7 @@ CXX = {
 _REDUCED = ("float16", "bfloat16")
 _OF_SIGN = ("(-{})".format, "abs({})".format)
 _STRIP = 1024  # elements that are near together, or not
+_OF_CONSTANTS = ("float32", "float64")
 
 _HEADER = """// Made by gen/loops.py from ops/{table}.py.
 #include "kernels/elementwise.h"
@@ -27,8 +28,8 @@ _HEADER = """// Made by gen/loops.py from ops/{table}.py.
 
 
 class Loop:
-    def __init__(self, name, shown, formula, operands, numbers, result, dtypes):
-        self.name, self.shown, self.formula = name, shown, formula
+    def __init__(self, name, shown, formula, operands, numbers, result, dtypes, constants=False):
+        self.name, self.shown, self.formula, self.constants = name, shown, formula, constants
         self.operands, self.numbers, self.result, self.dtypes = operands, numbers, result, dtypes
 
     def template(self):
@@ -111,6 +112,31 @@ class Loop:
         ]
         return "\n".join([*lines, "}"])
 
+    def template_of_constants(self):
+        """The loop of which operand `constant` (of 1 and 2) is its first element all along."""
+        lines = [
+            f"template <class T, int constant> void {self.name}_of_constant(int64_t count, "
+            "void* const* operands, const Scalar* numbers) {",
+            "  (void)numbers;",
+            "  auto* result = static_cast<T*>(operands[0]);",
+            "  const T same = *static_cast<const T*>(operands[constant]);",
+            "  const T* at = static_cast<const T*>(operands[3 - constant]);",
+            *(
+                f"  const T {cxx_variable(name)} = numbers[{i}].to<T>();"
+                for i, name in enumerate(self.numbers)
+            ),
+            "  RL_INDEPENDENT",
+            "  for (int64_t i = 0; i < count; ++i) {",
+            *(
+                f"    const T {cxx_variable(name)} = constant == {i} ? same : at[i];"
+                for i, name in enumerate(self.operands, 1)
+            ),
+            f"    result[i] = {self.formula.scalar()};",
+            "  }",
+            "}",
+        ]
+        return "\n".join(lines)
+
     def changes_sign(self):
         """Whether it leaves all bits but the first: 16-bit elements then need no conversion."""
         return self.formula.scalar() in {f(o) for f in _OF_SIGN for o in self.operands}
@@ -124,10 +150,21 @@ class Loop:
             else "nullptr"
             for d in CXX
         ]
-        return (
+        text = (
             f"extern const StripFunction {self.name}_strips[dtype_count];\n"
             f"const StripFunction {self.name}_strips[dtype_count] = {{{', '.join(items)}}};"
         )
+        if not self.constants:
+            return text
+        rows = [
+            "{" + ", ".join(
+                f"{self.name}_of_constant<{CXX[d]}, {k}>" if d in _OF_CONSTANTS else "nullptr"
+                for d in CXX
+            ) + "}"
+            for k in (1, 2)
+        ]  # fmt: skip
+        kind = f"ConstantStrips {self.name}_constants"
+        return f"{text}\nextern const {kind};\nconst {kind} = {{{{{', '.join(rows)}}}}};"
 
     def declaration(self):
         return f"extern const Loop {self.name};"
@@ -135,7 +172,8 @@ class Loop:
     def definition(self):
         dtypes = sum(1 << i for i, d in enumerate(CXX) if d in self.dtypes)
         operands = " ".join(self.operands)
-        return f'RL_LOOP({self.name}, "{self.shown}", "{operands}", {len(self.numbers)}, {dtypes})'
+        macro = "RL_LOOP_OF_CONSTANTS" if self.constants else "RL_LOOP"
+        return f'{macro}({self.name}, "{self.shown}", "{operands}", {len(self.numbers)}, {dtypes})'
 
 
 def loops_of(ops):
@@ -152,6 +190,7 @@ def loops_of(ops):
                     [p.name for p in op.number_parameters],
                     op.row.result,
                     op.row.dtypes,
+                    op.row.constant_operands,
                 )
             )
         for g in op.gradients:
@@ -187,7 +226,9 @@ def write_table(table, ops):
 
 def write(table, ops):
     loops = loops_of(ops)
-    body = "\n\n".join(loop.template() for loop in loops)
+    templates = [loop.template() for loop in loops]
+    templates += [loop.template_of_constants() for loop in loops if loop.constants]
+    body = "\n\n".join(templates)
     tables = "\n".join(loop.strips() for loop in loops)
     return (
         _HEADER.format(table=table)

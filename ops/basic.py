@@ -33,13 +33,13 @@ function("pow_backward(grad: Tensor, input: Tensor, exponent: Scalar)", """
     return grad * conj_now(pow(input, exponent - 1) * exponent)
          """)
 elementwise("add(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)",
-            "input + alpha * other", two_numbers=True,
+            "input + alpha * other", two_numbers=True, constant_operands=True,
             doc="input + alpha * other, element by element.",
             grad={"input": "grad", "other": "scale(grad, conj(alpha))"}, inplace=True,
             ref="numpy.add",
             slot=("nb_add", "add", "add", "add_"))
 elementwise("sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)",
-            "input - alpha * other", two_numbers=True, dtypes=NUMERIC,
+            "input - alpha * other", two_numbers=True, constant_operands=True, dtypes=NUMERIC,
             guard="check_subtraction(input, other)",
             names=("torch.sub", "Tensor.sub", "torch.subtract", "Tensor.subtract"),
             doc="input - alpha * other, element by element.",
@@ -48,14 +48,14 @@ elementwise("sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Scala
             node={None: "SubBackward0", "input": "RsubBackward1"},
             slot=("nb_subtract", "sub", "__rsub__", "sub_"))
 elementwise("mul(input: Tensor | Number, other: Tensor | Number)", "input * other",
-            two_numbers=True,
+            two_numbers=True, constant_operands=True,
             names=("torch.mul", "Tensor.mul", "torch.multiply", "Tensor.multiply"),
             doc="input * other, element by element.",
             grad={"input": "grad * conj(other)", "other": "grad * conj(input)"}, inplace=True,
             ref="numpy.multiply",
             slot=("nb_multiply", "mul", "mul", "mul_"))
 elementwise("div(input: Tensor | Number, other: Tensor | Number)", "input / other",
-            two_numbers=True, result="float", dtypes=FLOATING | COMPLEX,
+            two_numbers=True, constant_operands=True, result="float", dtypes=FLOATING | COMPLEX,
             names=("torch.div", "Tensor.div", "torch.divide", "Tensor.divide", "torch.true_divide",
                    "Tensor.true_divide"),
             doc="input / other, element by element; integers become floats.",

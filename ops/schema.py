@@ -46,6 +46,9 @@ class Row:
     loss: bool = False
     # elementwise: the types the formula is compiled for
     dtypes: frozenset = ALL
+    # elementwise of two tensors: float32 and float64 have loops, too, of which one operand is the
+    # same element all along, as in x * column.
+    constant_operands: bool = False
     # {input: formula}, or a sentence that says why there is none. "a, b": one formula that returns
     # an array, undefined where wants(a) or wants(b) is false. One that names `accumulated`
     # (dispatch/gradient_buffer.h) adds to it where it is defined.

@@ -588,3 +588,32 @@ def test_tensors_of_other_dtypes_may_be_equal():
     whole = rl.tensor([1, 2])
     assert rl.equal(whole, whole.double()) and rl.equal(whole.bool(), rl.ones(2))
     assert not rl.equal(whole.bool(), whole) and not rl.equal(whole, whole.double()[:1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "complex64"])
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "div"])
+def test_one_operand_is_the_same_along_rows(op, dtype):
+    """Columns and numbers on either side, beside what is written out for each element."""
+    call, x = getattr(rl, op), rl.arange(3 * 2 * 700).view(3, 2, 700) % 97 - 40
+    x, kind = x.to(getattr(rl, dtype)), {"alpha": 3} if op in ("add", "sub") else {}
+    column = (rl.arange(3 * 2).view(3, 2, 1) + 1).to(x.dtype)
+    for same in (column, column[:1, :1], column[:, :, 0][:, :1, None]):
+        written = same.expand_as(x).contiguous()
+        assert rl.equal(call(x, same, **kind), call(x, written, **kind))
+        assert rl.equal(call(same, x + 41, **kind), call(written, x + 41, **kind))
+        turned = x.transpose(0, 1).contiguous().transpose(0, 1)
+        assert rl.equal(call(turned, same, **kind), call(x, written, **kind))
+        gaps = rl.zeros(3, 2, 1400, dtype=x.dtype)[..., ::2].copy_(x)
+        assert rl.equal(call(gaps, same, **kind), call(x, written, **kind))
+        if op != "div" or dtype != "int64":
+            changed = x.clone()
+            assert rl.equal(getattr(changed, op + "_")(same, **kind), call(x, written, **kind))
+    assert rl.equal(call(x, 7, **kind), call(x, rl.full_like(x, 7), **kind))
+    both = call(column, column[:1], **kind)
+    assert rl.equal(both, call(column.clone(), column[:1].expand_as(column).clone(), **kind))
+
+
+def test_one_operand_is_the_same_in_results_that_pass_by_the_caches():
+    x, column = rl.randn(4, 1 << 21), rl.tensor([[1.0], [2.0], [3.0], [-4.0]])
+    for row, value, product in zip(x, column, x * column):
+        assert rl.equal(product, row * row.new_full(row.shape, value.item()))

@@ -12,6 +12,11 @@ namespace rl::kernels {
 // operands[0] is the result, then the inputs; numbers are the op's non-tensor arguments.
 using StripFunction = void (*)(int64_t n, void* const* operands, const Scalar* numbers);
 
+// Of two operands: those of which the first or the second is one element all along, by DType.
+struct ConstantStrips {
+  StripFunction of[2][dtype_count];
+};
+
 struct HostStrips;  // what the host has compiled of it
 
 // The loops of one formula.

@@ -28,14 +28,20 @@ constexpr int64_t slack = 64;  // bytes that repeat_elements may write beyond a 
 // copies.
 constexpr int64_t short_row = 512, short_bytes = 2048, streamed_bytes = 1024;
 
+// The loops of a formula in one type.
+struct Strips {
+  StripFunction any;
+  StripFunction of_constant[2];  // where the first or the second input is one element, or nullptr
+};
+
 // One call of a loop over N operands (the result first), seen by one thread. Operands that the loop
 // cannot read or write where they lie go through buffers, as do results that pass by the caches.
 template <int N>
 class LoopRun {
  public:
-  LoopRun(StripFunction function, const StridedIterator<N>& walk, const DType* stored,
+  LoopRun(const Strips& strips, const StridedIterator<N>& walk, const DType* stored,
           const DType* computed, const Scalar* numbers, bool streamed)
-      : function_(function), walk_(walk), stored_(stored), computed_(computed), numbers_(numbers) {
+      : strips_(strips), walk_(walk), stored_(stored), computed_(computed), numbers_(numbers) {
     int64_t bytes = 0;
     for (int k = 0; k < N; ++k) {
       direct_[k] = walk.strides[k][0] == itemsize(stored[k]) && stored[k] == computed[k];
@@ -51,6 +57,7 @@ class LoopRun {
   }
 
   void range(int64_t begin, int64_t end, char* const* start) {
+    take_constant();
     walk_.range(begin, end, start, [&](char* const* p, int64_t n) { long_run(p, n); });
     if (streamed_) end_streaming();
   }
@@ -96,6 +103,19 @@ class LoopRun {
   }
 
  private:
+  // Whether an input is one element in each run, and the formula has a loop for that.
+  void take_constant() {
+    if (N != 3 || (walk_.strides[1][0] == 0) == (walk_.strides[2][0] == 0)) return;
+    constant_ = walk_.strides[1][0] == 0 ? 1 : 2;
+    if (StripFunction found = strips_.of_constant[constant_ - 1]) {
+      function_ = found;
+      direct_[constant_] = stored_[constant_] == computed_[constant_];
+      repeats_ = false;
+    } else {
+      constant_ = 0;
+    }
+  }
+
   char* buffer(int k) { return buffers_ + k * (strip_length * widest + slack); }
 
   void long_run(char* const* p, int64_t n) {
@@ -117,6 +137,7 @@ class LoopRun {
 
   // A broadcast element fills its buffer once for as long as it is the same one.
   void load(int k, const char* at, int64_t n) {
+    if (k == constant_) n = 1;
     if (walk_.strides[k][0] == 0) {
       if (filled_[k] == at && filled_count_[k] >= n) return;
       filled_[k] = at;
@@ -211,7 +232,9 @@ class LoopRun {
     function_(n, operands, numbers_);
   }
 
-  StripFunction function_;
+  const Strips& strips_;
+  StripFunction function_ = strips_.any;
+  int constant_ = 0;  // the input that function_ takes one element of, if there is one
   const StridedIterator<N>& walk_;
   const DType* stored_;
   const DType* computed_;
@@ -228,7 +251,7 @@ class LoopRun {
 };
 
 template <int N>
-void run(StripFunction function, const View& out, const View* inputs, const DType* computed,
+void run(const Strips& strips, const View& out, const View* inputs, const DType* computed,
          const Scalar* numbers) {
   const View* views[N] = {&out};
   DType stored[N] = {out.dtype};
@@ -243,16 +266,16 @@ void run(StripFunction function, const View& out, const View* inputs, const DTyp
   for (int k = 1; k < N && !transposed; ++k) transposed = walk.transposed_dim(k);
   if (transposed)
     return walk.parallel_panels(transposed, 256, default_grain, [&](char* const* p, int64_t rows) {
-      LoopRun<N>(function, walk, stored, computed, numbers, streamed).panel(transposed, p, rows);
+      LoopRun<N>(strips, walk, stored, computed, numbers, streamed).panel(transposed, p, rows);
     });
   int64_t n = walk.sizes[0], most = streamed ? streamed_bytes : short_bytes;
   int64_t size = std::max(itemsize(computed[0]), itemsize(computed[N - 1]));
   if (walk.ndim > 1 && n < short_row && n * size < most)
     return parallel_for(0, walk.numel / n, default_grain / n, [&](int64_t begin, int64_t end) {
-      LoopRun<N>(function, walk, stored, computed, numbers, streamed).rows(begin, end);
+      LoopRun<N>(strips, walk, stored, computed, numbers, streamed).rows(begin, end);
     });
   parallel_for(0, walk.numel, default_grain, [&](int64_t begin, int64_t end) {
-    LoopRun<N>(function, walk, stored, computed, numbers, streamed).range(begin, end, walk.base);
+    LoopRun<N>(strips, walk, stored, computed, numbers, streamed).range(begin, end, walk.base);
   });
 }
 
@@ -277,24 +300,27 @@ static StripFunction strip_as_stored(const Loop& loop, const View& out, Views in
 
 void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out, Views inputs,
               const Scalar* numbers) {
-  StripFunction function = find_strip(loop, compute);
+  Strips strips{find_strip(loop, compute), {}};
   if (out.numel == 0) return;
   if (StripFunction unconverted = strip_as_stored(loop, out, inputs)) {
-    function = unconverted;
+    strips.any = unconverted;
     compute = out.dtype;
   }
+  if (const ConstantStrips* constants = loop.strips->constants[isa_index])
+    for (int k = 0; k < 2; ++k)
+      strips.of_constant[k] = constants->of[k][static_cast<int>(compute)];
   DType computed[max_loop_inputs + 1];
   computed[0] = loop_result_dtype(result, compute);
   for (int k = 1; k <= inputs.count; ++k) computed[k] = compute;
   switch (inputs.count) {
-    case 0: return run<1>(function, out, inputs.first, computed, numbers);
-    case 1: return run<2>(function, out, inputs.first, computed, numbers);
-    case 2: return run<3>(function, out, inputs.first, computed, numbers);
-    case 3: return run<4>(function, out, inputs.first, computed, numbers);
-    case 4: return run<5>(function, out, inputs.first, computed, numbers);
-    case 5: return run<6>(function, out, inputs.first, computed, numbers);
-    case 6: return run<7>(function, out, inputs.first, computed, numbers);
-    default: return run<8>(function, out, inputs.first, computed, numbers);
+    case 0: return run<1>(strips, out, inputs.first, computed, numbers);
+    case 1: return run<2>(strips, out, inputs.first, computed, numbers);
+    case 2: return run<3>(strips, out, inputs.first, computed, numbers);
+    case 3: return run<4>(strips, out, inputs.first, computed, numbers);
+    case 4: return run<5>(strips, out, inputs.first, computed, numbers);
+    case 5: return run<6>(strips, out, inputs.first, computed, numbers);
+    case 6: return run<7>(strips, out, inputs.first, computed, numbers);
+    default: return run<8>(strips, out, inputs.first, computed, numbers);
   }
 }
 

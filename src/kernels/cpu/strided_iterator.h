@@ -83,32 +83,36 @@ struct StridedIterator {
   template <class F>
   void range(int64_t begin, int64_t end, char* const* start, F&& f) const {
     if (begin >= end) return;
-    int64_t at[max_dims + 1];
-    char* p[N];
-    for (int k = 0; k < N; ++k) p[k] = start[k];
+    char* row[N];  // where the run lies
+    for (int k = 0; k < N; ++k) row[k] = start[k];
     if (ndim == 1) {  // no divisions: many runs are as short as a row of a table
-      for (int k = 0; k < N; ++k) p[k] += begin * strides[k][0];
-      return f(static_cast<char* const*>(p), end - begin);
+      for (int k = 0; k < N; ++k) row[k] += begin * strides[k][0];
+      return f(static_cast<char* const*>(row), end - begin);
     }
-    int64_t rest = begin;
-    for (int d = 0; d < ndim; ++d) {
+    int64_t at[max_dims + 1], skipped = begin % sizes[0], rest = begin / sizes[0];
+    for (int d = 1; d < ndim; ++d) {
       at[d] = 0;
       if (rest == 0) continue;
       at[d] = rest % sizes[d];
       rest /= sizes[d];
-      for (int k = 0; k < N; ++k) p[k] += at[d] * strides[k][d];
+      for (int k = 0; k < N; ++k) row[k] += at[d] * strides[k][d];
     }
+    char* inside[N];  // of the first run alone, which may begin within its row
+    for (int k = 0; k < N; ++k) inside[k] = row[k] + skipped * strides[k][0];
+    char* const* p = inside;
     for (;;) {
-      int64_t n = sizes[0] - at[0] < end - begin ? sizes[0] - at[0] : end - begin;
-      f(static_cast<char* const*>(p), n);
+      int64_t n = sizes[0] - skipped < end - begin ? sizes[0] - skipped : end - begin;
+      f(p, n);
       begin += n;
       if (begin >= end) return;
-      for (int k = 0; k < N; ++k) p[k] -= at[0] * strides[k][0];
-      at[0] = 0;
+      skipped = 0;
+      p = row;
+      // Added up and nothing else, in one way: a load of two pointers that were stored one by one
+      // would wait until all that f has stored before has reached the cache.
       for (int d = 1; d < ndim; ++d) {
-        for (int k = 0; k < N; ++k) p[k] += strides[k][d];
+        for (int k = 0; k < N; ++k) row[k] += strides[k][d];
         if (++at[d] < sizes[d]) break;
-        for (int k = 0; k < N; ++k) p[k] -= sizes[d] * strides[k][d];
+        for (int k = 0; k < N; ++k) row[k] -= sizes[d] * strides[k][d];
         at[d] = 0;
       }
     }
