@@ -15,7 +15,7 @@ constexpr int64_t strip_length = 2048;
 // Passes over a strip that convert read ahead less than they would over all: the next strip's lines
 // come while this one is worked on.
 // An element that is repeated for one row after the other fills as little as that each time.
-constexpr int64_t short_strip = 512;
+constexpr int64_t short_strip = 1024;
 // What is computed for streaming stores: one part is computed while the last one is on its way to
 // memory. A sum of 64 MB takes 5.5 ms, in strips of 256 6.3 and of 2048 9.3; exp takes 5.0, in
 // strips of 256 4.6.
