@@ -27,12 +27,22 @@ constexpr int64_t slack = 64;  // bytes that repeat_elements may write beyond a 
 // which x + row takes 100 us for a million floats in rows of 64, not 400. Wider ones pay for their
 // copies.
 constexpr int64_t short_row = 512, short_bytes = 2048, streamed_bytes = 1024;
+constexpr int64_t short_row_of_constant = 192;
 
 // The loops of a formula in one type.
 struct Strips {
   StripFunction any;
   StripFunction of_constant[2];  // where the first or the second input is one element, or nullptr
 };
+
+// The input that is one element in each run, if the formula has a loop for that; else 0.
+template <int N> int constant_input(const Strips& strips, const StridedIterator<N>& walk) {
+  if constexpr (N == 3) {
+    bool first = walk.strides[1][0] == 0, second = walk.strides[2][0] == 0;
+    if (first != second && strips.of_constant[second]) return second ? 2 : 1;
+  }
+  return 0;
+}
 
 // One call of a loop over N operands (the result first), seen by one thread. Operands that the loop
 // cannot read or write where they lie go through buffers, as do results that pass by the caches.
@@ -103,17 +113,12 @@ class LoopRun {
   }
 
  private:
-  // Whether an input is one element in each run, and the formula has a loop for that.
   void take_constant() {
-    if (N != 3 || (walk_.strides[1][0] == 0) == (walk_.strides[2][0] == 0)) return;
-    constant_ = walk_.strides[1][0] == 0 ? 1 : 2;
-    if (StripFunction found = strips_.of_constant[constant_ - 1]) {
-      function_ = found;
-      direct_[constant_] = stored_[constant_] == computed_[constant_];
-      repeats_ = false;
-    } else {
-      constant_ = 0;
-    }
+    constant_ = constant_input(strips_, walk_);
+    if (!constant_) return;
+    function_ = strips_.of_constant[constant_ - 1];
+    direct_[constant_] = stored_[constant_] == computed_[constant_];
+    repeats_ = false;
   }
 
   char* buffer(int k) { return buffers_ + k * (strip_length * widest + slack); }
@@ -270,7 +275,8 @@ void run(const Strips& strips, const View& out, const View* inputs, const DType*
     });
   int64_t n = walk.sizes[0], most = streamed ? streamed_bytes : short_bytes;
   int64_t size = std::max(itemsize(computed[0]), itemsize(computed[N - 1]));
-  if (walk.ndim > 1 && n < short_row && n * size < most)
+  int64_t short_to = constant_input(strips, walk) ? short_row_of_constant : short_row;
+  if (walk.ndim > 1 && n < short_to && n * size < most)
     return parallel_for(0, walk.numel / n, default_grain / n, [&](int64_t begin, int64_t end) {
       LoopRun<N>(strips, walk, stored, computed, numbers, streamed).rows(begin, end);
     });
@@ -307,8 +313,7 @@ void run_loop(const Loop& loop, DType compute, LoopResult result, const View& ou
     compute = out.dtype;
   }
   if (const ConstantStrips* constants = loop.strips->constants[isa_index])
-    for (int k = 0; k < 2; ++k)
-      strips.of_constant[k] = constants->of[k][static_cast<int>(compute)];
+    for (int k = 0; k < 2; ++k) strips.of_constant[k] = constants->of[k][static_cast<int>(compute)];
   DType computed[max_loop_inputs + 1];
   computed[0] = loop_result_dtype(result, compute);
   for (int k = 1; k <= inputs.count; ++k) computed[k] = compute;
