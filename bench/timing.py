@@ -48,6 +48,7 @@ def begin_turn(clock, function):
 
 def repetitions_of(timer):
     """How often a statement must run to fill one repetition; the calls before that warm it up."""
+    timer.timeit(1)  # what is imported or compiled first says nothing of the next call
     count = 1
     while (seconds := timer.timeit(count)) < REPETITION_SECONDS:
         count = max(2 * count, int(count * REPETITION_SECONDS / max(seconds, 1e-6)))
