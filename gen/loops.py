@@ -137,6 +137,28 @@ class Loop:
         ]
         return "\n".join(lines)
 
+    def template_of_reduced(self):
+        """The loops of 16-bit floats, by vectors."""
+        parameters = ", ".join(f"vec<float> {cxx_variable(o)}" for o in self.operands)
+        lines = [
+            f"template <class T, int constant> void {self.name}_reduced(int64_t count, "
+            "void* const* operands, const Scalar* numbers) {",
+            "  (void)numbers;",
+            *(
+                f"  const auto {cxx_variable(name)} = vec<float>{{}} + numbers[{i}].to<float>();"
+                for i, name in enumerate(self.numbers)
+            ),
+            "  reduced_loop<T, constant>(",
+            f"      count, operands, [&]({parameters}) {{ return {self.formula.scalar()}; }});",
+            "}",
+        ]
+        return "\n".join(lines)
+
+    def reduced(self, dtype, constant):
+        """Its loop of 16-bit floats, where the instruction set has one."""
+        name = f"{self.name}_reduced<{CXX[dtype]}, {constant}>"
+        return f"has_reduced_loops<{CXX[dtype]}> ? {name} : nullptr"
+
     def changes_sign(self):
         """Whether it leaves all bits but the first: 16-bit elements then need no conversion."""
         return self.formula.scalar() in {f(o) for f in _OF_SIGN for o in self.operands}
@@ -147,6 +169,8 @@ class Loop:
             if d in self.dtypes
             else f"{self.name}<half>"
             if d in _REDUCED and self.changes_sign()
+            else self.reduced(d, 0)
+            if d in _REDUCED and self.constants
             else "nullptr"
             for d in CXX
         ]
@@ -158,7 +182,11 @@ class Loop:
             return text
         rows = [
             "{" + ", ".join(
-                f"{self.name}_of_constant<{CXX[d]}, {k}>" if d in _OF_CONSTANTS else "nullptr"
+                f"{self.name}_of_constant<{CXX[d]}, {k}>"
+                if d in _OF_CONSTANTS
+                else self.reduced(d, k)
+                if d in _REDUCED
+                else "nullptr"
                 for d in CXX
             ) + "}"
             for k in (1, 2)
@@ -227,11 +255,16 @@ def write_table(table, ops):
 def write(table, ops):
     loops = loops_of(ops)
     templates = [loop.template() for loop in loops]
-    templates += [loop.template_of_constants() for loop in loops if loop.constants]
+    for loop in loops:
+        if loop.constants:
+            templates += [loop.template_of_constants(), loop.template_of_reduced()]
     body = "\n\n".join(templates)
     tables = "\n".join(loop.strips() for loop in loops)
+    header = _HEADER.format(table=table)
+    if any(loop.constants for loop in loops):
+        header += '#include "kernels/cpu/reduced_loops.h"\n'
     return (
-        _HEADER.format(table=table)
+        header
         + "\nnamespace rl::kernels::RL_ISA {\nusing namespace rl::math;\nnamespace {\n\n"
         + body
         + "\n\n}  // namespace\n\n"

@@ -617,3 +617,23 @@ def test_one_operand_is_the_same_in_results_that_pass_by_the_caches():
     x, column = rl.randn(4, 1 << 21), rl.tensor([[1.0], [2.0], [3.0], [-4.0]])
     for row, value, product in zip(x, column, x * column):
         assert rl.equal(product, row * row.new_full(row.shape, value.item()))
+
+
+@pytest.mark.parametrize("dtype", [rl.bfloat16, rl.float16], ids=str)
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "div"])
+def test_arithmetic_of_16_bits_rounds_once(op, dtype):
+    """Of any length and layout: computed in float32, then rounded, not-a-numbers and all."""
+    call = getattr(rl, op)
+    special = rl.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 1e-40, 6e-8, 65504.0, 3e38])
+    for n in (1, 3, 15, 16, 31, 32, 33, 64, 100, 1000):
+        x = rl.cat([special, rl.randn(n)])[:n].to(dtype)
+        y = rl.cat([rl.randn(2), special, rl.randn(n)])[:n].to(dtype)
+        for other in (y, y[-1:], y[0], 0.1, -3, 1e-3):
+            wide = other.float() if isinstance(other, rl.Tensor) else other
+            rl.testing.assert_close(call(x, other), call(x.float(), wide).to(dtype), rtol=0, atol=0,
+                                    equal_nan=True)  # fmt: skip
+        rl.testing.assert_close(call(y[:1], x), call(y[:1].float(), x.float()).to(dtype), rtol=0,
+                                atol=0, equal_nan=True)  # fmt: skip
+        changed = x.clone()
+        getattr(changed, op + "_")(y)
+        rl.testing.assert_close(changed, call(x, y), rtol=0, atol=0, equal_nan=True)

@@ -51,7 +51,8 @@ class LoopRun {
  public:
   LoopRun(const Strips& strips, const StridedIterator<N>& walk, const DType* stored,
           const DType* computed, const Scalar* numbers, bool streamed)
-      : strips_(strips), walk_(walk), stored_(stored), computed_(computed), numbers_(numbers) {
+      : strips_(strips), walk_(walk), stored_(stored), numbers_(numbers) {
+    std::copy(computed, computed + N, computed_);
     int64_t bytes = 0;
     for (int k = 0; k < N; ++k) {
       direct_[k] = walk.strides[k][0] == itemsize(stored[k]) && stored[k] == computed[k];
@@ -117,6 +118,7 @@ class LoopRun {
     constant_ = constant_input(strips_, walk_);
     if (!constant_) return;
     function_ = strips_.of_constant[constant_ - 1];
+    if (is_reduced(computed_[0])) computed_[constant_] = DType::Float32;
     direct_[constant_] = stored_[constant_] == computed_[constant_];
     repeats_ = false;
   }
@@ -242,7 +244,7 @@ class LoopRun {
   int constant_ = 0;  // the input that function_ takes one element of, if there is one
   const StridedIterator<N>& walk_;
   const DType* stored_;
-  const DType* computed_;
+  DType computed_[N];
   const Scalar* numbers_;
   int64_t strip_ = strip_length;
   bool streamed_;
@@ -297,11 +299,21 @@ StripFunction find_strip(const Loop& loop, DType compute) {
   return loop.strips->by_isa[isa_index][static_cast<int>(compute)];
 }
 
-// That of 16-bit elements alone, where the formula has one.
+// That of 16-bit elements, where the formula has one. A number beside them becomes a float, which
+// loops of a constant leave as it is: those that one run of all elements takes.
 static StripFunction strip_as_stored(const Loop& loop, const View& out, Views inputs) {
-  bool alike = is_reduced(out.dtype);
-  for (int k = 0; k < inputs.count; ++k) alike = alike && inputs[k].dtype == out.dtype;
-  return alike ? loop.strips->by_isa[isa_index][static_cast<int>(out.dtype)] : nullptr;
+  if (!is_reduced(out.dtype)) return nullptr;
+  auto at = static_cast<int>(out.dtype);
+  const ConstantStrips* constants = loop.strips->constants[isa_index];
+  for (int k = 0; k < inputs.count; ++k) {
+    if (inputs[k].dtype == out.dtype) continue;
+    bool is_number = !is_complex(inputs[k].dtype) && inputs.count == 2 && out.numel > 1 &&
+                     std::all_of(inputs[k].strides, inputs[k].strides + inputs[k].ndim,
+                                 [](int64_t step) { return step == 0; });
+    if (!is_number || !constants || !constants->of[k][at]) return nullptr;
+    if (!out.contiguous() || !inputs[1 - k].contiguous()) return nullptr;
+  }
+  return loop.strips->by_isa[isa_index][at];
 }
 
 void run_loop(const Loop& loop, DType compute, LoopResult result, const View& out, Views inputs,

@@ -1,0 +1,82 @@
+// Elementwise loops over 16-bit floats, which are widened and rounded in registers; for *.isa.cpp
+// files.
+#pragma once
+#include "kernels/cpu/reduced_floats.h"
+#include "math/formula.h"
+
+namespace rl::kernels::RL_ISA {
+namespace {
+
+// As those of single floats: rounded once where the processor can.
+using math::minus_product;
+using math::plus_product;
+inline vec<float> plus_product(vec<float> z, vec<float> x, vec<float> y) {
+  return mul_add(x, y, z);
+}
+inline vec<float> minus_product(vec<float> z, vec<float> x, vec<float> y) {
+  return mul_add(-x, y, z);
+}
+
+// Where the processor converts them; elsewhere loops over floats, converted before, are quicker.
+template <class T>
+inline constexpr bool has_reduced_loops = std::is_same_v<T, bfloat16> || least_half_bytes > 0;
+
+// What is computed at once: of bfloat16 the even and the odd elements of a vector, which lie in the
+// upper halves of floats after a shift or a mask, and go back as they came.
+template <class T> inline constexpr int64_t reduced_lanes = Vector<float>::lanes;
+template <> inline constexpr int64_t reduced_lanes<bfloat16> = 2 * Vector<float>::lanes;
+
+template <class T> struct WideElements {
+  vec<float> all;
+  explicit WideElements(const T* from) : all(load_wide(from)) {}
+  explicit WideElements(float same) : all(vec<float>{} + same) {}
+};
+template <> struct WideElements<bfloat16> {
+  vec<float> even, odd;
+  explicit WideElements(const bfloat16* from) {
+    vec<uint32_t> pairs;
+    std::memcpy(&pairs, from, sizeof pairs);
+    even = (vec<float>)(pairs << 16);
+    odd = (vec<float>)(pairs & 0xffff0000u);
+  }
+  explicit WideElements(float same) : even(vec<float>{} + same), odd(even) {}
+};
+template <class T, class F>
+void store_reduced(T* to, const WideElements<T>& x, const WideElements<T>& y, F f) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    vec<uint32_t> even = rounded_to_upper_half(f(x.even, y.even)),
+                  odd = rounded_to_upper_half(f(x.odd, y.odd)),
+                  pairs = even >> 16 | (odd & 0xffff0000u);
+    std::memcpy(static_cast<void*>(to), &pairs, sizeof pairs);
+  } else {
+    store_narrow(to, f(x.all, y.all));
+  }
+}
+
+// result[i] = f(first[i], second[i]) by vectors of floats; `constant` is the operand, 1 or 2, that
+// is one float all along, or 0.
+template <class T, int constant, class F>
+void reduced_loop(int64_t count, void* const* operands, F f) {
+  constexpr int64_t lanes = reduced_lanes<T>;
+  using Elements = WideElements<T>;
+  auto* result = static_cast<T*>(operands[0]);
+  auto *first = static_cast<const T*>(operands[1]), *second = static_cast<const T*>(operands[2]);
+  const Elements same(constant ? *static_cast<const float*>(operands[constant]) : 0.0f);
+  auto compute = [&](const T* x, const T* y, T* to) {
+    if constexpr (constant == 0) store_reduced(to, Elements(x), Elements(y), f);
+    else if constexpr (constant == 1) store_reduced(to, same, Elements(y), f);
+    else store_reduced(to, Elements(x), same, f);
+  };
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) compute(first + i, second + i, result + i);
+  if (i == count) return;
+  T x[lanes] = {}, y[lanes] = {}, to[lanes];
+  auto bytes = static_cast<size_t>(count - i) * sizeof(T);
+  if (constant != 1) std::memcpy(static_cast<void*>(x), first + i, bytes);
+  if (constant != 2) std::memcpy(static_cast<void*>(y), second + i, bytes);
+  compute(x, y, to);
+  std::memcpy(static_cast<void*>(result + i), to, bytes);
+}
+
+}  // namespace
+}  // namespace rl::kernels::RL_ISA
