@@ -154,6 +154,21 @@ class Loop:
         ]
         return "\n".join(lines)
 
+    def strip(self, dtype):
+        """The name of its loop of a dtype."""
+        if dtype in self.dtypes:
+            return f"{self.name}<{CXX[dtype]}>"
+        if dtype in _REDUCED and self.changes_sign():
+            return f"{self.name}<half>"
+        if dtype in _REDUCED and self.constants:
+            return self.reduced(dtype, 0)
+        return "nullptr"
+
+    def strip_of_constant(self, dtype, constant):
+        if dtype in _OF_CONSTANTS:
+            return f"{self.name}_of_constant<{CXX[dtype]}, {constant}>"
+        return self.reduced(dtype, constant) if dtype in _REDUCED else "nullptr"
+
     def reduced(self, dtype, constant):
         """Its loop of 16-bit floats, where the instruction set has one."""
         name = f"{self.name}_reduced<{CXX[dtype]}, {constant}>"
@@ -164,33 +179,14 @@ class Loop:
         return self.formula.scalar() in {f(o) for f in _OF_SIGN for o in self.operands}
 
     def strips(self):
-        items = [
-            f"{self.name}<{CXX[d]}>"
-            if d in self.dtypes
-            else f"{self.name}<half>"
-            if d in _REDUCED and self.changes_sign()
-            else self.reduced(d, 0)
-            if d in _REDUCED and self.constants
-            else "nullptr"
-            for d in CXX
-        ]
+        items = [self.strip(d) for d in CXX]
         text = (
             f"extern const StripFunction {self.name}_strips[dtype_count];\n"
             f"const StripFunction {self.name}_strips[dtype_count] = {{{', '.join(items)}}};"
         )
         if not self.constants:
             return text
-        rows = [
-            "{" + ", ".join(
-                f"{self.name}_of_constant<{CXX[d]}, {k}>"
-                if d in _OF_CONSTANTS
-                else self.reduced(d, k)
-                if d in _REDUCED
-                else "nullptr"
-                for d in CXX
-            ) + "}"
-            for k in (1, 2)
-        ]  # fmt: skip
+        rows = ["{" + ", ".join(self.strip_of_constant(d, k) for d in CXX) + "}" for k in (1, 2)]
         kind = f"ConstantStrips {self.name}_constants"
         return f"{text}\nextern const {kind};\nconst {kind} = {{{{{', '.join(rows)}}}}};"
 

@@ -158,7 +158,7 @@ SourceLocation here() {
 }
 
 // In backward the line of the forward op: where backward was called says little.
-SourceLocation work_source() {
+SourceLocation work() {
   const bool gil = has_gil();
   if (gil) deferred.release_deferred();
   Node* node = mode() & InBackward ? current_node() : nullptr;
@@ -208,8 +208,7 @@ void init_source_tracing() {
     std::string text = to_string(path.get());
     package_folder = text.substr(0, text.rfind('/') + 1);
   }
-  source_of_work = work_source;
-  source_tracer = {here, describe_location, forget_location, stack};
+  source_tracer = {here, describe_location, forget_location, stack, work};
 }
 
 }  // namespace rl::bind

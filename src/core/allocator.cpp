@@ -16,8 +16,6 @@
 
 namespace rl {
 
-SourceLocation (*source_of_work)() = nullptr;
-
 namespace {
 
 std::atomic<size_t> blocks_from{usual_block_limit};
@@ -59,7 +57,7 @@ class BlockCache {
     size_t size = class_size(bytes);
     const bool known = size >= blocks_from.load(std::memory_order_relaxed);
     SourceLocation where;  // asked for before the lock: this looks into the interpreter
-    if (known) where = source_of_work ? source_of_work() : source_here();
+    if (known) where = source_of_work();
     try {
       void* p = take_for(size, known, where);
       if (!p)

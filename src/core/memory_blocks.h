@@ -25,8 +25,4 @@ size_t set_block_limit(size_t bytes);
 size_t block_limit();
 std::vector<MemoryBlock> live_blocks();
 
-// Who asked for the memory that this thread is about to allocate: bind/ installs what knows it in
-// backward too.
-extern SourceLocation (*source_of_work)();
-
 }  // namespace rl

@@ -18,11 +18,16 @@ struct SourceTracer {
   void (*forget)(SourceLocation) = nullptr;           // releases what `here` retained
   // The user's line and those that called it, at most so many; returns how many.
   int (*stack)(SourceLocation* found, int most) = nullptr;
+  // The line that this thread works for: in backward that of the forward op.
+  SourceLocation (*work)() = nullptr;
 };
 extern SourceTracer source_tracer;
 
 inline SourceLocation source_here() {
   return source_tracer.here ? source_tracer.here() : SourceLocation{};
+}
+inline SourceLocation source_of_work() {
+  return source_tracer.work ? source_tracer.work() : SourceLocation{};
 }
 inline std::string describe(SourceLocation where) {
   return where.code && source_tracer.describe ? source_tracer.describe(where) : std::string();

@@ -128,8 +128,9 @@ Tensor to_floats(const Tensor& t) {
   return t.defined() && is_reduced(t.dtype()) ? ops::to(t, DType::Float32) : t;
 }
 
-// Of devices whose kernels know neither 16-bit floats nor the product of the input.
-bool steps_are_floats(Device place) { return !place.is_cpu() && !place.is_meta(); }
+// Of devices whose kernels know neither 16-bit floats nor the product of the input: all is computed
+// in float32 at least.
+bool computes_in_floats(Device place) { return !place.is_cpu() && !place.is_meta(); }
 
 }  // namespace
 
@@ -219,24 +220,21 @@ RecurrentSteps check_whole_layer(RecurrentCell kind, const Tensor& input, const 
   return steps_of(op, input, hidden, batch_sizes, reverse);
 }
 
-// The input's product is a tensor of its own, and the steps are computed in float32 at least.
+// With the input's product as a tensor of its own.
 std::array<Tensor, 3> layer_of_floats(RecurrentCell kind, const Tensor& input, const Tensor& hidden,
                                       const Tensor& cell, const Tensor& w_ih, const Tensor& w_hh,
                                       const Tensor& b_ih, const Tensor& b_hh,
                                       const Dims& batch_sizes, bool reverse) {
-  Tensor x = to_floats(ops::linear(input, w_ih, b_ih)), h = to_floats(hidden), w = to_floats(w_hh),
-         bias = to_floats(b_hh), none = rl::empty(Dims{0}, options(x));
+  Tensor none = rl::empty(Dims{0}, options(input));
   if (kind == RecurrentCell::GRU) {
-    auto made = gru_layer(x, h, w, bias, batch_sizes, reverse);
-    return {ops::to(made[0], input.dtype()), none, made[1]};
+    auto made = gru_layer(ops::linear(input, w_ih, b_ih), hidden, w_hh, b_hh, batch_sizes, reverse);
+    return {made[0], none, made[1]};
   }
-  if (bias.defined()) x = x + bias;
-  if (kind == RecurrentCell::LSTM) {
-    auto made = lstm_layer(x, h, to_floats(cell), w, batch_sizes, reverse);
-    return {ops::to(made[0], input.dtype()), made[1], made[2]};
-  }
-  Tensor output = rnn_layer(x, h, w, kind == RecurrentCell::Relu, batch_sizes, reverse);
-  return {ops::to(output, input.dtype()), none, none};
+  Tensor x = ops::linear(input, w_ih, b_ih);
+  if (b_hh.defined()) x = x + b_hh;
+  if (kind == RecurrentCell::LSTM) return lstm_layer(x, hidden, cell, w_hh, batch_sizes, reverse);
+  bool relu = kind == RecurrentCell::Relu;
+  return {rnn_layer(x, hidden, w_hh, relu, batch_sizes, reverse), none, none};
 }
 
 }  // namespace
@@ -252,8 +250,12 @@ std::array<Tensor, 3> recurrent_layer(const Tensor& input, const Tensor& hidden,
   bool reduced = is_reduced(input.dtype());
   check_implemented(is_floating(input.dtype()), "recurrent_layer: not implemented for dtype ",
                     input.dtype());
-  if (steps_are_floats(place))
-    return layer_of_floats(kind, input, hidden, cell, w_ih, w_hh, b_ih, b_hh, batch_sizes, reverse);
+  if (computes_in_floats(place)) {
+    auto made =
+        layer_of_floats(kind, to_floats(input), to_floats(hidden), to_floats(cell), to_floats(w_ih),
+                        to_floats(w_hh), to_floats(b_ih), to_floats(b_hh), batch_sizes, reverse);
+    return {ops::to(made[0], input.dtype()), made[1], made[2]};
+  }
   bool is_gru = kind == RecurrentCell::GRU, is_lstm = kind == RecurrentCell::LSTM;
   int64_t size = hidden.sizes()[1], width = gates_of(kind) * size;
   TensorOptions floats = options(input, compute_dtype(input.dtype()));
@@ -295,14 +297,6 @@ Gradients gradients(RecurrentCell kind, const RecurrentSteps& steps, const Tenso
                     const Tensor& cell, const Tensor& weight, const Tensor& output,
                     const Tensor& cells, const Tensor& gates, const Tensor& before,
                     const Tensor& grad_output, const Tensor& grad_cells, const Tensor& grad_gates) {
-  if (is_reduced(hidden.dtype()) && steps_are_floats(hidden.device())) {
-    Gradients made =
-        gradients(kind, steps, to_floats(hidden), cell, to_floats(weight), to_floats(output), cells,
-                  gates, to_floats(before), to_floats(grad_output), grad_cells, grad_gates);
-    made.x = to(made.x, output.dtype());
-    if (made.sums.defined()) made.sums = to(made.sums, output.dtype());
-    return made;
-  }
   Tensor w = contiguous(weight), h = contiguous(hidden), c = contiguous_or_none(cell),
          from_output = contiguous_or_none(grad_output), from_cells = contiguous_or_none(grad_cells),
          from_gates = contiguous_or_none(grad_gates);
@@ -520,7 +514,8 @@ std::array<Tensor, 7> recurrent_gradients(
     const Tensor& cells, const Tensor& gates, const std::string& mode, const Dims& batch_sizes,
     bool reverse, bool of_input, bool of_w_ih, bool of_w_hh, bool of_biases) {
   RecurrentCell kind = cell_of(mode);
-  bool by_floats = grad_enabled() || !is_reduced(input.dtype());
+  bool by_floats =
+      grad_enabled() || !is_reduced(input.dtype()) || computes_in_floats(input.device());
   LayerGradients made =
       by_floats
           ? layer_gradients_in_floats(kind, grad_output, grad_cells, grad_gates, hidden, cell, w_hh,

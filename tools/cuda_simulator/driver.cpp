@@ -277,7 +277,7 @@ using Waiting = std::map<CUstream, std::deque<const Captured*>>;
 std::vector<CUstream> ready_streams(const Waiting& waiting, const Passed& done) {
   auto reached = [&](const std::pair<const CUstream, size_t>& needed) {
     auto at = done.find(needed.first);
-    return !needed.second || (at != done.end() && at->second >= needed.second);
+    return at != done.end() && at->second >= needed.second;
   };
   std::vector<CUstream> ready;
   for (const auto& [stream, list] : waiting)

@@ -7,7 +7,6 @@
 #include <sstream>
 #include <string>
 
-#include "core/memory_blocks.h"
 #include "kernels/cuda/device/fault.h"
 #include "kernels/cuda/runtime.h"
 
@@ -118,9 +117,8 @@ void CapturedCalls::end() { calls().keep(*this); }
 void CapturedCalls::clear() { calls().release(*this); }
 
 FaultPlace faults(int device, const char* op) {
-  SourceLocation where = source_of_work ? source_of_work() : source_here();
   return {reinterpret_cast<void*>(fault_address(device)), reinterpret_cast<uint64_t>(op),
-          calls().add(where)};
+          calls().add(source_of_work())};
 }
 
 void raise_fault(int device) {

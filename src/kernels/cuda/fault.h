@@ -9,15 +9,6 @@
 
 namespace rl::cuda {
 
-// Memory of the host that kernels see. The first thread that finds something writes it
-// (device/prelude.cuh has the same fields).
-struct Fault {
-  unsigned claimed;
-  int kind;           // FaultKind
-  uint64_t op, call;  // the address of the op's name, a literal; see FaultPlace
-  int64_t value, size, dim;
-};
-
 // For the arguments of a kernel. Notes the user's line: that of the forward op in backward.
 FaultPlace faults(int device, const char* op);
 

@@ -11,6 +11,7 @@
 #include "core/device_streams.h"
 #include "core/warning.h"
 #include "kernels/cuda/allocator.h"
+#include "kernels/cuda/device/fault.h"
 #include "kernels/cuda/fault.h"
 
 namespace rl::cuda {

@@ -1,7 +1,16 @@
 // What kernels report, in both worlds.
 #pragma once
+#include <cstdint>
 
 namespace rl::cuda {
+
+// Memory of the host that kernels see: the first thread that finds something writes it.
+struct Fault {
+  unsigned claimed;
+  int kind;           // FaultKind
+  uint64_t op, call;  // those of a FaultPlace: the address of the op's name, the call's number
+  int64_t value, size, dim;
+};
 
 // The texts are in kernels/cuda/fault.cpp.
 enum FaultKind : int {

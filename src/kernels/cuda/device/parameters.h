@@ -53,7 +53,7 @@ struct Numbers {
   alignas(16) unsigned char bytes[8][16];
 };
 
-// Where kernels report what they find wrong, and as which call; see Fault in fault.h.
+// Where kernels report what they find wrong, and as which call; see device/fault.h.
 struct FaultPlace {
   void* at;
   uint64_t op, call;

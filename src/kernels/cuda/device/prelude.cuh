@@ -113,15 +113,9 @@ __device__ inline void strided_offsets(const StridedOperands<N>& w, int64_t i, i
 }
 
 // The first thread that finds something writes it down; the launch goes on without what is wrong.
-struct FaultFields {
-  unsigned claimed;
-  int kind;
-  uint64_t op, call;
-  int64_t value, size, dim;
-};
 __device__ inline void report(FaultPlace place, int kind, int64_t value, int64_t size,
                               int64_t dim) {
-  auto* f = static_cast<FaultFields*>(place.at);
+  auto* f = static_cast<Fault*>(place.at);
   if (atomicCAS(&f->claimed, 0u, 1u)) return;
   f->kind = kind;
   f->op = place.op;

@@ -103,8 +103,8 @@ template <class In, class Out, class A, int kind, int count>
 __device__ void load_carried(const In* x, const ScanLine& line, int64_t i,
                              Carried<A, kind> (&to)[count]) {
   if (count > 1 && i + count <= line.count) {
-    auto pack =
-        *reinterpret_cast<const Pack<In, count>*>(x + (line.reverse ? line.count - count - i : i));
+    auto pack = *reinterpret_cast<const Pack<In, count>*>(
+        x + (line.reverse ? line.count - count - i : i));
 #pragma unroll
     for (int k = 0; k < count; ++k)
       to[k] = carried<Out, A, kind>(line.reverse ? pack.values[count - 1 - k] : pack.values[k],

@@ -59,16 +59,16 @@ void group_multiply_add(float (&sums)[n][4], const T* a, int row, const T* b, in
 
 // Before the first product of several, after registers that they take were written.
 __device__ inline void begin_products() {
-  RL_WARPGROUP_ASM("wgmma.fence.sync.aligned;" :: : "memory");
+  RL_WARPGROUP_ASM("wgmma.fence.sync.aligned;" ::: "memory");
 }
 // Waits for all of them.
 __device__ inline void end_products() {
-  RL_WARPGROUP_ASM(
-      "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" :: : "memory");
+  RL_WARPGROUP_ASM("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;"
+                   ::: "memory");
 }
 // Before the barrier behind which products read what this thread wrote to shared memory.
 __device__ inline void show_to_products() {
-  RL_WARPGROUP_ASM("fence.proxy.async.shared::cta;" :: : "memory");
+  RL_WARPGROUP_ASM("fence.proxy.async.shared::cta;" ::: "memory");
 }
 // No use of the sums moves before the wait.
 template <int n> __device__ void settle(float (&sums)[n][4]) {
@@ -89,35 +89,33 @@ __device__ inline uint64_t tile_descriptor(const void* at, int leading) {
 #define RL_SUMS_64(s)                                                                       \
   RL_FOUR(s, 0), RL_FOUR(s, 1), RL_FOUR(s, 2), RL_FOUR(s, 3), RL_FOUR(s, 4), RL_FOUR(s, 5), \
       RL_FOUR(s, 6), RL_FOUR(s, 7)
-#define RL_SUMS_128(s)                                                                         \
-  RL_SUMS_64(s), RL_FOUR(s, 8), RL_FOUR(s, 9), RL_FOUR(s, 10), RL_FOUR(s, 11), RL_FOUR(s, 12), \
-      RL_FOUR(s, 13), RL_FOUR(s, 14), RL_FOUR(s, 15)
-#define RL_NAMES_64                                                                  \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
+#define RL_SUMS_128(s)                                                               \
+  RL_SUMS_64(s), RL_FOUR(s, 8), RL_FOUR(s, 9), RL_FOUR(s, 10), RL_FOUR(s, 11),       \
+      RL_FOUR(s, 12), RL_FOUR(s, 13), RL_FOUR(s, 14), RL_FOUR(s, 15)
+#define RL_NAMES_64                                                                    \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "   \
   "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define RL_NAMES_128                                                                     \
-  RL_NAMES_64                                                                            \
-      ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, "              \
-      "%45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, " \
-      "%61, %62, %63"
+#define RL_NAMES_128                                                                   \
+  RL_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, "    \
+  "%45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, "   \
+  "%61, %62, %63"
 // `names` and `sums` are one of those; the numbers of the operands behind them follow.
-#define RL_GROUP_OF_REGISTERS(columns, type, a0, a1, a2, a3, b_, add_)                   \
-  RL_WARPGROUP_ASM("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_                            \
-                   ", 0;\n"                                                              \
-                   "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type \
-                   " {" RL_NAMES_##columns                                               \
-                   "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b_                  \
-                   ", p, 1, 1, 1;\n}" : RL_SUMS_##columns(sums) : "r"(a.parts[0]),       \
-                   "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]), "l"(descriptor),   \
-                   "r"(int(add)) : "memory")
-#define RL_GROUP_OF_TILES(columns, type, a_, b_, add_)                                   \
-  RL_WARPGROUP_ASM("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_                            \
-                   ", 0;\n"                                                              \
-                   "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type \
-                   " {" RL_NAMES_##columns                                               \
-                   "}, %" #a_ ", %" #b_                                                  \
-                   ", p, 1, 1, 0, 0;\n}" : RL_SUMS_##columns(sums) : "l"(left),          \
-                   "l"(right), "r"(int(add)) : "memory")
+#define RL_GROUP_OF_REGISTERS(columns, type, a0, a1, a2, a3, b_, add_)                        \
+  RL_WARPGROUP_ASM("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_ ", 0;\n"                           \
+               "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type          \
+               " {" RL_NAMES_##columns "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b_   \
+               ", p, 1, 1, 1;\n}"                                                             \
+               : RL_SUMS_##columns(sums)                                                      \
+               : "r"(a.parts[0]), "r"(a.parts[1]), "r"(a.parts[2]), "r"(a.parts[3]),          \
+                 "l"(descriptor), "r"(int(add))                                               \
+               : "memory")
+#define RL_GROUP_OF_TILES(columns, type, a_, b_, add_)                                        \
+  RL_WARPGROUP_ASM("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_ ", 0;\n"                           \
+               "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type          \
+               " {" RL_NAMES_##columns "}, %" #a_ ", %" #b_ ", p, 1, 1, 0, 0;\n}"             \
+               : RL_SUMS_##columns(sums)                                                      \
+               : "l"(left), "l"(right), "r"(int(add))                                         \
+               : "memory")
 
 // sums (64 by columns), or zeros unless `add`, += a (the warp's 16 by 16) times rows [k, k + 16) of
 // a matrix of `b_rows` rows.
