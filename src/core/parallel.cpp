@@ -27,12 +27,29 @@ int64_t detail::largest_grain = INT64_MAX;
 namespace {
 
 constexpr int most_threads = 256;
-// Turns of waiting before a thread goes to sleep, of 40 to 140 cycles: about what waking costs.
-constexpr int spin_turns = 1000;
+// Of waiting before a thread goes to sleep: longer than what Python does between two operations of a
+// network, because waking takes 20 to 50 us where processors are virtual. After some turns of 40 to
+// 140 cycles, whoever else has work for the processor gets it.
+constexpr uint64_t spin_ticks = 300'000;
+constexpr int turns_alone = 500;
 // What a thread does without asking whether the user interrupts it: in grains, half a millisecond
 // of simple work, however long the loop is.
 constexpr int64_t grains_of_part = 64;
 constexpr std::chrono::milliseconds between_polls{50};  // while it waits for the last parts
+
+// Whether `is_over` became true before it was time to sleep.
+template <class F> bool spin_until(F is_over) {
+  const uint64_t started = ticks();
+  for (int turn = 0; !is_over(); ++turn) {
+    if (turn < turns_alone) {
+      spin_pause();
+    } else {
+      std::this_thread::yield();
+      if (ticks() - started > spin_ticks) return false;
+    }
+  }
+  return true;
+}
 
 thread_local const std::atomic<bool>* loop_of_thread = nullptr;  // whether it has ended
 
@@ -139,10 +156,7 @@ class ThreadPool {
       std::lock_guard<std::mutex> lock(mutex_);
       close(job);
     }
-    for (int turn = 0; turn < spin_turns; ++turn) {
-      if (job.inside.load(std::memory_order_acquire) == 0) return;
-      spin_pause();
-    }
+    if (spin_until([&] { return job.inside.load(std::memory_order_acquire) == 0; })) return;
     std::unique_lock<std::mutex> lock(mutex_);
     job.caller_sleeps = true;
     auto is_done = [&] { return job.inside.load(std::memory_order_relaxed) == 0; };
@@ -190,8 +204,7 @@ class ThreadPool {
     if (jobs_.empty()) {
       ++spinning_;
       lock.unlock();
-      for (int turn = 0; turn < spin_turns && !open_.load(std::memory_order_relaxed); ++turn)
-        spin_pause();
+      spin_until([&] { return open_.load(std::memory_order_relaxed) != 0; });
       lock.lock();
       --spinning_;
     }

@@ -246,7 +246,8 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
     def __setattr__(self, name: str, value: Any) -> None:
         members = self.__dict__
         params = members.get("_parameters")
-        if isinstance(value, Parameter):
+        is_tensor = isinstance(value, Tensor)  # quick, where Parameter and Buffer ask Python code
+        if is_tensor and isinstance(value, Parameter):
             self._registered("parameter")
             self._forget(name, keep=params)
             self.register_parameter(name, value)
@@ -274,7 +275,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
             members["_modules"][name] = None
         elif "_buffers" in members and name in members["_buffers"]:
             self._set_buffer(name, value)
-        elif isinstance(value, Tensor) and isinstance(value, Buffer):
+        elif is_tensor and isinstance(value, Buffer):
             self._registered("buffer")
             self._set_buffer(name, value)
         else:
@@ -474,8 +475,9 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
         if not isinstance(mode, bool):
             raise ValueError(f"train: mode must be a bool but got {mode!r}")
         self.training = mode
-        for module in self.children():
-            module.train(mode)
+        if self._modules:
+            for module in self.children():
+                module.train(mode)
         return self
 
     def eval(self) -> Self:
