@@ -113,25 +113,25 @@ class Loop:
         return "\n".join([*lines, "}"])
 
     def template_of_constants(self):
-        """The loop of which operand `constant` (of 1 and 2) is its first element all along."""
+        """The loop of rows of which operand `constant` (of 1 and 2) is one element all along."""
         lines = [
-            f"template <class T, int constant> void {self.name}_of_constant(int64_t count, "
-            "void* const* operands, const Scalar* numbers) {",
-            "  (void)numbers;",
-            "  auto* result = static_cast<T*>(operands[0]);",
-            "  const T same = *static_cast<const T*>(operands[constant]);",
-            "  const T* at = static_cast<const T*>(operands[3 - constant]);",
+            *self.begin_of_constants("of_constant"),
             *(
                 f"  const T {cxx_variable(name)} = numbers[{i}].to<T>();"
                 for i, name in enumerate(self.numbers)
             ),
-            "  RL_INDEPENDENT",
-            "  for (int64_t i = 0; i < count; ++i) {",
+            "  for (RowOperands row(operands); rows > 0; --rows, row.advance(steps)) {",
+            "    auto* result = static_cast<T*>(row.at[0]);",
+            "    const T same = *static_cast<const T*>(row.at[constant]);",
+            "    const T* at = static_cast<const T*>(row.at[3 - constant]);",
+            "    RL_INDEPENDENT",
+            "    for (int64_t i = 0; i < count; ++i) {",
             *(
-                f"    const T {cxx_variable(name)} = constant == {i} ? same : at[i];"
+                f"      const T {cxx_variable(name)} = constant == {i} ? same : at[i];"
                 for i, name in enumerate(self.operands, 1)
             ),
-            f"    result[i] = {self.formula.scalar()};",
+            f"      result[i] = {self.formula.scalar()};",
+            "    }",
             "  }",
             "}",
         ]
@@ -151,8 +151,19 @@ class Loop:
             "  reduced_loop<T, constant>(",
             f"      count, operands, [&]({parameters}) {{ return {self.formula.scalar()}; }});",
             "}",
+            *self.begin_of_constants("reduced_of_constant"),
+            "  for (RowOperands row(operands); rows > 0; --rows, row.advance(steps))",
+            f"    {self.name}_reduced<T, constant>(count, row.at, numbers);",
+            "}",
         ]
         return "\n".join(lines)
+
+    def begin_of_constants(self, kind):
+        return [
+            f"template <class T, int constant> void {self.name}_{kind}(int64_t rows, int64_t count, "
+            "void* const* operands, const int64_t* steps, const Scalar* numbers) {",
+            "  (void)numbers;",
+        ]
 
     def strip(self, dtype):
         """The name of its loop of a dtype."""
@@ -167,11 +178,13 @@ class Loop:
     def strip_of_constant(self, dtype, constant):
         if dtype in _OF_CONSTANTS:
             return f"{self.name}_of_constant<{CXX[dtype]}, {constant}>"
-        return self.reduced(dtype, constant) if dtype in _REDUCED else "nullptr"
+        if dtype in _REDUCED:
+            return self.reduced(dtype, constant, "reduced_of_constant")
+        return "nullptr"
 
-    def reduced(self, dtype, constant):
+    def reduced(self, dtype, constant, kind="reduced"):
         """Its loop of 16-bit floats, where the instruction set has one."""
-        name = f"{self.name}_reduced<{CXX[dtype]}, {constant}>"
+        name = f"{self.name}_{kind}<{CXX[dtype]}, {constant}>"
         return f"has_reduced_loops<{CXX[dtype]}> ? {name} : nullptr"
 
     def changes_sign(self):

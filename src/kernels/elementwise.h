@@ -12,9 +12,14 @@ namespace rl::kernels {
 // operands[0] is the result, then the inputs; numbers are the op's non-tensor arguments.
 using StripFunction = void (*)(int64_t n, void* const* operands, const Scalar* numbers);
 
-// Of two operands: those of which the first or the second is one element all along, by DType.
+// Rows of two operands, of which one is the same element all along each row; from row to row each
+// operand goes a step, in bytes.
+using ConstantStripFunction = void (*)(int64_t rows, int64_t n, void* const* operands,
+                                       const int64_t* steps, const Scalar* numbers);
+
+// Those of which the first or the second is that element, by DType.
 struct ConstantStrips {
-  StripFunction of[2][dtype_count];
+  ConstantStripFunction of[2][dtype_count];
 };
 
 struct HostStrips;  // what the host has compiled of it

@@ -28,11 +28,13 @@ constexpr int64_t slack = 64;  // bytes that repeat_elements may write beyond a 
 // copies.
 constexpr int64_t short_row = 512, short_bytes = 2048, streamed_bytes = 1024;
 constexpr int64_t short_row_of_constant = 192;
+// But loops of a constant take rows of so many elements one by one, if there are enough at a time.
+constexpr int64_t least_row_of_constant = 16, least_panel_of_constant = 256;
 
 // The loops of a formula in one type.
 struct Strips {
   StripFunction any;
-  StripFunction of_constant[2];  // where the first or the second input is one element, or nullptr
+  ConstantStripFunction of_constant[2];  // where the first or the second input is one element, or nullptr
 };
 
 // The input that is one element in each run, if the formula has a loop for that; else 0.
@@ -92,10 +94,26 @@ class LoopRun {
         operands[k] = direct_[k] ? row(k, r) : buffer(k);
         if (k > 0 && !direct_[k]) gather(k, r, count);
       }
-      function_(count * n, operands, numbers_);
+      strips_.any(count * n, operands, numbers_);
       if (!direct_[0]) scatter(r, count);
     }
     if (streamed_) end_streaming();
+  }
+
+  // Whether rows of a constant can be computed where they lie.
+  bool takes_rows_of_constant() {
+    take_constant();
+    return constant_ && all_direct() && walk_.sizes[0] >= least_row_of_constant &&
+           walk_.sizes[0] * walk_.sizes[1] >= least_panel_of_constant;
+  }
+  void rows_of_constant(char* const* p, int64_t rows) const {
+    void* operands[N];
+    int64_t steps[N];
+    for (int k = 0; k < N; ++k) {
+      operands[k] = p[k];
+      steps[k] = walk_.strides[k][1];
+    }
+    strips_.of_constant[constant_ - 1](rows, walk_.sizes[0], operands, steps, numbers_);
   }
 
   // All of dim 0 for some rows of dim d, along which some operands lie dense, in tiles: whole cache
@@ -117,18 +135,19 @@ class LoopRun {
   void take_constant() {
     constant_ = constant_input(strips_, walk_);
     if (!constant_) return;
-    function_ = strips_.of_constant[constant_ - 1];
     if (is_reduced(computed_[0])) computed_[constant_] = DType::Float32;
     direct_[constant_] = stored_[constant_] == computed_[constant_];
     repeats_ = false;
   }
 
+  bool all_direct() const {
+    return std::all_of(direct_, direct_ + N, [](bool d) { return d; });
+  }
   char* buffer(int k) { return buffers_ + k * (strip_length * widest + slack); }
 
   void long_run(char* const* p, int64_t n) {
-    bool all_direct = std::all_of(direct_, direct_ + N, [](bool d) { return d; });
     bool short_steps = converts_ || (n <= strip_length && repeats_);
-    int64_t step = all_direct ? n : short_steps ? std::min(strip_, short_strip) : strip_;
+    int64_t step = all_direct() ? n : short_steps ? std::min(strip_, short_strip) : strip_;
     for (int64_t i = 0; i < n; i += step) {
       int64_t m = std::min(step, n - i);
       void* operands[N];
@@ -137,7 +156,8 @@ class LoopRun {
         operands[k] = direct_[k] ? at : buffer(k);
         if (k > 0 && !direct_[k]) load(k, at, m);
       }
-      function_(m, operands, numbers_);
+      if (constant_) strips_.of_constant[constant_ - 1](1, m, operands, one_row, numbers_);
+      else strips_.any(m, operands, numbers_);
       if (!direct_[0]) store(buffer(0), p[0] + i * walk_.strides[0][0], m);
     }
   }
@@ -236,12 +256,12 @@ class LoopRun {
   void compute(int64_t n) {
     void* operands[N];
     for (int k = 0; k < N; ++k) operands[k] = buffer(k);
-    function_(n, operands, numbers_);
+    strips_.any(n, operands, numbers_);
   }
 
   const Strips& strips_;
-  StripFunction function_ = strips_.any;
-  int constant_ = 0;  // the input that function_ takes one element of, if there is one
+  static constexpr int64_t one_row[N] = {};  // no steps
+  int constant_ = 0;  // the input of which a run reads one element, if there is a loop for that
   const StridedIterator<N>& walk_;
   const DType* stored_;
   DType computed_[N];
@@ -275,9 +295,19 @@ void run(const Strips& strips, const View& out, const View* inputs, const DType*
     return walk.parallel_panels(transposed, 256, default_grain, [&](char* const* p, int64_t rows) {
       LoopRun<N>(strips, walk, stored, computed, numbers, streamed).panel(transposed, p, rows);
     });
+  const bool of_constant = constant_input(strips, walk) != 0;
+  if (of_constant && walk.ndim > 1) {
+    LoopRun<N> loop(strips, walk, stored, computed, numbers, streamed);
+    if (loop.takes_rows_of_constant()) {
+      int64_t height = std::max<int64_t>(1, default_grain / 8 / walk.sizes[0]);
+      return walk.parallel_panels(1, height, default_grain, [&](char* const* p, int64_t rows) {
+        loop.rows_of_constant(p, rows);
+      });
+    }
+  }
   int64_t n = walk.sizes[0], most = streamed ? streamed_bytes : short_bytes;
   int64_t size = std::max(itemsize(computed[0]), itemsize(computed[N - 1]));
-  int64_t short_to = constant_input(strips, walk) ? short_row_of_constant : short_row;
+  int64_t short_to = of_constant ? short_row_of_constant : short_row;
   if (walk.ndim > 1 && n < short_to && n * size < most)
     return parallel_for(0, walk.numel / n, default_grain / n, [&](int64_t begin, int64_t end) {
       LoopRun<N>(strips, walk, stored, computed, numbers, streamed).rows(begin, end);

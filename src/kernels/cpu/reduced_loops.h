@@ -53,6 +53,15 @@ void store_reduced(T* to, const WideElements<T>& x, const WideElements<T>& y, F 
   }
 }
 
+// The result and two operands of a row after the other.
+struct RowOperands {
+  void* at[3];
+  explicit RowOperands(void* const* operands) : at{operands[0], operands[1], operands[2]} {}
+  void advance(const int64_t* steps) {
+    for (int k = 0; k < 3; ++k) at[k] = static_cast<char*>(at[k]) + steps[k];
+  }
+};
+
 // result[i] = f(first[i], second[i]) by vectors of floats; `constant` is the operand, 1 or 2, that
 // is one float all along, or 0.
 template <class T, int constant, class F>

@@ -144,11 +144,16 @@ struct StridedIterator {
     outer.finish(false);
     int64_t elements = sizes[0] * (height < sizes[d] ? height : sizes[d]);
     parallel_for(0, outer.numel, 1 + grain / elements, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        outer.range(i, i + 1, outer.base, [&](char* const* p, int64_t) {
+      int64_t i = begin;
+      outer.range(begin, end, outer.base, [&](char* const* start, int64_t n) {
+        char* p[N];
+        for (int k = 0; k < N; ++k) p[k] = start[k];
+        for (int64_t last = i + n; i < last; ++i) {
           int64_t left = sizes[d] - i % panels * height;
-          f(p, left < height ? left : height);
-        });
+          f(static_cast<char* const*>(p), left < height ? left : height);
+          for (int k = 0; k < N; ++k) p[k] += outer.strides[k][0];
+        }
+      });
     });
   }
 
