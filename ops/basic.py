@@ -239,9 +239,22 @@ elementwise("clamp_range(input: Tensor, min: Tensor | Number, max: Tensor | Numb
             grad={"input": "where((input >= min) & (input <= max), grad, 0)",
                   "min": "where((min < max) & (input < min), grad, 0)",
                   "max": "where((max < min) | (input > max), grad, 0)"})
+elementwise("clamp_numbers(input: Tensor, min: Scalar, max: Scalar)",
+            "minimum(maximum(input, min), max)",
+            node="ClampBackward1", dtypes=REAL, names=(), inplace=True,
+            doc="Elements outside [min, max] become the nearer end.",
+            grad={"input": "where((input >= min) & (input <= max), grad, 0)"})
 composite("clamp(input: Tensor, min: Scalar | None = None, max: Scalar | None = None)", """
     check(min is not None or max is not None,
           "clamp: At least one of 'min' or 'max' must not be None")
+    if min is not None and max is not None:
+        low = given(min)
+        high = given(max)
+        whole = is_integral(dtype(input)) and is_whole(low) and is_whole(high)
+        if whole or (is_floating(input) and not is_complex(low) and not is_complex(high)):
+            check_fits("clamp", low, dtype(input))
+            check_fits("clamp", high, dtype(input))
+            return clamp_numbers(input, low, high)
     return clamp(input, as_tensor(min), as_tensor(max))
           """,
           node="ClampBackward1", inplace=True, out="cast",

@@ -14,8 +14,9 @@ namespace {
 constexpr int64_t strip_length = 2048;
 // Passes over a strip that convert read ahead less than they would over all: the next strip's lines
 // come while this one is worked on.
+constexpr int64_t strip_of_conversions = 1024;
 // An element that is repeated for one row after the other fills as little as that each time.
-constexpr int64_t short_strip = 1024;
+constexpr int64_t strip_of_repeats = 512;
 // What is computed for streaming stores: one part is computed while the last one is on its way to
 // memory. A sum of 64 MB takes 5.5 ms, in strips of 256 6.3 and of 2048 9.3; exp takes 5.0, in
 // strips of 256 4.6.
@@ -146,8 +147,10 @@ class LoopRun {
   char* buffer(int k) { return buffers_ + k * (strip_length * widest + slack); }
 
   void long_run(char* const* p, int64_t n) {
-    bool short_steps = converts_ || (n <= strip_length && repeats_);
-    int64_t step = all_direct() ? n : short_steps ? std::min(strip_, short_strip) : strip_;
+    int64_t most = converts_                        ? strip_of_conversions
+                   : repeats_ && n <= strip_length ? strip_of_repeats
+                                                   : strip_;
+    int64_t step = all_direct() ? n : std::min(strip_, most);
     for (int64_t i = 0; i < n; i += step) {
       int64_t m = std::min(step, n - i);
       void* operands[N];
