@@ -76,7 +76,8 @@ elementwise("hardshrink(input: Tensor, lambd: Scalar = 0.5)",
 elementwise("logsigmoid(input: Tensor)", "log_sigmoid(input)", dtypes=FLOATING,
             node="LogSigmoidBackward0", names=("nn.functional.logsigmoid",),
             doc="log(sigmoid(input)).",  # each side's derivative is as exact as it is
-            grad={"input": "grad * where(input < 0, 1 - sigmoid(input), sigmoid(neg(input)))"})
+            grad={"input": "grad * where(input < 0, 1 - sigmoid(where(input < 0, input, "
+                           "neg(input))), sigmoid(where(input < 0, input, neg(input))))"})
 elementwise("prelu_kernel(input: Tensor, weight: Tensor)",
             "where(input > 0, input, weight * input)", dtypes=FLOATING, names=(),
             node="PreluKernelBackward0",
