@@ -160,8 +160,8 @@ class Loop:
 
     def begin_of_constants(self, kind):
         return [
-            f"template <class T, int constant> void {self.name}_{kind}(int64_t rows, int64_t count, "
-            "void* const* operands, const int64_t* steps, const Scalar* numbers) {",
+            f"template <class T, int constant> void {self.name}_{kind}(int64_t rows, "
+            "int64_t count, void* const* operands, const int64_t* steps, const Scalar* numbers) {",
             "  (void)numbers;",
         ]
 

@@ -613,6 +613,30 @@ def test_one_operand_is_the_same_along_rows(op, dtype):
     assert rl.equal(both, call(column.clone(), column[:1].expand_as(column).clone(), **kind))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 31, 64, 300])
+def test_one_operand_is_the_same_along_short_rows(n, dtype):
+    """Each row has an element of its own, and rows lie in as many ways as four dims have."""
+    dtype = getattr(rl, dtype)
+    x = (rl.arange(9000 * n) % 61 - 30).view(9000, n).to(dtype)
+    column = (rl.arange(9000) % 7 + 1).view(9000, 1).to(dtype)
+    for many, one in ((x, column), (x.view(4500, 2, n).movedim(0, 1), column.view(2, 4500, 1)),
+                      (x[:105].view(7, 1, 15, n)[:, :, ::2], column[:48].view(6, 8, 1)),
+                      (x[:4, None, None], column[:5].view(5, 1, 1))):  # fmt: skip
+        shape = rl.broadcast_shapes(many.shape, one.shape)
+        whole, same = many.expand(shape).contiguous(), one.expand(shape).contiguous()
+        for call in (rl.sub, rl.mul, rl.div):
+            assert rl.equal(call(many, one), call(whole, same))
+            assert rl.equal(call(one, many + 31), call(same, whole + 31))
+    a, b = x[:24].reshape(24, n), x[5:21].reshape(16, n)
+    assert rl.equal(rl.kron(a, b), (a[:, None, :, None] * b[None, :, None]).reshape(24 * 16, n * n))
+    expected = np.kron(a.double().numpy(), b.double().numpy())
+    assert (rl.kron(a.double(), b.double()).numpy() == expected).all()
+    changed = x.clone()
+    changed.mul_(column)
+    assert rl.equal(changed, x * column.expand_as(x).contiguous())
+
+
 def test_one_operand_is_the_same_in_results_that_pass_by_the_caches():
     x, column = rl.randn(4, 1 << 21), rl.tensor([[1.0], [2.0], [3.0], [-4.0]])
     for row, value, product in zip(x, column, x * column):

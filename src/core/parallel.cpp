@@ -27,9 +27,9 @@ int64_t detail::largest_grain = INT64_MAX;
 namespace {
 
 constexpr int most_threads = 256;
-// Of waiting before a thread goes to sleep: longer than what Python does between two operations of a
-// network, because waking takes 20 to 50 us where processors are virtual. After some turns of 40 to
-// 140 cycles, whoever else has work for the processor gets it.
+// Of waiting before a thread goes to sleep: longer than what Python does between two operations of
+// a network, because waking takes 20 to 50 us where processors are virtual. After some turns of 40
+// to 140 cycles, whoever else has work for the processor gets it.
 constexpr uint64_t spin_ticks = 300'000;
 constexpr int turns_alone = 500;
 // What a thread does without asking whether the user interrupts it: in grains, half a millisecond

@@ -35,7 +35,8 @@ constexpr int64_t least_row_of_constant = 16, least_panel_of_constant = 256;
 // The loops of a formula in one type.
 struct Strips {
   StripFunction any;
-  ConstantStripFunction of_constant[2];  // where the first or the second input is one element, or nullptr
+  ConstantStripFunction
+      of_constant[2];  // where the first or the second input is one element, or nullptr
 };
 
 // The input that is one element in each run, if the formula has a loop for that; else 0.
@@ -147,7 +148,7 @@ class LoopRun {
   char* buffer(int k) { return buffers_ + k * (strip_length * widest + slack); }
 
   void long_run(char* const* p, int64_t n) {
-    int64_t most = converts_                        ? strip_of_conversions
+    int64_t most = converts_                       ? strip_of_conversions
                    : repeats_ && n <= strip_length ? strip_of_repeats
                                                    : strip_;
     int64_t step = all_direct() ? n : std::min(strip_, most);
