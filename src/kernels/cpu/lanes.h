@@ -52,12 +52,27 @@ struct Square {
   template <class V> RL_INLINE V operator()(V v) const { return v * v; }
 };
 
+// The lanes of 16 bytes folded in place until `period` of them are left, which come first. Of
+// vectors narrower than that gcc makes branches, where an extreme is chosen.
+template <class Op, int period, int step, class T, int... lane>
+RL_INLINE vec<T, 16> fold_register(vec<T, 16> v, std::integer_sequence<int, lane...> all) {
+  constexpr int lanes = sizeof...(lane);
+  if constexpr (step < period) {
+    return v;
+  } else {
+    vec<T, 16> turned = shuffle<((lane + step) % lanes)...>(v, v);
+    return fold_register<Op, period, step / 2, T>(Op::apply(v, turned), all);
+  }
+}
+
 // The lanes of a vector folded by halves until `period` of them are left: a loop over an array of
 // the lanes would go through memory.
 template <class Op, class T, int period = 1, int bytes = vector_bytes>
 RL_INLINE void fold_lanes(vec<T, bytes> v, T* result) {
-  if constexpr (bytes == period * sizeof(T)) {
-    __builtin_memcpy(result, &v, bytes);
+  if constexpr (bytes == 16) {
+    constexpr int lanes = 16 / sizeof(T);
+    v = fold_register<Op, period, lanes / 2, T>(v, std::make_integer_sequence<int, lanes>());
+    __builtin_memcpy(result, &v, period * sizeof(T));
   } else {
     vec<T, bytes / 2> halves[2];
     __builtin_memcpy(halves, &v, bytes);

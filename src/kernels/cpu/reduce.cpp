@@ -17,11 +17,12 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t tile_elements = 4096;
-constexpr int64_t tile_width = 256;      // columns that such a tile has at most
-constexpr int64_t max_width = 1024;      // columns folded side by side in tiles as high
-constexpr int64_t short_row = 8;         // rows up to here are folded as columns
-constexpr int64_t tiles_per_chunk = 16;  // a chunk is what one thread does at a time
-constexpr int64_t widest = 16;           // bytes of the largest element or accumulator
+constexpr int64_t tile_width = 256;        // columns that such a tile has at most
+constexpr int64_t max_width = 1024;        // columns folded side by side in tiles as high
+constexpr int64_t short_row = 8;           // rows up to here are folded as columns
+constexpr int64_t least_reduced_row = 32;  // of 16-bit floats, to be widened as they are folded
+constexpr int64_t tiles_per_chunk = 16;    // a chunk is what one thread does at a time
+constexpr int64_t widest = 16;             // bytes of the largest element or accumulator
 
 struct Reduction {
   const char* name;
@@ -106,12 +107,13 @@ class Reducer {
     direct_ = fused_ && input.dtype == op.load &&
               (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size_;
     if (reduced_.numel == 1) direct_ = fused_ && input.dtype == op.load && !columns_;
-    in_place_ = tiles_.columns;
-    if (columns_ && fused_ && is_reduced(input.dtype) && op.element == DType::Float32 &&
-        kept_.strides[0][0] == size_ && kept_.sizes[0] >= tile_width / 4)
-      reduced_columns(op.fold, op.prepare, input.dtype, &in_place_);
-    if (!in_place_) in_place_ = tiles_.columns;
-    else if (in_place_ != tiles_.columns) direct_ = true;
+    in_place_ = tiles_;
+    if (fused_ && is_reduced(input.dtype) && op.element == DType::Float32 &&
+        (columns_ ? kept_.strides[0][0] == size_ && kept_.sizes[0] >= tile_width / 4
+                  : reduced_.strides[0][0] == size_ && reduced_.sizes[0] >= least_reduced_row)) {
+      reduced_tiles(op.fold, op.prepare, input.dtype, &in_place_);
+      direct_ |= columns_ ? in_place_.columns != tiles_.columns : in_place_.rows != tiles_.rows;
+    }
   }
 
   void run() {
@@ -195,8 +197,10 @@ class Reducer {
     int64_t n = end - begin, first = begin % reduced_.sizes[0];
     if (direct_ && first + n <= reduced_.sizes[0]) {
       reduced_.range(begin, end, &in, [&](char* const* p, int64_t) {
-        if (!columns_) tiles_.rows(p[0], n, kept_.strides[0][0] / size_, width, accumulators);
-        else fold_columns(in_place_, p[0], n, reduced_.strides[0][0] / size_, width, accumulators);
+        if (!columns_) in_place_.rows(p[0], n, kept_.strides[0][0] / size_, width, accumulators);
+        else
+          fold_columns(in_place_.columns, p[0], n, reduced_.strides[0][0] / size_, width,
+                       accumulators);
       });
       return;
     }
@@ -228,8 +232,8 @@ class Reducer {
   }
 
   // A narrow dense matrix is folded as a wider one with fewer rows, then across its groups.
-  void fold_columns(FoldColumns fold, const char* x, int64_t n, int64_t row_stride, int64_t width,
-                    char* accumulators) {
+  void fold_columns(decltype(Tiles::columns) fold, const char* x, int64_t n, int64_t row_stride,
+                    int64_t width, char* accumulators) {
     int64_t groups = std::min(tile_width / width, n / 4);
     if (width >= 32 || row_stride != width || groups < 2 || fold != tiles_.columns)
       return fold(x, n, row_stride, width, accumulators);
@@ -260,7 +264,7 @@ class Reducer {
   StridedIterator<3> kept_;  // input, out, second
   StridedIterator<1> reduced_;
   Tiles tiles_;
-  FoldColumns in_place_;  // of columns that need not be packed
+  Tiles in_place_;  // of what need not be packed
   bool columns_, direct_, fused_;
 };
 

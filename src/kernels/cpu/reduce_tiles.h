@@ -31,10 +31,9 @@ inline bool is_fused(Prepare step, DType loaded) {
   return step != Prepare::Power && !is_complex(loaded);
 }
 
-// Columns of float16 or bfloat16 folded in float32, without a copy in between. Null where there is
-// no such loop: for all but Sum, Max and Min.
-using FoldColumns = decltype(Tiles::columns);
-RL_ISA_KERNEL(reduced_columns, (Fold fold, Prepare step, DType stored, FoldColumns* columns))
+// Rows and columns of float16 or bfloat16 folded in float32, without a copy in between. Left as
+// they are where there are no such loops: for all but Sum, Max and Min.
+RL_ISA_KERNEL(reduced_tiles, (Fold fold, Prepare step, DType stored, Tiles* tiles))
 
 // Elements: float32, float64, int64, complex64, complex128 for Sum and Prod; the real ones and bool
 // for Max and Min; floats for Moments and LogSumExp. Anything else leaves accumulator_size 0.

@@ -19,6 +19,54 @@ void fold_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, voi
     fold_row<Op, period>(x + i * row_stride * period, n * period, acc + i * period, Map());
 }
 
+// Four vectors of numbers that become floats on the way; bfloat16 in the order of WideElements.
+template <class H, class Map> void load_four(const H* x, vec<float> (&four)[4], Map map) {
+  constexpr int64_t step = reduced_lanes<H>, parts = step / Vector<float>::lanes;
+  for (int64_t k = 0; k < 4 / parts; ++k) {
+    WideElements<H> some(x + k * step);
+    if constexpr (parts == 2) {
+      four[2 * k] = vec<float>(map(some.even));
+      four[2 * k + 1] = vec<float>(map(some.odd));
+    } else {
+      four[k] = vec<float>(map(some.all));
+    }
+  }
+}
+template <class Op, class H, class Map> float fold_reduced_row(const H* x, int64_t n) {
+  constexpr int64_t width = Vector<float>::lanes;
+  constexpr Map map;
+  float result = map(static_cast<float>(x[0]));
+  if (n < width) {
+    for (int64_t i = 1; i < n; ++i) result = Op::apply(result, map(static_cast<float>(x[i])));
+    return result;
+  }
+  vec<float> all = vec<float>(map(load_wide(x)));
+  int64_t i = width;
+  if (n >= 4 * width) {
+    vec<float> part[4], next[4];
+    load_four(x, part, map);
+    for (i = 4 * width; i + 4 * width <= n; i += 4 * width) {
+      load_four(x + i, next, map);
+      for (int k = 0; k < 4; ++k) part[k] = Op::apply(part[k], next[k]);
+    }
+    all = Op::apply(Op::apply(part[0], part[1]), Op::apply(part[2], part[3]));
+  }
+  for (; i + width <= n; i += width) all = Op::apply(all, vec<float>(map(load_wide(x + i))));
+  if (i < n) {
+    const vec<float> last = vec<float>(map(load_wide(x + n - width)));
+    all = Op::apply(all, after_lanes<Op, float>(last, i - (n - width)));
+  }
+  fold_lanes<Op, float, 1>(all, &result);
+  return result;
+}
+template <class Op, class H, class Map>
+void fold_reduced_rows(const void* in, int64_t n, int64_t row_stride, int64_t count,
+                       void* accumulators) {
+  const H* x = static_cast<const H*>(in);
+  for (int64_t i = 0; i < count; ++i, x += row_stride)
+    static_cast<float*>(accumulators)[i] = fold_reduced_row<Op, H, Map>(x, n);
+}
+
 // As fold_columns, of numbers that become floats on the way.
 template <class Op, class H, class Map>
 void fold_reduced_columns(const void* in, int64_t n, int64_t row_stride, int64_t width,
@@ -333,32 +381,33 @@ Tiles extreme_tiles(DType t, Prepare step) {
   }
 }
 
-template <class Op, class H>
-FoldColumns reduced_of(Prepare step) {
+template <class Op, class H, class Map> void set_reduced(Tiles* tiles) {
+  if constexpr (has_reduced_loops<H>) tiles->rows = fold_reduced_rows<Op, H, Map>;
+  tiles->columns = fold_reduced_columns<Op, H, Map>;
+}
+template <class Op, class H> void set_reduced(Prepare step, Tiles* tiles) {
   switch (step) {
-    case Prepare::NanToZero: return fold_reduced_columns<Op, H, NanToZero>;
-    case Prepare::Absolute: return fold_reduced_columns<Op, H, Magnitude>;
-    case Prepare::Square: return fold_reduced_columns<Op, H, Square>;
-    case Prepare::None: return fold_reduced_columns<Op, H, Same>;
-    default: return nullptr;
+    case Prepare::NanToZero: return set_reduced<Op, H, NanToZero>(tiles);
+    case Prepare::Absolute: return set_reduced<Op, H, Magnitude>(tiles);
+    case Prepare::Square: return set_reduced<Op, H, Square>(tiles);
+    case Prepare::None: return set_reduced<Op, H, Same>(tiles);
+    default: return;
   }
 }
-template <class H>
-FoldColumns reduced_of(Fold fold, Prepare step) {
+template <class H> void set_reduced(Fold fold, Prepare step, Tiles* tiles) {
   switch (fold) {
-    case Fold::Sum: return reduced_of<Add, H>(step);
-    case Fold::Max: return reduced_of<Max, H>(step);
-    case Fold::Min: return reduced_of<Min, H>(step);
-    default: return nullptr;
+    case Fold::Sum: return set_reduced<Add, H>(step, tiles);
+    case Fold::Max: return set_reduced<Max, H>(step, tiles);
+    case Fold::Min: return set_reduced<Min, H>(step, tiles);
+    default: return;
   }
 }
 
 }  // namespace
 
-void reduced_columns(Fold fold, Prepare step, DType stored, FoldColumns* columns) {
-  *columns = stored == DType::Float16    ? reduced_of<half>(fold, step)
-             : stored == DType::BFloat16 ? reduced_of<bfloat16>(fold, step)
-                                         : nullptr;
+void reduced_tiles(Fold fold, Prepare step, DType stored, Tiles* tiles) {
+  if (stored == DType::Float16) set_reduced<half>(fold, step, tiles);
+  if (stored == DType::BFloat16) set_reduced<bfloat16>(fold, step, tiles);
 }
 
 void reduce_tiles(Fold fold, Prepare step, DType t, Tiles* tiles) {
