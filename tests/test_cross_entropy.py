@@ -10,8 +10,10 @@ from rushlight.nn import functional as F
 
 pytestmark = pytest.mark.kernels
 
-# Rows of one class, of less than a vector, of several pieces; images; lines that lie across.
-SHAPES = [(5, 1), (7, 10), (3, 17), (2, 9001), (2, 5, 3, 4), (2, 3, 70), (0, 4), (2, 3, 0)]
+# Rows of one class, of less than a vector, of several pieces; so many that they are turned; images;
+# lines that lie across.
+SHAPES = [(5, 1), (7, 10), (3, 17), (2, 9001), (300, 10), (41, 17), (2, 5, 3, 4), (2, 3, 70),
+          (0, 4), (2, 3, 0)]  # fmt: skip
 
 
 def operands(shape, strided=False, seed=0):
@@ -74,7 +76,7 @@ def test_second_derivative_and_forward_mode(shape):
 
 
 @pytest.mark.parametrize("dtype", [rl.float16, rl.bfloat16])
-@pytest.mark.parametrize("shape", [(7, 33), (2, 5, 9)], ids=str)
+@pytest.mark.parametrize("shape", [(7, 33), (50, 33), (2, 5, 9)], ids=str)
 def test_half_precision(shape, dtype):
     wide, target, weight = operands(shape)
     half = wide.detach().to(dtype).requires_grad_()
@@ -128,8 +130,9 @@ def test_refuses():
 
 @pytest.mark.parametrize("n", [1, 2, 15, 33, 1000, 9001])
 @pytest.mark.parametrize("across", [False, True])
-def test_softmax_of_lines(n, across):
-    x = np.random.default_rng(0).standard_normal((6, n)) * 20
+@pytest.mark.parametrize("lines", [6, 300])
+def test_softmax_of_lines(n, across, lines):
+    x = np.random.default_rng(0).standard_normal((lines, n)) * 20
     x[0, : n // 2] = -np.inf
     weights = np.exp(x - x.max(1, keepdims=True))
     expected = weights / weights.sum(1, keepdims=True)
@@ -141,7 +144,38 @@ def test_softmax_of_lines(n, across):
         (tensor.softmax(dim), expected), (tensor.log_softmax(dim), logs),
         (tensor.logsumexp(dim), x.max(1) + np.log(weights.sum(1))),
     ):  # fmt: skip
-        np.testing.assert_allclose(ours.numpy().T if across else ours.numpy(), reference, 1e-9)
+        found = ours.numpy().T if across else ours.numpy()
+        np.testing.assert_allclose(found, reference, 1e-9, 1e-14)  # logs near 0 are differences
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("n", [2, 7, 16, 40, 90])
+def test_many_short_lines(n, dtype):
+    """Beside the same lines one by one, in any layout, with infinite scores and NaN."""
+    random = np.random.default_rng(1)
+    x = rl.from_numpy(random.standard_normal((530, n)) * 5).to(getattr(rl, dtype))
+    x[3], x[4, 1], x[5, 0], x[6, 1] = -np.inf, np.nan, -np.inf, np.inf
+    grad = rl.from_numpy(random.standard_normal((530, n))).to(x.dtype)
+    wide = rl.zeros(530, n + 3, dtype=x.dtype)
+    wide[:, 1:-2] = x
+    turned = x.view(10, 53, n).transpose(0, 1)
+    tolerance = {"rtol": 8 * rl.finfo(x.dtype).eps, "atol": 8 * rl.finfo(x.dtype).eps}
+
+    def results(of, grad):
+        of = of.detach().requires_grad_()
+        values = of.softmax(-1), of.log_softmax(-1)
+        return [*values, *(rl.autograd.grad(v, of, grad)[0] for v in values)]
+
+    def close(a, b):
+        rl.testing.assert_close(a, b, equal_nan=True, **tolerance)
+
+    one_by_one = zip(*(results(line, g) for line, g in zip(x, grad)))
+    expected = [rl.stack(lines) for lines in one_by_one]
+    for of in (x, wide[:, 1:-2]):
+        for ours, other in zip(results(of, grad), expected):
+            close(ours, other)
+    for ours, other in zip(results(turned, grad.view(10, 53, n).transpose(0, 1)), expected):
+        close(ours.transpose(0, 1).reshape(530, n), other)
 
 
 def test_lines_across_that_threads_share_one_by_one():

@@ -43,7 +43,7 @@ template <class C> class Problem {
     Scratch<C> losses(classes_.size());
     InShapeOf<int64_t> classes(given_.target, classes_.data());
     InShapeOf<C> loss(given_.target, losses.data());
-    SoftmaxLines<1, 4, false> lines(name_, {&given_.input}, 1,
+    SoftmaxLines<1, 4, false> lines(name_, {&given_.input}, 1, 128,
                                     {&classes.view, &largest, &sums, &loss.view});
     lines.run(
         [&, target = split()](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
@@ -74,7 +74,7 @@ template <class C> class Problem {
     Scratch<C> grads = loss_gradients<C>(grad, given_.reduction, given_.target, total_weight);
     InShapeOf<int64_t> classes(given_.target, classes_.data());
     InShapeOf<C> slope(given_.target, grads.data());
-    SoftmaxLines<2, 4> lines(name_, {&given_.input, &grad_input}, 1,
+    SoftmaxLines<2, 4> lines(name_, {&given_.input, &grad_input}, 1, 32,
                              {&classes.view, &largest, &sums, &slope.view});
     lines.run(
         [&, target = split()](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {

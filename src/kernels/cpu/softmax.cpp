@@ -6,7 +6,7 @@ namespace rl::kernels {
 namespace {
 
 void forward(const char* name, bool log, const View& input, int64_t dim, const View& out) {
-  SoftmaxLines<2>(name, {&input, &out}, dim)
+  SoftmaxLines<2>(name, {&input, &out}, dim, log ? 56 : 40)
       .run([log](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
         softmax_forward(log, tile, p[0], strides[0], p[1], strides[1]);
       });
@@ -14,7 +14,7 @@ void forward(const char* name, bool log, const View& input, int64_t dim, const V
 
 void backward(const char* name, bool log, const View& grad, const View& output, int64_t dim,
               const View& grad_input) {
-  SoftmaxLines<3>(name, {&grad, &output, &grad_input}, dim)
+  SoftmaxLines<3>(name, {&grad, &output, &grad_input}, dim, log ? 24 : 8)
       .run([log](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
         softmax_gradient(log, tile, p[0], strides[0], p[1], strides[1], p[2], strides[2]);
       });

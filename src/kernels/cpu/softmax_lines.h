@@ -8,17 +8,19 @@
 #include "kernels/cpu/softmax_tiles.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
+#include "kernels/cpu/transpose.h"
 
 namespace rl::kernels {
 
 // Lines along dim of N views of one shape and dtype, the last of which is written if `writes`, and
 // M views of that shape without dim, which hold an element per line. Tiles of neighbouring lines
 // are handed on where they lie if their elements have the compute dtype and are dense, else through
-// a copy.
+// a copy. Lines that are short and dense are turned in it, so that the loops run across them.
 template <int N, int M = 0, bool writes = true>
 class SoftmaxLines {
  public:
-  SoftmaxLines(const char* name, const View* const (&views)[N], int64_t dim,
+  // Lines of up to `longest_turned` elements are turned: as measured, for each kind of loop.
+  SoftmaxLines(const char* name, const View* const (&views)[N], int64_t dim, int64_t longest_turned,
                const std::array<const View*, M>& beside = {}) {
     const View& first = *views[0];
     check_implemented(is_floating(first.dtype), name, ": not implemented for dtype ", first.dtype);
@@ -48,6 +50,13 @@ class SoftmaxLines {
     direct_ = dtype_ == element_;
     for (int k = 0; k < N; ++k)
       direct_ = direct_ && (across_ ? walk_.strides[k][0] == size_ : n_ == 1 || step_[k] == size_);
+    if (dtype_ != element_) longest_turned = std::max<int64_t>(longest_turned, 96);
+    turned_ = !across_ && n_ <= longest_turned && walk_.sizes[0] >= least_turned &&
+              std::all_of(step_, step_ + N, [&](int64_t step) { return n_ == 1 || step == size_; });
+    if (turned_) {
+      across_ = true;
+      direct_ = false;
+    }
   }
 
   // f(tile, pointers, row strides in elements); of the views beside, pointers go with the tile's
@@ -60,7 +69,7 @@ class SoftmaxLines {
     int64_t elements = direct_ ? 65536 : 16384, least = direct_ ? 64 : 1;
     int64_t widest = across_ ? std::clamp(elements / n_, least, softmax_columns) : 1;
     int64_t grain = std::max<int64_t>(widest, default_grain / 4 / n_);
-    size_t bytes = direct_ ? 0 : static_cast<size_t>(N * n_ * widest * itemsize(element_));
+    size_t bytes = direct_ ? 0 : static_cast<size_t>((N + 1) * n_ * widest * itemsize(element_));
     walk_.parallel_runs(grain, [&](char* const* start, int64_t m) {
       std::unique_ptr<char[]> scratch(bytes ? new char[bytes] : nullptr);
       for (int64_t j = 0; j < m; j += widest) {
@@ -87,29 +96,69 @@ class SoftmaxLines {
   void run_copied(const SoftmaxTile& tile, char* const* p, char* scratch, F& f) const {
     char* copies[N + M];
     std::copy(p + N, p + N + M, copies + N);
-    int64_t strides[N], row = tile.width * itemsize(element_);
+    int64_t strides[N];
     for (int k = 0; k < N; ++k) {
-      copies[k] = scratch + k * n_ * row;
+      copies[k] = scratch + k * n_ * tile.width * itemsize(element_);
       strides[k] = tile.width;
-      if (writes && k == N - 1) continue;
-      for (int64_t i = 0; across_ && i < n_; ++i)
-        load_strip(dtype_, p[k] + i * step_[k], walk_.strides[k][0], element_, copies[k] + i * row,
-                   tile.width);
-      if (!across_) load_strip(dtype_, p[k], step_[k], element_, copies[k], n_);
+      if (!writes || k < N - 1) load(k, p[k], tile.width, copies[k], scratch);
     }
     f(tile, static_cast<char* const*>(copies), static_cast<const int64_t*>(strides));
-    if (!writes) return;
-    char *out = p[N - 1], *result = copies[N - 1];
-    for (int64_t i = 0; across_ && i < n_; ++i)
-      store_strip(element_, result + i * row, dtype_, out + i * step_[N - 1],
-                  walk_.strides[N - 1][0], tile.width);
-    if (!across_) store_strip(element_, result, dtype_, out, step_[N - 1], n_);
+    if (writes) store(copies[N - 1], p[N - 1], tile.width, scratch);
   }
+
+  void load(int k, const char* from, int64_t width, char* copy, char* scratch) const {
+    const int64_t size = itemsize(element_), row = width * size, line = walk_.strides[k][0];
+    if (turned_) {
+      const char* lines = from;
+      if (dtype_ != element_) {
+        lines = scratch + N * n_ * row;
+        for_lines(line, width, [&](int64_t first, int64_t count) {
+          load_strip(dtype_, from + first * line, size_, element_,
+                     scratch + (N * row + first * size) * n_, count * n_);
+        });
+      }
+      transpose(size, lines, dtype_ == element_ ? line : n_ * size, size, copy, row, size, width,
+                n_, false);
+    } else if (across_) {
+      for (int64_t i = 0; i < n_; ++i)
+        load_strip(dtype_, from + i * step_[k], line, element_, copy + i * row, width);
+    } else {
+      load_strip(dtype_, from, step_[k], element_, copy, n_);
+    }
+  }
+
+  void store(const char* copy, char* to, int64_t width, char* scratch) const {
+    const int64_t size = itemsize(element_), row = width * size;
+    const int64_t step = step_[N - 1], line = walk_.strides[N - 1][0];
+    if (turned_) {
+      const bool converted = dtype_ != element_;
+      char* lines = converted ? scratch + N * n_ * row : to;
+      transpose(size, copy, row, size, lines, converted ? n_ * size : line, size, n_, width, false);
+      if (!converted) return;
+      for_lines(line, width, [&](int64_t first, int64_t count) {
+        store_strip(element_, lines + first * n_ * size, dtype_, to + first * line, size_,
+                    count * n_);
+      });
+    } else if (across_) {
+      for (int64_t i = 0; i < n_; ++i)
+        store_strip(element_, copy + i * row, dtype_, to + i * step, line, width);
+    } else {
+      store_strip(element_, copy, dtype_, to, step, n_);
+    }
+  }
+
+  // f(first, count) for lines that lie one behind the other: all of them, or one.
+  template <class F> void for_lines(int64_t line, int64_t width, F f) const {
+    if (line == n_ * size_) return f(0, width);
+    for (int64_t j = 0; j < width; ++j) f(j, 1);
+  }
+
+  static constexpr int64_t least_turned = 16;  // lines
 
   StridedIterator<N + M> walk_;
   int64_t n_, size_, step_[N];
   DType dtype_, element_;
-  bool across_, direct_;
+  bool across_, direct_, turned_;
 };
 
 }  // namespace rl::kernels
