@@ -301,7 +301,9 @@ void run(const Strips& strips, const View& out, const View* inputs, const DType*
     });
   const bool of_constant = constant_input(strips, walk) != 0;
   if (of_constant && walk.ndim > 1) {
-    LoopRun<N> loop(strips, walk, stored, computed, numbers, streamed);
+    // Rows too short for streaming stores are quicker through the caches than through copies.
+    const bool streams = streamed && walk.sizes[0] * itemsize(out.dtype) >= streamed_bytes;
+    LoopRun<N> loop(strips, walk, stored, computed, numbers, streams);
     if (loop.takes_rows_of_constant()) {
       int64_t height = std::max<int64_t>(1, default_grain / 8 / walk.sizes[0]);
       return walk.parallel_panels(1, height, default_grain, [&](char* const* p, int64_t rows) {
