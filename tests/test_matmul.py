@@ -463,3 +463,32 @@ def test_refusals_of_multi_dot():
     ]:
         with pytest.raises(RuntimeError, match=message):
             rushlight.linalg.multi_dot(tensors)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [1, 2, 5, 8, 16, 17, 31, 47, 95])
+def test_many_short_rows_by_few_columns(k, dtype):
+    """Whatever way is chosen, beside sums in double; with what is added and where it lies."""
+    random = np.random.default_rng(k)
+    for rows, columns in ((63, 1), (64, 2), (600, 1), (600, 3)):
+        x, w = (random.standard_normal(s).astype(dtype) for s in ((rows, k), (columns, k)))
+        added = random.standard_normal((rows, columns)).astype(dtype)
+        a, b, c = map(rushlight.from_numpy, (x, w, added))
+        exact = x.astype("float64") @ w.astype("float64").T
+        sizes = 2 * np.abs(x) @ np.abs(w).T + np.abs(added)
+        bound = 4 * np.finfo(dtype).eps * sizes.max(1, keepdims=True)
+
+        def check(found, expected):
+            assert (np.abs(found.double().numpy() - expected) <= bound).all()
+
+        check(nn_functional.linear(a, b), exact)
+        check(nn_functional.linear(a, b, c[0]), exact + added[:1])
+        check(rushlight.addmm(c, a, b.T, beta=-0.5, alpha=2.0), 2 * exact - 0.5 * added)
+        check((b @ a.T).T, exact)
+        check(a.T.contiguous().T @ b.T, exact)
+        wide = rushlight.zeros(rows, k + 5, dtype=a.dtype)
+        wide[:, 2:-3] = a
+        check(wide[:, 2:-3] @ b.T, exact)
+        out = rushlight.zeros(rows, 2 * columns, dtype=a.dtype)[:, ::2]
+        check(rushlight.mm(a, b.T, out=out), exact)
+        check((a @ b[0])[:, None], exact[:, :1])

@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "kernels/cpu/gemm_problem.h"
+#include "kernels/cpu/gemm_put.h"
 #include "kernels/cpu/strip.h"
+#include "kernels/cpu/transpose.h"
 #include "kernels/cpu/workspace.h"
 
 namespace rl::kernels::RL_ISA {
@@ -193,6 +195,34 @@ template <class T, class E> void by_dot_tiles(const Problem<T>& p) {
     for (; j < p.n; ++j)
       dot_rows<T, E, 1>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep, to.at(0, j));
   }
+}
+
+// A few rows by many columns that are contiguous along a short k, of which a vector's lanes would
+// stay empty: the columns are turned, some hundred at a time.
+template <class T> void by_turned_columns(const Problem<T>& p) {
+  constexpr int64_t width = 256, size = sizeof(T);
+  Buffer<T> turned(p.k * width);
+  alignas(64) T sums[width];
+  const Target<T> to = p.target.part(true, false);
+  for (int64_t j0 = 0; j0 < p.n; j0 += width) {
+    const int64_t count = std::min(width, p.n - j0);
+    transpose(size, reinterpret_cast<const char*>(p.b + j0 * p.b_col), p.b_col * size, size,
+              reinterpret_cast<char*>(turned.data()), width * size, size, count, p.k, false);
+    for (int64_t i = 0; i < p.m; ++i) {
+      std::fill(sums, sums + count, T(0));
+      for (int64_t k = 0; k < p.k; ++k) {
+        const T a = p.a[i * p.a_row + k * p.a_col], *line = turned.data() + k * width;
+        for (int64_t j = 0; j < count; ++j) sums[j] = plus_product(sums[j], a, line[j]);
+      }
+      put_tile(sums, 1, width, count, to.at(i, j0));
+    }
+  }
+}
+// As measured: where vectors are filled, they add up quickly.
+template <class T> bool has_short_columns(const Problem<T>& p) {
+  if (!std::is_floating_point_v<T> || p.n < 64) return false;
+  const int64_t n = lanes<T>, rest = p.k % n;
+  return p.m == 1 ? p.k <= n || (rest && p.k < 2 * n) : rest && p.k < 6 * n;
 }
 
 template <class T, class E> void by_dots(const Problem<T>& p) {

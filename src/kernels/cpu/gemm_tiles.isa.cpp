@@ -413,7 +413,7 @@ template <class T> void solve(Problem<T>&& p) {
   // Rows of b are then read on and on, and c, which is small, comes by more often.
   if (few && p.b_col == 1) p.deepest = std::min<int64_t>(p.deepest, 32);
   if (p.b_row == 1 && (p.m == 1 || (!complex<T> && (p.m < 4 || (few && p.k >= least_dots)))))
-    return finished(by_dots<T, T>);
+    return has_short_columns(p) ? finished(by_turned_columns<T>) : finished(by_dots<T, T>);
   if constexpr (!complex<T>) {
     if (few && p.b_col == 1 && p.target.col != 1 && p.k >= least_dots)
       return each(by_row_buffer<T>);

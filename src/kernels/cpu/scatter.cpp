@@ -134,13 +134,13 @@ struct Lines {
     for (int64_t line = 0, k = 0; line < std::min(at_once, lines); ++line)
       for (int64_t i = 0; i < n; ++i, ++k) first[k] = line * (walk.strides[0][0] / dim_step);
     for (int64_t j = 0; j < lines; j += at_once)
-      run_strips(p[0] + j * walk.strides[0][0], 0, p[1] + j * walk.strides[1][0], index_step,
-                 p[2] + j * walk.strides[2][0], other_step, std::min(at_once, lines - j) * n,
-                 [&](char* line, int64_t step, char* other, int64_t other_way, int64_t* at,
-                     int64_t m) {
-                   for (int64_t k = 0; k < m; ++k) at[k] += first[k];
-                   f(line, step, other, other_way, at, m);
-                 });
+      run_strips(
+          p[0] + j * walk.strides[0][0], 0, p[1] + j * walk.strides[1][0], index_step,
+          p[2] + j * walk.strides[2][0], other_step, std::min(at_once, lines - j) * n,
+          [&](char* line, int64_t step, char* other, int64_t other_way, int64_t* at, int64_t m) {
+            for (int64_t k = 0; k < m; ++k) at[k] += first[k];
+            f(line, step, other, other_way, at, m);
+          });
   }
 
   // Writes wait for each other, and in random order for the memory: 2.4 ns each, with this 1.
