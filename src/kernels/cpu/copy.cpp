@@ -14,6 +14,8 @@ namespace {
 // A copy keeps what it reads where the threads that wrote it are: by one of two, a cat of rows that
 // both had gathered took 180 us, and by both 60.
 constexpr int64_t grain = 2 * default_grain;
+// A call for each row of up to this would take longer than the copy.
+constexpr int64_t short_row_bytes = 512;
 
 // Each panel of rows of dim d is a transposition.
 void copy_transposed(const StridedIterator<2>& w, int d, int64_t size, bool streamed) {
@@ -51,13 +53,24 @@ void copy_short_runs(StridedIterator<2> w, int64_t size) {
   });
 }
 
+// Rows of dim 0 that lie dense in both views, and are short.
+void copy_short_rows(const StridedIterator<2>& w, int64_t bytes) {
+  constexpr int64_t panel = 16 << 10;  // bytes
+  w.parallel_panels(1, std::max<int64_t>(1, panel / bytes), grain, [&](char* const* p, int64_t n) {
+    copy_rows(bytes, p[1], w.strides[1][1], p[0], w.strides[0][1], n);
+  });
+}
+
 void copy_same_dtype(StridedIterator<2> w, int64_t size) {
   bool streamed = worth_streaming(w.numel * size, Pass::Copy) && w.base[0] != w.base[1];
   size = widen_element(w, size);
   if (int d = w.transposed_dim(1)) return copy_transposed(w, d, size, streamed);
   if (w.ndim > 1 && w.sizes[0] <= 8 && w.sizes[1] > w.sizes[0]) return copy_short_runs(w, size);
   int64_t from = w.strides[1][0], to = w.strides[0][0];
-  streamed = streamed && from == size && to == size;
+  const bool dense = from == size && to == size;
+  if (dense && w.ndim > 1 && w.sizes[0] * size <= short_row_bytes)
+    return copy_short_rows(w, w.sizes[0] * size);
+  streamed = streamed && dense;
   parallel_for(0, w.numel, grain, [&](int64_t begin, int64_t end) {
     w.range(begin, end, w.base, [&](char* const* p, int64_t n) {
       if (streamed) copy_streaming(p[1], p[0], n * size);

@@ -177,16 +177,27 @@ vec<uint8_t> truth(vec<uint8_t> v) {
   const vec<uint8_t> one = vec<uint8_t>{} + uint8_t(1);
   return v < one ? v : one;
 }
+// The sum of 8 bytes.
+int64_t sum_of_bytes(uint64_t x) {
+  constexpr uint64_t every_second = 0x00ff00ff00ff00ff, ones = 0x0001000100010001;
+  return static_cast<int64_t>(((x & every_second) + (x >> 8 & every_second)) * ones >> 48);
+}
 // Of bytes of which all but 0 are true; 255 of them fit into each lane.
 int64_t count_bytes(const uint8_t* x, int64_t n) {
+  constexpr uint64_t low = 0x7f7f7f7f7f7f7f7f;
   int64_t total = 0, i = 0;
   while (n - i >= vector_bytes) {
     int64_t vectors = (n - i) / vector_bytes < 255 ? (n - i) / vector_bytes : 255;
     vec<uint8_t> lanes = {};
     for (int64_t k = 0; k < vectors; ++k, i += vector_bytes) lanes += truth(load(x + i));
-    uint8_t counts[vector_bytes];
+    uint64_t counts[vector_bytes / 8];
     __builtin_memcpy(counts, &lanes, sizeof lanes);
-    for (uint8_t count : counts) total += count;
+    for (uint64_t count : counts) total += sum_of_bytes(count);
+  }
+  for (; n - i >= 8; i += 8) {
+    uint64_t eight;
+    __builtin_memcpy(&eight, x + i, sizeof eight);
+    total += sum_of_bytes((((eight & low) + low) | eight) >> 7 & ~low >> 7);
   }
   for_rest(i, n, [&](int64_t rest) { total += x[rest] != 0; });
   return total;
