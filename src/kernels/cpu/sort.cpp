@@ -8,6 +8,24 @@
 namespace rl::kernels {
 namespace {
 
+// The elements at the places of items.
+template <class T, class Item>
+void put_values_of(const Item* items, int64_t n, const char* from, int64_t step, char* to,
+                   int64_t to_step) {
+  for (int64_t i = 0; i < n; ++i)
+    std::memcpy(to + i * to_step, from + items[i].place() * step, sizeof(T));
+}
+template <class Item>
+void put_values(int64_t size, const Item* items, int64_t n, const char* from, int64_t step,
+                char* to, int64_t to_step) {
+  switch (size) {
+    case 1: return put_values_of<uint8_t>(items, n, from, step, to, to_step);
+    case 2: return put_values_of<uint16_t>(items, n, from, step, to, to_step);
+    case 4: return put_values_of<uint32_t>(items, n, from, step, to, to_step);
+    default: return put_values_of<uint64_t>(items, n, from, step, to, to_step);
+  }
+}
+
 // Runs choose(line, items) on each line along dim, with memory for all its items; the places of the
 // first `kept` items that it leaves go to indices, their elements to values.
 template <class Choose>
@@ -27,18 +45,27 @@ void for_each_line(const char* name, const View& input, int64_t dim, bool descen
   visit_items(input.dtype, n, [&](auto item) {
     using Item = decltype(item);
     int64_t grain = std::max<int64_t>(1, default_grain / 16 / (n + 1));
+    // Of short lines that follow each other, the keys of several are made at once.
+    const bool together = n <= SortLine::strip / 16 && lines.strides[1][0] == n * in_step;
+    const int64_t at_once = together ? SortLine::strip / std::max<int64_t>(n, 1) : 1;
     lines.parallel_runs(grain, [&](char* const* start, int64_t count) {
       Scratch<Item> items(static_cast<size_t>(n));
+      typename Item::Key keys[SortLine::strip];
       for (int64_t line = 0; line < count; ++line) {
         char* p[3];
         for (int k = 0; k < 3; ++k) p[k] = start[k] + line * lines.strides[k][0];
-        choose(SortLine{input.dtype, p[1], in_step, n, descending}, items);
-        for (int64_t i = 0; i < kept; ++i) {
-          int64_t place = items[static_cast<size_t>(i)].place();
-          *reinterpret_cast<int64_t*>(p[0] + i * index_step) = place;
-          if (values)
-            std::memcpy(p[2] + i * value_step, p[1] + place * in_step, static_cast<size_t>(size));
+        SortLine chosen{input.dtype, p[1], in_step, n, descending};
+        if (together) {
+          if (line % at_once == 0)
+            load_keys(input.dtype, p[1], in_step, std::min(at_once, count - line) * n,
+                      chosen.flip<typename Item::Key>(), keys);
+          chosen.keys = keys + line % at_once * n;
         }
+        choose(chosen, items);
+        for (int64_t i = 0; i < kept; ++i)
+          *reinterpret_cast<int64_t*>(p[0] + i * index_step) =
+              items[static_cast<size_t>(i)].place();
+        if (values) put_values(size, items.data(), kept, p[1], in_step, p[2], value_step);
       }
     });
   });

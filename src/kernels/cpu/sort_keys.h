@@ -53,20 +53,22 @@ struct SortLine {
   const char* in;
   int64_t stride, n;
   bool descending;
+  const void* keys = nullptr;  // of all elements, if they are there
 
   // f(first, keys, count) for parts of the elements [begin, end), which fit in places of 32 bits.
   template <class Item, class F> void for_keys(int64_t begin, int64_t end, F&& f) const {
     using Key = typename Item::Key;
-    Key keys[strip];
+    if (keys) return f(begin, static_cast<const Key*>(keys) + begin, end - begin);
+    Key part[strip];
     Interruption interruption;
     for (int64_t i = begin; i < end; i += strip) {
       interruption.poll();
       int64_t m = std::min(strip, end - i);
-      load_keys(dtype, in + i * stride, stride, m, descending ? static_cast<Key>(-1) : Key(0),
-                keys);
-      f(i, static_cast<const Key*>(keys), m);
+      load_keys(dtype, in + i * stride, stride, m, flip<Key>(), part);
+      f(i, static_cast<const Key*>(part), m);
     }
   }
+  template <class Key> Key flip() const { return descending ? static_cast<Key>(-1) : Key(0); }
   template <class Item> void load_items(int64_t begin, int64_t end, Item* items) const {
     for_keys<Item>(begin, end, [&](int64_t first, const auto* keys, int64_t m) {
       for (int64_t k = 0; k < m; ++k) items[first - begin + k] = Item::make(keys[k], first + k);
