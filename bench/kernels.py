@@ -566,6 +566,32 @@ def reduced(dtype):
     return rows
 
 
+def short_rows(n):
+    """Rows of n elements, a quarter of a million in all: classes, coordinates, small vectors."""
+    size = f"{(1 << 18) // n}, {n}"
+    setup = (f"x, z, i = T.randn({size}), T.randn({size}), T.randint(0, {n}, ({size})); "
+             f"m, j, c = x > 0, i[:, 0], z[:, :1]; v = T.randn(2, {n}); w = v[0]")
+    name = f"rows of {n}: "
+    return [
+        *(forward(name + what, statement, setup) for what, statement in (
+            ("sum", "x.sum(1)"), ("amax", "x.amax(1)"), ("argmax", "x.argmax(1)"),
+            ("sum of bools", "m.sum(1)"), ("cumsum", "x.cumsum(1)"),
+            ("gather", "x.gather(1, i)"), ("scatter_add_", "x.scatter_add_(1, i, z)"),
+            ("index_select", "x.index_select(1, i[0])"), ("sort", "x.sort(1)"),
+            ("topk(2)", "x.topk(2, 1)"), ("median", "x.median(1)"), ("x * column", "x * c"),
+            ("cat", "T.cat([x, z], 1)"), ("stack", "T.stack([x, z], 1)"), ("flip", "x.flip(1)"),
+            ("pad", "F.pad(x, (1, 1))"), ("diff", "x.diff(dim=1)"), ("tril", "T.tril(x)"),
+            ("x @ vector", "x @ w"), ("Linear to 2", "F.linear(x, v)"),
+            ("outer products", "T.einsum('bi,bj->bij', x[:1000], z[:1000])"),
+            ("dot products", "T.einsum('bi,bi->b', x, z)"))),
+        *both(name + "softmax", "x.softmax(1)", setup),
+        *both(name + "log_softmax", "x.log_softmax(1)", setup),
+        *both(name + "cross_entropy", "F.cross_entropy(x, j)", setup),
+        *both(name + "layer_norm", f"F.layer_norm(x, ({n},))", setup),
+        *both(name + "norm", "x.norm(dim=1)", setup),
+    ]
+
+
 GROUPS = {
     "elementwise": ELEMENTWISE, "memory": MEMORY, "reductions": REDUCTIONS, "softmax": SOFTMAX,
     "norms": NORMS, "indexing": INDEXING, "sorting": SORTING, "matmul": MATMUL,
@@ -573,6 +599,7 @@ GROUPS = {
     "kinds": KINDS, "chains": CHAINS, "pooling": POOLING, "losses": LOSSES, "attention": ATTENTION,
     "recurrent": RECURRENT, "optimizers": OPTIMIZERS, "random": RANDOM,
     "fourier": FOURIER, "reduced": reduced("bfloat16") + reduced("float16"),
+    "short rows": short_rows(3) + short_rows(10) + short_rows(32),
 }
 
 

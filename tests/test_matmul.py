@@ -492,3 +492,28 @@ def test_many_short_rows_by_few_columns(k, dtype):
         out = rushlight.zeros(rows, 2 * columns, dtype=a.dtype)[:, ::2]
         check(rushlight.mm(a, b.T, out=out), exact)
         check((a @ b[0])[:, None], exact[:, :1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [1, 2, 7, 8, 16, 17])
+def test_batches_of_short_dot_products(k, dtype):
+    random = np.random.default_rng(k)
+    for count in (31, 32, 600):
+        x, y = (random.standard_normal((count, k)).astype(dtype) for _ in range(2))
+        added = random.standard_normal((count, 1, 1)).astype(dtype)
+        a, b, c = map(rushlight.from_numpy, (x, y, added))
+        exact = (x.astype("float64") * y).sum(1)
+        bound = 4 * np.finfo(dtype).eps * (2 * np.abs(x * y).sum(1) + np.abs(added).max())
+
+        def check(found, expected):
+            assert (np.abs(found.double().numpy().reshape(count) - expected) <= bound).all()
+
+        check(rushlight.einsum("bi,bi->b", a, b), exact)
+        check(rushlight.bmm(a[:, None], b[:, :, None]), exact)
+        check(rushlight.baddbmm(c, a[:, None], b[:, :, None], beta=0.5, alpha=-2),
+              0.5 * added[:, 0, 0] - 2 * exact)  # fmt: skip
+        check(a[:, None] @ b[:1, :, None].expand(count, k, 1), (x * y[:1]).sum(1))
+        wide = rushlight.zeros(count, 2, k + 3, dtype=a.dtype)
+        wide[:, 1, 2:-1] = a
+        out = rushlight.zeros(count, 3, dtype=a.dtype)[:, 1:2, None]
+        check(rushlight.bmm(wide[:, 1:, 2:-1], b[:, :, None], out=out), exact)

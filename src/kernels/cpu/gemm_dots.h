@@ -218,6 +218,35 @@ template <class T> void by_turned_columns(const Problem<T>& p) {
     }
   }
 }
+// A batch of short dot products, likewise.
+template <class T> void by_turned_dots(const Problem<T>& p) {
+  constexpr int64_t width = 256, size = sizeof(T);
+  Buffer<T> left(p.k * width), right(p.k * width);
+  alignas(64) T sums[width];
+  Target<T> to = p.target;
+  to.col = p.c_step, to.added_col = p.added_step;
+  auto turn = [&](const T* from, int64_t step, int64_t count, const Buffer<T>& turned) {
+    transpose(size, reinterpret_cast<const char*>(from), step * size, size,
+              reinterpret_cast<char*>(turned.data()), width * size, size, count, p.k, false);
+  };
+  for (int64_t i0 = 0; i0 < p.count; i0 += width) {
+    const int64_t count = std::min(width, p.count - i0);
+    turn(p.a + i0 * p.a_step, p.a_step, count, left);
+    turn(p.b + i0 * p.b_step, p.b_step, count, right);
+    std::fill(sums, sums + count, T(0));
+    for (int64_t k = 0; k < p.k; ++k) {
+      const T *x = left.data() + k * width, *y = right.data() + k * width;
+      for (int64_t i = 0; i < count; ++i) sums[i] = plus_product(sums[i], x[i], y[i]);
+    }
+    put_tile(sums, 1, width, count, to.at(0, i0));
+  }
+}
+template <class T> bool is_short_dots(const Problem<T>& p) {
+  constexpr int64_t longest = 64 / sizeof(T), fewest = 32;
+  return std::is_floating_point_v<T> && p.m == 1 && p.n == 1 && p.k <= longest &&
+         p.count >= fewest && p.a_col == 1 && p.b_row == 1 && !p.target.ends();
+}
+
 // As measured: where vectors are filled, they add up quickly.
 template <class T> bool has_short_columns(const Problem<T>& p) {
   if (!std::is_floating_point_v<T> || p.n < 64) return false;

@@ -401,6 +401,7 @@ template <class T> void solve(Problem<T>&& p) {
   if (p.packed || p.group > 1) return by_tiles(p);
   if constexpr (std::is_same_v<T, float>)
     if (p.pairs != DType::Float32) return solve_pairs(p, finished);
+  if (is_short_dots(p)) return by_turned_dots(p);
   if constexpr (std::is_floating_point_v<T>)
     if (has_small_squares(p))
       return p.n == 2   ? by_small_squares<2>(p)
