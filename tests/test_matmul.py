@@ -465,6 +465,10 @@ def test_refusals_of_multi_dot():
             rushlight.linalg.multi_dot(tensors)
 
 
+def assert_within(bound, found, expected):
+    assert (np.abs(found.double().numpy().reshape(expected.shape) - expected) <= bound).all()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("k", [1, 2, 5, 8, 16, 17, 31, 47, 95])
 def test_many_short_rows_by_few_columns(k, dtype):
@@ -477,10 +481,7 @@ def test_many_short_rows_by_few_columns(k, dtype):
         exact = x.astype("float64") @ w.astype("float64").T
         sizes = 2 * np.abs(x) @ np.abs(w).T + np.abs(added).max()
         bound = 4 * np.finfo(dtype).eps * sizes.max(1, keepdims=True)
-
-        def check(found, expected):
-            assert (np.abs(found.double().numpy() - expected) <= bound).all()
-
+        check = functools.partial(assert_within, bound)
         check(nn_functional.linear(a, b), exact)
         check(nn_functional.linear(a, b, c[0]), exact + added[:1])
         check(rushlight.addmm(c, a, b.T, beta=-0.5, alpha=2.0), 2 * exact - 0.5 * added)
@@ -504,10 +505,7 @@ def test_batches_of_short_dot_products(k, dtype):
         a, b, c = map(rushlight.from_numpy, (x, y, added))
         exact = (x.astype("float64") * y).sum(1)
         bound = 4 * np.finfo(dtype).eps * (2 * np.abs(x * y).sum(1) + np.abs(added).max())
-
-        def check(found, expected):
-            assert (np.abs(found.double().numpy().reshape(count) - expected) <= bound).all()
-
+        check = functools.partial(assert_within, bound)
         check(rushlight.einsum("bi,bi->b", a, b), exact)
         check(rushlight.bmm(a[:, None], b[:, :, None]), exact)
         check(rushlight.baddbmm(c, a[:, None], b[:, :, None], beta=0.5, alpha=-2),

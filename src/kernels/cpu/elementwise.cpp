@@ -35,8 +35,8 @@ constexpr int64_t least_row_of_constant = 16, least_panel_of_constant = 256;
 // The loops of a formula in one type.
 struct Strips {
   StripFunction any;
-  ConstantStripFunction
-      of_constant[2];  // where the first or the second input is one element, or nullptr
+  // Where the first or the second input is one element along a row; or nullptr.
+  ConstantStripFunction of_constant[2];
 };
 
 // The input that is one element in each run, if the formula has a loop for that; else 0.
@@ -102,7 +102,7 @@ class LoopRun {
     if (streamed_) end_streaming();
   }
 
-  // Whether rows of a constant can be computed where they lie.
+  // Whether rows of which one input is a constant can be computed where they lie.
   bool takes_rows_of_constant() {
     take_constant();
     return constant_ && all_direct() && walk_.sizes[0] >= least_row_of_constant &&
@@ -263,8 +263,9 @@ class LoopRun {
     strips_.any(n, operands, numbers_);
   }
 
-  const Strips& strips_;
   static constexpr int64_t one_row[N] = {};  // no steps
+
+  const Strips& strips_;
   int constant_ = 0;  // the input of which a run reads one element, if there is a loop for that
   const StridedIterator<N>& walk_;
   const DType* stored_;

@@ -22,6 +22,7 @@ struct Slice {
 
 constexpr int64_t narrow = 8;  // rows of up to this are not worth three calls
 
+// Elements [first, last) of a row, the others zero.
 template <class T>
 void keep_inside(const T* from, int64_t first, int64_t last, int64_t width, T* to) {
   for (int64_t j = 0; j < width; ++j) {

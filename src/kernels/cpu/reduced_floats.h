@@ -58,5 +58,6 @@ template <> struct WideElements<bfloat16> {
   }
   explicit WideElements(float same) : even(vec<float>{} + same), odd(even) {}
 };
+
 }  // namespace
 }  // namespace rl::kernels::RL_ISA
