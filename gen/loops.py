@@ -159,6 +159,7 @@ class Loop:
         return "\n".join(lines)
 
     def begin_of_constants(self, kind):
+        """How a loop of rows with a constant begins."""
         return [
             f"template <class T, int constant> void {self.name}_{kind}(int64_t rows, "
             "int64_t count, void* const* operands, const int64_t* steps, const Scalar* numbers) {",

@@ -102,22 +102,6 @@ class LoopRun {
     if (streamed_) end_streaming();
   }
 
-  // Whether rows of which one input is a constant can be computed where they lie.
-  bool takes_rows_of_constant() {
-    take_constant();
-    return constant_ && all_direct() && walk_.sizes[0] >= least_row_of_constant &&
-           walk_.sizes[0] * walk_.sizes[1] >= least_panel_of_constant;
-  }
-  void rows_of_constant(char* const* p, int64_t rows) const {
-    void* operands[N];
-    int64_t steps[N];
-    for (int k = 0; k < N; ++k) {
-      operands[k] = p[k];
-      steps[k] = walk_.strides[k][1];
-    }
-    strips_.of_constant[constant_ - 1](rows, walk_.sizes[0], operands, steps, numbers_);
-  }
-
   // All of dim 0 for some rows of dim d, along which some operands lie dense, in tiles: whole cache
   // lines of those operands.
   void panel(int d, char* const* start, int64_t rows) {
@@ -142,16 +126,14 @@ class LoopRun {
     repeats_ = false;
   }
 
-  bool all_direct() const {
-    return std::all_of(direct_, direct_ + N, [](bool d) { return d; });
-  }
   char* buffer(int k) { return buffers_ + k * (strip_length * widest + slack); }
 
   void long_run(char* const* p, int64_t n) {
+    bool all_direct = std::all_of(direct_, direct_ + N, [](bool d) { return d; });
     int64_t most = converts_                       ? strip_of_conversions
                    : repeats_ && n <= strip_length ? strip_of_repeats
                                                    : strip_;
-    int64_t step = all_direct() ? n : std::min(strip_, most);
+    int64_t step = all_direct ? n : std::min(strip_, most);
     for (int64_t i = 0; i < n; i += step) {
       int64_t m = std::min(step, n - i);
       void* operands[N];
@@ -282,6 +264,31 @@ class LoopRun {
   alignas(64) char buffers_[N * (strip_length * widest + slack)];
 };
 
+// Rows of which one input is a constant, where they lie; false where they are too short for that,
+// or would go through buffers.
+template <int N>
+bool run_rows_of_constant(const Strips& strips, const StridedIterator<N>& walk, const DType* stored,
+                          const DType* computed, const Scalar* numbers) {
+  const int constant = constant_input(strips, walk);
+  const int64_t n = walk.sizes[0];
+  if (!constant || walk.ndim == 1 || is_reduced(computed[0])) return false;
+  if (n < least_row_of_constant || n * walk.sizes[1] < least_panel_of_constant) return false;
+  for (int k = 0; k < N; ++k)
+    if (stored[k] != computed[k] || (k != constant && walk.strides[k][0] != itemsize(stored[k])))
+      return false;
+  const int64_t height = std::max<int64_t>(1, default_grain / 8 / n);
+  walk.parallel_panels(1, height, default_grain, [&](char* const* p, int64_t rows) {
+    void* operands[N];
+    int64_t steps[N];
+    for (int k = 0; k < N; ++k) {
+      operands[k] = p[k];
+      steps[k] = walk.strides[k][1];
+    }
+    strips.of_constant[constant - 1](rows, n, operands, steps, numbers);
+  });
+  return true;
+}
+
 template <int N>
 void run(const Strips& strips, const View& out, const View* inputs, const DType* computed,
          const Scalar* numbers) {
@@ -300,21 +307,12 @@ void run(const Strips& strips, const View& out, const View* inputs, const DType*
     return walk.parallel_panels(transposed, 256, default_grain, [&](char* const* p, int64_t rows) {
       LoopRun<N>(strips, walk, stored, computed, numbers, streamed).panel(transposed, p, rows);
     });
-  const bool of_constant = constant_input(strips, walk) != 0;
-  if (of_constant && walk.ndim > 1) {
-    // Rows too short for streaming stores are quicker through the caches than through copies.
-    const bool streams = streamed && walk.sizes[0] * itemsize(out.dtype) >= streamed_bytes;
-    LoopRun<N> loop(strips, walk, stored, computed, numbers, streams);
-    if (loop.takes_rows_of_constant()) {
-      int64_t height = std::max<int64_t>(1, default_grain / 8 / walk.sizes[0]);
-      return walk.parallel_panels(1, height, default_grain, [&](char* const* p, int64_t rows) {
-        loop.rows_of_constant(p, rows);
-      });
-    }
-  }
+  // Rows too short for streaming stores are quicker through the caches than through copies.
+  const bool streams = streamed && walk.sizes[0] * itemsize(out.dtype) >= streamed_bytes;
+  if (!streams && run_rows_of_constant(strips, walk, stored, computed, numbers)) return;
   int64_t n = walk.sizes[0], most = streamed ? streamed_bytes : short_bytes;
   int64_t size = std::max(itemsize(computed[0]), itemsize(computed[N - 1]));
-  int64_t short_to = of_constant ? short_row_of_constant : short_row;
+  int64_t short_to = constant_input(strips, walk) ? short_row_of_constant : short_row;
   if (walk.ndim > 1 && n < short_to && n * size < most)
     return parallel_for(0, walk.numel / n, default_grain / n, [&](int64_t begin, int64_t end) {
       LoopRun<N>(strips, walk, stored, computed, numbers, streamed).rows(begin, end);

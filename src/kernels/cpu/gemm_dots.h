@@ -197,22 +197,38 @@ template <class T, class E> void by_dot_tiles(const Problem<T>& p) {
   }
 }
 
-// A few rows by many columns that are contiguous along a short k, of which a vector's lanes would
-// stay empty: the columns are turned, some hundred at a time.
+// Lines that are contiguous along a short k, of which a vector's lanes would stay empty, turned
+// some hundred at a time: row k has element k of each.
+template <class T> class TurnedLines {
+ public:
+  static constexpr int64_t width = 256;
+  explicit TurnedLines(int64_t k) : k_(k), rows_(k * width) {}
+  void turn(const T* from, int64_t step, int64_t count) {
+    constexpr int64_t size = sizeof(T);
+    transpose(size, reinterpret_cast<const char*>(from), step * size, size,
+              reinterpret_cast<char*>(rows_.data()), width * size, size, count, k_, false);
+  }
+  const T* row(int64_t k) const { return rows_.data() + k * width; }
+
+ private:
+  int64_t k_;
+  Buffer<T> rows_;
+};
+
+// A few rows by many columns that are such lines.
 template <class T> void by_turned_columns(const Problem<T>& p) {
-  constexpr int64_t width = 256, size = sizeof(T);
-  Buffer<T> turned(p.k * width);
+  constexpr int64_t width = TurnedLines<T>::width;
+  TurnedLines<T> columns(p.k);
   alignas(64) T sums[width];
   const Target<T> to = p.target.part(true, false);
   for (int64_t j0 = 0; j0 < p.n; j0 += width) {
     const int64_t count = std::min(width, p.n - j0);
-    transpose(size, reinterpret_cast<const char*>(p.b + j0 * p.b_col), p.b_col * size, size,
-              reinterpret_cast<char*>(turned.data()), width * size, size, count, p.k, false);
+    columns.turn(p.b + j0 * p.b_col, p.b_col, count);
     for (int64_t i = 0; i < p.m; ++i) {
       std::fill(sums, sums + count, T(0));
       for (int64_t k = 0; k < p.k; ++k) {
-        const T a = p.a[i * p.a_row + k * p.a_col], *line = turned.data() + k * width;
-        for (int64_t j = 0; j < count; ++j) sums[j] = plus_product(sums[j], a, line[j]);
+        const T a = p.a[i * p.a_row + k * p.a_col], *y = columns.row(k);
+        for (int64_t j = 0; j < count; ++j) sums[j] = plus_product(sums[j], a, y[j]);
       }
       put_tile(sums, 1, width, count, to.at(i, j0));
     }
@@ -220,22 +236,18 @@ template <class T> void by_turned_columns(const Problem<T>& p) {
 }
 // A batch of short dot products, likewise.
 template <class T> void by_turned_dots(const Problem<T>& p) {
-  constexpr int64_t width = 256, size = sizeof(T);
-  Buffer<T> left(p.k * width), right(p.k * width);
+  constexpr int64_t width = TurnedLines<T>::width;
+  TurnedLines<T> left(p.k), right(p.k);
   alignas(64) T sums[width];
   Target<T> to = p.target;
   to.col = p.c_step, to.added_col = p.added_step;
-  auto turn = [&](const T* from, int64_t step, int64_t count, const Buffer<T>& turned) {
-    transpose(size, reinterpret_cast<const char*>(from), step * size, size,
-              reinterpret_cast<char*>(turned.data()), width * size, size, count, p.k, false);
-  };
   for (int64_t i0 = 0; i0 < p.count; i0 += width) {
     const int64_t count = std::min(width, p.count - i0);
-    turn(p.a + i0 * p.a_step, p.a_step, count, left);
-    turn(p.b + i0 * p.b_step, p.b_step, count, right);
+    left.turn(p.a + i0 * p.a_step, p.a_step, count);
+    right.turn(p.b + i0 * p.b_step, p.b_step, count);
     std::fill(sums, sums + count, T(0));
     for (int64_t k = 0; k < p.k; ++k) {
-      const T *x = left.data() + k * width, *y = right.data() + k * width;
+      const T *x = left.row(k), *y = right.row(k);
       for (int64_t i = 0; i < count; ++i) sums[i] = plus_product(sums[i], x[i], y[i]);
     }
     put_tile(sums, 1, width, count, to.at(0, i0));

@@ -99,36 +99,43 @@ template <class Op, class T> RL_INLINE vec<T> after_lanes(vec<T> v, int64_t seen
   }
 }
 
-// The fold of map(x[0]) ... map(x[n - 1]), n >= 1. With period 2 it folds elements of even and of
-// odd place apart, into result[0] and result[1] (n is even then): a complex sum.
-template <class Op, int period = 1, class T, class Map = Same>
-RL_INLINE void fold_row(const T* x, int64_t n, T* result, Map map = Map()) {
+// How a vector of elements is read that are folded as what they are.
+struct AsStored {
+  template <class T> RL_INLINE vec<T> operator()(const T* p) const { return load(p); }
+};
+
+// The fold of map(x[0]) ... map(x[n - 1]), n >= 1, which `read` makes vectors of T. With period 2
+// it folds elements of even and of odd place apart, into result[0] and result[1] (n is even then):
+// a complex sum.
+template <class Op, int period = 1, class T, class E, class Map = Same, class Read = AsStored>
+RL_INLINE void fold_row(const E* x, int64_t n, T* result, Map map = Map(), Read read = Read()) {
   using V = vec<T>;
   constexpr int width = vector_bytes / sizeof(T), ways = 256 / vector_bytes;
   int64_t i = period;
   if (n < width) {
-    for (int k = 0; k < period; ++k) result[k] = map(x[k]);
+    for (int k = 0; k < period; ++k) result[k] = map(static_cast<T>(x[k]));
   } else {
-    V sum = map(load(x));
+    V sum = map(read(x));
     i = width;
     if (n >= ways * width) {
       V part[ways];
       part[0] = sum;
-      for (int k = 1; k < ways; ++k) part[k] = map(load(x + k * width));
+      for (int k = 1; k < ways; ++k) part[k] = map(read(x + k * width));
       for (i = ways * width; i + ways * width <= n; i += ways * width)
         for (int k = 0; k < ways; ++k)
-          part[k] = Op::apply(part[k], V(map(load(x + i + k * width))));
+          part[k] = Op::apply(part[k], V(map(read(x + i + k * width))));
       for (int half = ways / 2; half > 0; half /= 2)
         for (int k = 0; k < half; ++k) part[k] = Op::apply(part[k], part[k + half]);
       sum = part[0];
     }
-    for (; i + width <= n; i += width) sum = Op::apply(sum, V(map(load(x + i))));
+    for (; i + width <= n; i += width) sum = Op::apply(sum, V(map(read(x + i))));
     // The last vector reaches back: element by element the rest took as long as a whole row.
-    if (i < n) sum = Op::apply(sum, after_lanes<Op, T>(map(load(x + n - width)), i - (n - width)));
+    if (i < n) sum = Op::apply(sum, after_lanes<Op, T>(map(read(x + n - width)), i - (n - width)));
     return fold_lanes<Op, T, period>(sum, result);
   }
   for (; i < n; i += period)
-    for (int k = 0; k < period; ++k) result[k] = Op::apply(result[k], T(map(x[i + k])));
+    for (int k = 0; k < period; ++k)
+      result[k] = Op::apply(result[k], T(map(static_cast<T>(x[i + k]))));
 }
 
 template <class Op, class T, class Map = Same>

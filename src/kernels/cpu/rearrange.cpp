@@ -20,25 +20,27 @@ struct Slice {
   }
 };
 
-constexpr int64_t narrow = 8;  // rows of up to this are not worth three calls
-
 // Elements [first, last) of a row, the others zero.
-template <class T>
-void keep_inside(const T* from, int64_t first, int64_t last, int64_t width, T* to) {
-  for (int64_t j = 0; j < width; ++j) {
-    const T value = from[j];
-    to[j] = j >= first && j < last ? value : T();
-  }
-}
-template <class T>
-void keep_inside(const char* from, int64_t step, int64_t first, int64_t last, int64_t width,
-                 char* to, int64_t to_step) {
-  const T zero{};
+void keep_inside(int64_t size, const char* from, int64_t step, int64_t first, int64_t last,
+                 int64_t width, char* to, int64_t to_step) {
+  const complex128 zero(0);  // whose bytes are zero in every dtype
   const char* source = reinterpret_cast<const char*>(&zero);
-  copy_strided(sizeof(T), source, 0, to, to_step, first);
+  copy_strided(size, source, 0, to, to_step, first);
   if (from != to)
-    copy_strided(sizeof(T), from + first * step, step, to + first * to_step, to_step, last - first);
-  copy_strided(sizeof(T), source, 0, to + last * to_step, to_step, width - last);
+    copy_strided(size, from + first * step, step, to + first * to_step, to_step, last - first);
+  copy_strided(size, source, 0, to + last * to_step, to_step, width - last);
+}
+// The same of a dense row that is not worth three calls.
+constexpr int64_t narrow = 8;
+void keep_inside_narrow(DType dtype, const char* from, int64_t first, int64_t last, int64_t width,
+                        char* to) {
+  visit_size(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t j = 0; j < width; ++j) {
+      const T value = reinterpret_cast<const T*>(from)[j];
+      reinterpret_cast<T*>(to)[j] = j >= first && j < last ? value : T();
+    }
+  });
 }
 
 // Keeps elements [first, last) of each row of the last dim and sets the others to zero; both move
@@ -52,23 +54,19 @@ void keep_band(const char* name, const View& input, const View& out, int64_t fir
   int64_t size = itemsize(out.dtype), in_step = input.strides[column] * size;
   int64_t out_step = out.strides[column] * size;
   StridedIterator<2> rows({&out, &input}, false, column);
-  const bool dense = in_step == size && out_step == size;
+  const bool is_narrow = width <= narrow && in_step == size && out_step == size;
   int64_t grain = std::max<int64_t>(1, default_grain / width);
-  visit_size(out.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    parallel_for(0, rows.numel, grain, [&](int64_t begin, int64_t end) {
-      int64_t r = begin;
-      rows.range(begin, end, rows.base, [&](char* const* p, int64_t n) {
-        for (int64_t i = 0; i < n; ++i, ++r) {
-          int64_t a = std::clamp<int64_t>(first + r % height, 0, width);
-          int64_t b = std::clamp<int64_t>(last + r % height, a, width);
-          char* to = p[0] + i * rows.strides[0][0];
-          const char* from = p[1] + i * rows.strides[1][0];
-          if (dense && width <= narrow)
-            keep_inside(reinterpret_cast<const T*>(from), a, b, width, reinterpret_cast<T*>(to));
-          else keep_inside<T>(from, in_step, a, b, width, to, out_step);
-        }
-      });
+  parallel_for(0, rows.numel, grain, [&](int64_t begin, int64_t end) {
+    int64_t r = begin;
+    rows.range(begin, end, rows.base, [&](char* const* p, int64_t n) {
+      for (int64_t i = 0; i < n; ++i, ++r) {
+        int64_t a = std::clamp<int64_t>(first + r % height, 0, width);
+        int64_t b = std::clamp<int64_t>(last + r % height, a, width);
+        char* to = p[0] + i * rows.strides[0][0];
+        const char* from = p[1] + i * rows.strides[1][0];
+        if (is_narrow) keep_inside_narrow(out.dtype, from, a, b, width, to);
+        else keep_inside(size, from, in_step, a, b, width, to, out_step);
+      }
     });
   });
 }

@@ -19,52 +19,17 @@ void fold_rows(const void* in, int64_t n, int64_t row_stride, int64_t count, voi
     fold_row<Op, period>(x + i * row_stride * period, n * period, acc + i * period, Map());
 }
 
-// Four vectors of numbers that become floats on the way; bfloat16 in the order of WideElements.
-template <class H, class Map> void load_four(const H* x, vec<float> (&four)[4], Map map) {
-  constexpr int64_t step = reduced_lanes<H>, parts = step / Vector<float>::lanes;
-  for (int64_t k = 0; k < 4 / parts; ++k) {
-    WideElements<H> some(x + k * step);
-    if constexpr (parts == 2) {
-      four[2 * k] = vec<float>(map(some.even));
-      four[2 * k + 1] = vec<float>(map(some.odd));
-    } else {
-      four[k] = vec<float>(map(some.all));
-    }
-  }
-}
-template <class Op, class H, class Map> float fold_reduced_row(const H* x, int64_t n) {
-  constexpr int64_t width = Vector<float>::lanes;
-  constexpr Map map;
-  float result = map(static_cast<float>(x[0]));
-  if (n < width) {
-    for (int64_t i = 1; i < n; ++i) result = Op::apply(result, map(static_cast<float>(x[i])));
-    return result;
-  }
-  vec<float> all = vec<float>(map(load_wide(x)));
-  int64_t i = width;
-  if (n >= 4 * width) {
-    vec<float> part[4], next[4];
-    load_four(x, part, map);
-    for (i = 4 * width; i + 4 * width <= n; i += 4 * width) {
-      load_four(x + i, next, map);
-      for (int k = 0; k < 4; ++k) part[k] = Op::apply(part[k], next[k]);
-    }
-    all = Op::apply(Op::apply(part[0], part[1]), Op::apply(part[2], part[3]));
-  }
-  for (; i + width <= n; i += width) all = Op::apply(all, vec<float>(map(load_wide(x + i))));
-  if (i < n) {
-    const vec<float> last = vec<float>(map(load_wide(x + n - width)));
-    all = Op::apply(all, after_lanes<Op, float>(last, i - (n - width)));
-  }
-  fold_lanes<Op, float, 1>(all, &result);
-  return result;
-}
+// As fold_rows, of numbers that become floats on the way.
+struct Widened {
+  template <class H> vec<float> operator()(const H* p) const { return load_wide(p); }
+};
 template <class Op, class H, class Map>
 void fold_reduced_rows(const void* in, int64_t n, int64_t row_stride, int64_t count,
                        void* accumulators) {
   const H* x = static_cast<const H*>(in);
-  for (int64_t i = 0; i < count; ++i, x += row_stride)
-    static_cast<float*>(accumulators)[i] = fold_reduced_row<Op, H, Map>(x, n);
+  float* acc = static_cast<float*>(accumulators);
+  for (int64_t i = 0; i < count; ++i)
+    fold_row<Op, 1>(x + i * row_stride, n, acc + i, Map(), Widened());
 }
 
 // As fold_columns, of numbers that become floats on the way.

@@ -17,6 +17,26 @@ inline vec<float> minus_product(vec<float> z, vec<float> x, vec<float> y) {
   return mul_add(-x, y, z);
 }
 
+// What is computed at once: of bfloat16 the even and the odd elements of a vector, which lie in the
+// upper halves of floats after a shift or a mask, and go back as they came.
+template <class T> inline constexpr int64_t reduced_lanes = Vector<float>::lanes;
+template <> inline constexpr int64_t reduced_lanes<bfloat16> = 2 * Vector<float>::lanes;
+
+template <class T> struct WideElements {
+  vec<float> all;
+  explicit WideElements(const T* from) : all(load_wide(from)) {}
+  explicit WideElements(float same) : all(vec<float>{} + same) {}
+};
+template <> struct WideElements<bfloat16> {
+  vec<float> even, odd;
+  explicit WideElements(const bfloat16* from) {
+    vec<uint32_t> pairs;
+    std::memcpy(&pairs, from, sizeof pairs);
+    even = (vec<float>)(pairs << 16);
+    odd = (vec<float>)(pairs & 0xffff0000u);
+  }
+  explicit WideElements(float same) : even(vec<float>{} + same), odd(even) {}
+};
 template <class T, class F>
 void store_reduced(T* to, const WideElements<T>& x, const WideElements<T>& y, F f) {
   if constexpr (std::is_same_v<T, bfloat16>) {

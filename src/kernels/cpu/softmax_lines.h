@@ -96,29 +96,25 @@ class SoftmaxLines {
   void run_copied(const SoftmaxTile& tile, char* const* p, char* scratch, F& f) const {
     char* copies[N + M];
     std::copy(p + N, p + N + M, copies + N);
+    const int64_t bytes = n_ * tile.width * itemsize(element_);  // of a copy
+    char* turned = scratch + N * bytes;
     int64_t strides[N];
     for (int k = 0; k < N; ++k) {
-      copies[k] = scratch + k * n_ * tile.width * itemsize(element_);
+      copies[k] = scratch + k * bytes;
       strides[k] = tile.width;
-      if (!writes || k < N - 1) load(k, p[k], tile.width, copies[k], scratch);
+      if (!writes || k < N - 1) load(k, p[k], tile.width, copies[k], turned);
     }
     f(tile, static_cast<char* const*>(copies), static_cast<const int64_t*>(strides));
-    if (writes) store(copies[N - 1], p[N - 1], tile.width, scratch);
+    if (writes) store(copies[N - 1], p[N - 1], tile.width, turned);
   }
 
-  void load(int k, const char* from, int64_t width, char* copy, char* scratch) const {
-    const int64_t size = itemsize(element_), row = width * size, line = walk_.strides[k][0];
+  void load(int k, const char* from, int64_t width, char* copy, char* turned) const {
+    const int64_t line = walk_.strides[k][0], row = width * itemsize(element_);
     if (turned_) {
-      const char* lines = from;
-      if (dtype_ != element_) {
-        lines = scratch + N * n_ * row;
-        for_lines(line, width, [&](int64_t first, int64_t count) {
-          load_strip(dtype_, from + first * line, size_, element_,
-                     scratch + (N * row + first * size) * n_, count * n_);
-        });
-      }
-      transpose(size, lines, dtype_ == element_ ? line : n_ * size, size, copy, row, size, width,
+      const bool converted = dtype_ != element_;
+      transpose(size_, from, line, size_, converted ? turned : copy, width * size_, size_, width,
                 n_, false);
+      if (converted) load_strip(dtype_, turned, size_, element_, copy, n_ * width);
     } else if (across_) {
       for (int64_t i = 0; i < n_; ++i)
         load_strip(dtype_, from + i * step_[k], line, element_, copy + i * row, width);
@@ -127,30 +123,19 @@ class SoftmaxLines {
     }
   }
 
-  void store(const char* copy, char* to, int64_t width, char* scratch) const {
-    const int64_t size = itemsize(element_), row = width * size;
-    const int64_t step = step_[N - 1], line = walk_.strides[N - 1][0];
+  void store(const char* copy, char* to, int64_t width, char* turned) const {
+    const int64_t line = walk_.strides[N - 1][0], row = width * itemsize(element_);
     if (turned_) {
       const bool converted = dtype_ != element_;
-      char* lines = converted ? scratch + N * n_ * row : to;
-      transpose(size, copy, row, size, lines, converted ? n_ * size : line, size, n_, width, false);
-      if (!converted) return;
-      for_lines(line, width, [&](int64_t first, int64_t count) {
-        store_strip(element_, lines + first * n_ * size, dtype_, to + first * line, size_,
-                    count * n_);
-      });
+      if (converted) store_strip(element_, copy, dtype_, turned, size_, n_ * width);
+      transpose(size_, converted ? turned : copy, width * size_, size_, to, line, size_, n_, width,
+                false);
     } else if (across_) {
       for (int64_t i = 0; i < n_; ++i)
-        store_strip(element_, copy + i * row, dtype_, to + i * step, line, width);
+        store_strip(element_, copy + i * row, dtype_, to + i * step_[N - 1], line, width);
     } else {
-      store_strip(element_, copy, dtype_, to, step, n_);
+      store_strip(element_, copy, dtype_, to, step_[N - 1], n_);
     }
-  }
-
-  // f(first, count) for lines that lie one behind the other: all of them, or one.
-  template <class F> void for_lines(int64_t line, int64_t width, F f) const {
-    if (line == n_ * size_) return f(0, width);
-    for (int64_t j = 0; j < width; ++j) f(j, 1);
   }
 
   static constexpr int64_t least_turned = 16;  // lines
