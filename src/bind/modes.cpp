@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "dispatch/uninitialized.h"
 #include "kernels/gemm.h"
+#include "kernels/instruction_set.h"
 
 namespace rl::bind {
 
@@ -200,6 +201,10 @@ PyObject* set_fills_uninitialized(PyObject*, PyObject* value) {
   });
 }
 
+PyObject* instruction_set(PyObject*, PyObject*) {
+  return PyUnicode_FromString(kernels::instruction_set());
+}
+
 PyMethodDef functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
      "is_grad_enabled()\n--\n\nWhether ops are recorded for backward."},
@@ -213,6 +218,7 @@ PyMethodDef functions[] = {
     {"_set_fills_uninitialized", set_fills_uninitialized, METH_O, nullptr},
     {"_set_largest_grain", set_largest_grain, METH_O, nullptr},
     {"_set_round_float_factors", set_round_float_factors, METH_O, nullptr},
+    {"_instruction_set", instruction_set, METH_NOARGS, nullptr},
     {"_live_tensors", count_tensors, METH_NOARGS, nullptr},
     {"_live_nodes", count_nodes, METH_NOARGS, nullptr},
     {"_live_storages", count_storages, METH_NOARGS, nullptr},
@@ -221,6 +227,8 @@ PyMethodDef functions[] = {
 }  // namespace
 
 void init_modes(PyObject* module, PyObject* rushlight) {
+  if (std::string text = kernels::complaint_of_chosen_set(); !text.empty())
+    checked(PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1));
   checked(PyModule_AddFunctions(module, functions));
   for (PyMethodDef* d = public_functions; d->ml_name; ++d) {
     Object function =

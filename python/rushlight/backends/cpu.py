@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from rushlight import _C
+
 
 def get_cpu_capability() -> str:
-    """The instruction set that the kernels run on: "AVX512", "AVX2" or "DEFAULT"."""
-    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-        flags = next((line.split() for line in file if line.startswith("flags")), [])
-    if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= set(flags):
-        return "AVX512"
-    return "AVX2" if "avx2" in flags and "fma" in flags else "DEFAULT"
+    """The instruction set that the kernels run on: "AVX512", "AVX2" or "DEFAULT", which is any
+    other. `RUSHLIGHT_ISA` chooses a lesser one than the processor has."""
+    return {"avx512": "AVX512", "avx2": "AVX2"}.get(_C._instruction_set(), "DEFAULT")

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/cpu/units.h"
+#include "kernels/instruction_set.h"
 #ifdef __x86_64__
 #include <cpuid.h>
 #ifdef __linux__
@@ -106,6 +107,25 @@ bool has_products(bool chosen) { return chosen && (isa() == Isa::avx512 || isa()
 
 int kernels::isa_index = initial_index();
 Isa isa() { return sets[kernels::isa_index]; }
+
+const char* kernels::instruction_set() { return names[kernels::isa_index]; }
+
+std::string kernels::complaint_of_chosen_set() {
+  const char* wish = std::getenv("RUSHLIGHT_ISA");
+  if (!wish || !*wish || wishes(instruction_set())) return "";
+  const bool with_products = wishes("avx512_bf16");
+  if (with_products && has_bfloat16_products()) return "";
+  std::string text = "RUSHLIGHT_ISA=" + std::string(wish) + ": ";
+  bool known = with_products;
+  for (const char* name : names) known = known || wishes(name);
+  if (known) return text + "this processor does not have it; " + instruction_set() + " is used";
+  text += "expected one of";
+  for (const char* name : names) text += std::string(" ") + name;
+#ifdef __x86_64__
+  text += " avx512_bf16";
+#endif
+  return text + "; " + instruction_set() + " is used";
+}
 
 bool kernels::has_bfloat16_products() {
   static const bool has = choose_bfloat16_products();
