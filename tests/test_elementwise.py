@@ -420,6 +420,30 @@ def test_copies_of_short_runs(dtype, inner):
     np.testing.assert_array_equal(x.repeat_interleave(inner, 1).numpy(), array.repeat(inner, 1))
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("inner", [2, 3, 7, 9, 15, 16, 17, 33, 65, 130])
+def test_copies_of_short_rows(dtype, inner):
+    """Dense, reversed, cut out of longer ones, spread out, and converted on the way."""
+    for shape in ((140, inner), (3, 70, inner), (70, 3, inner)):
+        wide = few((*shape[:-1], 2 * inner + 1), dtype)
+        array = wide.numpy() if dtype != rl.bfloat16 else wide.float().numpy()
+        for part in (np.s_[..., :inner], np.s_[..., 1:], np.s_[..., 1 : 2 * inner : 2],
+                     np.s_[::2, ..., :inner]):  # fmt: skip
+            got, expected = wide[part], array[part]
+            for other in (dtype, rl.float32, rl.int64, rl.uint8, rl.bool):
+                copied = got.to(other, copy=True)
+                assert copied.dtype == other
+                np.testing.assert_array_equal(values(copied), values(few_of(expected, other)))
+                reversed_ = got.flip(-1).to(other)
+                np.testing.assert_array_equal(values(reversed_), values(copied)[..., ::-1])
+                turned = got.flip(0).to(other)
+                np.testing.assert_array_equal(values(turned), values(copied)[::-1])
+                spread = rl.zeros((*expected.shape[:-1], 2 * expected.shape[-1]), dtype=other)
+                spread[..., ::2] = got
+                np.testing.assert_array_equal(values(spread[..., ::2]), values(copied))
+                assert not spread[..., 1::2].any()
+
+
 @pytest.mark.parametrize(("left", "right"), [
     ("float32", "float32"), ("float32", "int64"), ("float16", "float16"), ("float64", "bool"),
     ("complex128", "float32"), ("bfloat16", "float32"),
@@ -443,6 +467,12 @@ def test_operands_that_lie_across(left, right):
 
 def few(shape, dtype):
     return (rl.arange(int(np.prod(shape))) % 13).reshape(shape).to(dtype)
+
+
+def few_of(array, dtype):
+    """These small numbers, converted one by one."""
+    numbers = np.real(array).astype("int64").ravel().tolist()
+    return rl.tensor(numbers, dtype=rl.int64).to(dtype).reshape(array.shape)
 
 
 @pytest.mark.parametrize("dtype", [rl.uint8, rl.float16, rl.float32, rl.float64, rl.complex128])

@@ -410,6 +410,43 @@ def test_columns_of_half_precision(shape, dtype):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int32", "int16",
+                                   "int8", "uint8", "bool"])  # fmt: skip
+@pytest.mark.parametrize("inner", [2, 3, 4, 7, 16, 33])
+@pytest.mark.parametrize("n", [1, 2, 5, 9, 40])
+def test_many_small_blocks(n, inner, dtype):
+    """Over a dim in the middle of many, over all of narrow rows, and of parts of both."""
+    low = 0 if dtype in ("uint8", "bool") else -9
+    x = np.random.default_rng(n).integers(low, 10, (70, n, inner)).astype(dtype)
+    t = rl.from_numpy(x)
+    for lies, at in (
+        (x, t),
+        (x[..., 1:], t[..., 1:]),
+        (x[:, ::2], t[:, ::2]),
+        (x[::3], t[::3]),
+        (x.swapaxes(0, 1), t.transpose(0, 1)),
+        (x[..., ::-1], t.flip(2)),
+    ):
+        for dim in (0, 1, 2, (0, 1), (0, 2), (0, 1, 2)):
+            assert_same(at.sum(dim), lies.astype("float64").sum(dim).astype(at.sum().numpy().dtype))
+            assert_same(at.amax(dim), lies.max(dim))
+            assert_same(at.amin(dim), lies.min(dim))
+            if dtype.startswith("float"):
+                wide = lies.astype("float64")
+                tolerance = 1e-3 if dtype == "float16" else 1e-5
+                np.testing.assert_allclose(at.mean(dim).numpy(), wide.mean(dim), tolerance, 1e-3)
+                variance, mean = rl.var_mean(at, dim, correction=0)
+                np.testing.assert_allclose(variance.numpy(), wide.var(dim), tolerance, 1e-3)
+                np.testing.assert_allclose(mean.numpy(), wide.mean(dim), tolerance, 1e-3)
+                logs = np.logaddexp.reduce(wide, axis=dim) if dim.__class__ is int else None
+                if logs is not None:
+                    got = at.logsumexp(dim).numpy()
+                    np.testing.assert_allclose(got, logs, tolerance, 1e-3)
+        out = rl.zeros(at.shape[0], 2 * at.shape[2], dtype=t.sum().dtype)
+        rl.sum(at, 1, out=out[:, ::2])
+        assert_same(out[:, ::2], at.sum(1).numpy())
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int16"])
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 16, 17])
 def test_scans_of_short_rows(n, dtype):

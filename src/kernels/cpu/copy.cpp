@@ -41,38 +41,32 @@ int64_t widen_element(StridedIterator<2>& w, int64_t size) {
   return bytes;
 }
 
-// Innermost runs of few elements: all first elements of the runs along dim 1, then all second ones.
-void copy_short_runs(StridedIterator<2> w, int64_t size) {
-  constexpr int64_t strip = 512;  // runs that stay in the first-level cache
-  int64_t inner = w.sizes[0], to = w.strides[0][0], from = w.strides[1][0];
-  w.drop_innermost();
-  w.parallel_runs(grain / inner, [&](char* const* p, int64_t n) {
-    for (int64_t i = 0; i < n; i += strip)
-      for (int64_t k = 0; k < inner; ++k)
-        copy_strided(size, p[1] + i * w.strides[1][0] + k * from, w.strides[1][0],
-                     p[0] + i * w.strides[0][0] + k * to, w.strides[0][0], std::min(strip, n - i));
+// Rows of dim 0 that are not worth a call each.
+void copy_short_rows(const StridedIterator<2>& w, int64_t size) {
+  constexpr int64_t panel = 16 << 10;  // bytes
+  const int d = w.dim_of_rows();
+  const int64_t height = std::max<int64_t>(1, panel / (w.sizes[0] * size));
+  w.parallel_panels(d, height, grain, [&](char* const* p, int64_t rows) {
+    copy_panel(size, p[1], w.strides[1][d], w.strides[1][0], p[0], w.strides[0][d], w.strides[0][0],
+               rows, w.sizes[0]);
   });
 }
 
-// Rows of dim 0 that lie dense in both views, and are short.
-void copy_short_rows(const StridedIterator<2>& w, int64_t bytes) {
-  constexpr int64_t panel = 16 << 10;  // bytes
-  w.parallel_panels(1, std::max<int64_t>(1, panel / bytes), grain, [&](char* const* p, int64_t n) {
-    copy_rows(bytes, p[1], w.strides[1][1], p[0], w.strides[0][1], n);
-  });
+bool has_short_rows(const StridedIterator<2>& w, int64_t size, bool streamed) {
+  if (w.ndim == 1) return false;
+  const int64_t from = w.strides[1][0], to = w.strides[0][0], row = w.sizes[0] * size;
+  if (to == size && from == size) return row <= (streamed ? short_streamed_bytes : short_row_bytes);
+  if (to == size && from == -size && size <= 8 && row >= 8) return row <= short_row_bytes;
+  return w.sizes[0] <= 8 && w.sizes[w.dim_of_rows()] > w.sizes[0];
 }
 
 void copy_same_dtype(StridedIterator<2> w, int64_t size) {
   bool streamed = worth_streaming(w.numel * size, Pass::Copy) && w.base[0] != w.base[1];
   size = widen_element(w, size);
   if (int d = w.transposed_dim(1)) return copy_transposed(w, d, size, streamed);
-  if (w.ndim > 1 && w.sizes[0] <= 8 && w.sizes[1] > w.sizes[0]) return copy_short_runs(w, size);
+  if (has_short_rows(w, size, streamed)) return copy_short_rows(w, size);
   int64_t from = w.strides[1][0], to = w.strides[0][0];
-  const bool dense = from == size && to == size;
-  const int64_t row = w.sizes[0] * size;
-  if (dense && w.ndim > 1 && row <= (streamed ? short_streamed_bytes : short_row_bytes))
-    return copy_short_rows(w, row);
-  streamed = streamed && dense;
+  streamed = streamed && from == size && to == size;
   parallel_for(0, w.numel, grain, [&](int64_t begin, int64_t end) {
     w.range(begin, end, w.base, [&](char* const* p, int64_t n) {
       if (streamed) copy_streaming(p[1], p[0], n * size);
@@ -82,12 +76,30 @@ void copy_same_dtype(StridedIterator<2> w, int64_t size) {
   });
 }
 
+constexpr int64_t strip = 1024;  // elements that are converted at once
+using Strip = char[strip * sizeof(complex128)];
+
+// Panels of rows of dim 0, which are converted as one strip.
+void copy_converting_short_rows(const StridedIterator<2>& w, DType from, DType to) {
+  const int d = w.dim_of_rows();
+  const int64_t columns = w.sizes[0], size = itemsize(to);
+  const int64_t in = w.strides[1][0], in_row = w.strides[1][d];
+  const int64_t out = w.strides[0][0], out_row = w.strides[0][d];
+  const bool packed = out == size && out_row == columns * size;
+  w.parallel_panels(d, strip / columns, grain, [&](char* const* p, int64_t rows) {
+    if (packed) return load_panel(from, p[1], in_row, in, to, p[0], rows, columns);
+    alignas(64) Strip converted;
+    load_panel(from, p[1], in_row, in, to, converted, rows, columns);
+    copy_panel(size, converted, columns * size, size, p[0], out_row, out, rows, columns);
+  });
+}
+
 void copy_converting(const StridedIterator<2>& w, DType from, DType to) {
-  constexpr int64_t strip = 1024;
   int64_t in = w.strides[1][0], out = w.strides[0][0], from_size = itemsize(from);
+  if (w.ndim > 1 && w.sizes[0] <= strip / 4) return copy_converting_short_rows(w, from, to);
   w.parallel_runs(grain, [&](char* const* p, int64_t n) {
     if (in == from_size) return store_strip(from, p[1], to, p[0], out, n);
-    alignas(64) char gathered[strip * sizeof(complex128)];
+    alignas(64) Strip gathered;
     for (int64_t i = 0; i < n; i += strip) {
       int64_t m = std::min(strip, n - i);
       load_strip(from, p[1] + i * in, in, to, gathered, m);

@@ -104,6 +104,8 @@ class Reducer {
     int64_t inner = std::abs(kept_.strides[0][0]);
     columns_ = kept_.sizes[0] >= 4 && inner != 0 && inner < std::abs(reduced_.strides[0][0]);
     columns_ |= kept_.sizes[0] >= 32 && reduced_.numel <= short_row;
+    columns_ |=
+        kept_.sizes[0] > 1 && inner == size_ && inner * kept_.sizes[0] == reduced_.strides[0][0];
     direct_ = fused_ && input.dtype == op.load &&
               (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size_;
     if (reduced_.numel == 1) direct_ = fused_ && input.dtype == op.load && !columns_;
@@ -124,10 +126,14 @@ class Reducer {
     width_ = std::min(kept_.sizes[0], side_by_side);
     tile_rows_ = std::max<int64_t>(1, tile_elements / width_);
     int64_t chunk_rows = tile_rows_ * tiles_per_chunk;
+    if (columns_ && reduced_.ndim == 1 && kept_.ndim > 1 &&
+        n_ * kept_.sizes[0] <= tile_elements / 4)
+      return run_panels();
     // Memory streams best in long runs; the width decides on no order of additions.
     // Packed tiles stay in L1.
     int64_t widest_tile = direct_ ? max_width : tile_width;
-    if (columns_ && n_ > chunk_rows) width_ = std::min(kept_.sizes[0], widest_tile);
+    if (columns_ && (n_ > chunk_rows || n_ <= short_row))
+      width_ = std::min(kept_.sizes[0], widest_tile);
     if (n_ > chunk_rows) return run_in_chunks(chunk_rows);
     int64_t grain = std::max<int64_t>(1, default_grain / (n_ * width_));
     parallel_for(0, units(), grain, [&](int64_t begin, int64_t end) {
@@ -162,6 +168,36 @@ class Reducer {
         tree.result(accumulators);
         store(p, width, accumulators);
       });
+  }
+
+  // Units of few elements, a panel of them at a time: what surrounds a tile would take longer than
+  // its fold.
+  void run_panels() {
+    const int d = kept_.dim_of_rows();
+    const int64_t inner = kept_.sizes[0], elements = n_ * inner, across = kept_.strides[0][0];
+    const int64_t down = reduced_.strides[0][0], next = kept_.strides[0][d];
+    const bool packed_so = across == size_ && down == inner * size_ && next == elements * size_;
+    const int64_t height = std::min(tile_elements / elements, max_width / inner);
+    const int64_t row = inner * itemsize(op_.load), bytes = inner * tiles_.accumulator_size;
+    kept_.parallel_panels(d, height, default_grain / n_, [&](char* const* p, int64_t units) {
+      alignas(64) char accumulators[max_width * widest], packed[tile_elements * widest];
+      const char* x = p[0];
+      int64_t row_stride = down / size_, unit_bytes = next;
+      if (!direct_) {
+        if (packed_so) load_strip(input_.dtype, x, size_, op_.load, packed, units * elements);
+        for (int64_t u = 0; u < units && !packed_so; ++u)
+          load_panel(input_.dtype, p[0] + u * next, down, across, op_.load, packed + u * n_ * row,
+                     n_, inner);
+        if (!fused_) reduce_prepare(op_.prepare, op_.load, packed, units * elements, op_.parameter);
+        x = packed;
+        row_stride = inner;
+        unit_bytes = n_ * inner * itemsize(op_.element);
+      }
+      auto fold = direct_ ? in_place_.columns : tiles_.columns;
+      for (int64_t u = 0; u < units; ++u)
+        fold(x + u * unit_bytes, n_, row_stride, inner, accumulators + u * bytes);
+      store(p, inner, accumulators, d, units);
+    });
   }
 
   int64_t blocks() const { return (kept_.sizes[0] + width_ - 1) / width_; }
@@ -213,21 +249,23 @@ class Reducer {
   }
 
   void pack_rows(char* in, int64_t width, int64_t begin, int64_t end, char* packed) {
-    int64_t across = kept_.strides[0][0], down = reduced_.strides[0][0], size = itemsize(op_.load);
-    if (end - begin == reduced_.sizes[0] && reduced_.ndim == 1 && across == n_ * down)
-      return load_strip(input_.dtype, in, down, op_.load, packed, width * n_);
+    int64_t across = kept_.strides[0][0], size = itemsize(op_.load);
+    int64_t down = reduced_.strides[0][0], row = reduced_.ndim > 1 ? reduced_.strides[0][1] : 0;
+    if (reduced_.ndim == 1)
+      return load_panel(input_.dtype, in + begin * down, across, down, op_.load, packed, width,
+                        end - begin);
     for (int64_t j = 0; j < width; ++j, in += across)
-      reduced_.range(begin, end, &in, [&](char* const* p, int64_t n) {
-        load_strip(input_.dtype, p[0], down, op_.load, packed, n);
-        packed += n * size;
+      reduced_.pieces(begin, end, &in, [&](char* const* p, int64_t rows, int64_t columns) {
+        load_panel(input_.dtype, p[0], row, down, op_.load, packed, rows, columns);
+        packed += rows * columns * size;
       });
   }
   void pack_columns(char* in, int64_t width, int64_t begin, int64_t end, char* packed) {
     int64_t across = kept_.strides[0][0], down = reduced_.strides[0][0];
     int64_t row = width * itemsize(op_.load);
     reduced_.range(begin, end, &in, [&](char* const* p, int64_t n) {
-      for (int64_t i = 0; i < n; ++i, packed += row)
-        load_strip(input_.dtype, p[0] + i * down, across, op_.load, packed, width);
+      load_panel(input_.dtype, p[0], down, across, op_.load, packed, n, width);
+      packed += n * row;
     });
   }
 
@@ -247,14 +285,24 @@ class Reducer {
     tiles_.join(accumulators, wide, width, rows * groups, rest);
   }
 
-  void store(char* const* p, int64_t width, const void* accumulators) {
+  // Finishes a row of accumulators, or as many rows as lie along dim d of what is kept.
+  void store(char* const* p, int64_t width, const void* accumulators, int d = 0, int64_t rows = 1) {
     alignas(64) char results[max_width * widest], second[max_width * widest];
     if (op_.finish) {
-      op_.finish(op_, accumulators, width, n_, results, second);
+      op_.finish(op_, accumulators, rows * width, n_, results, second);
       accumulators = results;
     }
-    store_strip(op_.result, accumulators, out_.dtype, p[1], kept_.strides[1][0], width);
-    if (second_) store_strip(op_.result, second, second_->dtype, p[2], kept_.strides[2][0], width);
+    store_rows(accumulators, out_.dtype, p[1], kept_.strides[1], width, d, rows);
+    if (second_) store_rows(second, second_->dtype, p[2], kept_.strides[2], width, d, rows);
+  }
+  void store_rows(const void* values, DType dtype, char* to, const int64_t* strides, int64_t width,
+                  int d, int64_t rows) {
+    const int64_t row_stride = strides[d], row = width * itemsize(op_.result);
+    if (strides[0] == itemsize(dtype) && (rows == 1 || row_stride == width * strides[0]))
+      return store_strip(op_.result, values, dtype, to, strides[0], rows * width);
+    for (int64_t r = 0; r < rows; ++r)
+      store_strip(op_.result, static_cast<const char*>(values) + r * row, dtype,
+                  to + r * row_stride, strides[0], width);
   }
 
   const Reduction& op_;
@@ -297,6 +345,12 @@ void reduce(const Reduction& op, const View& input, const View& out, const Scala
 
 DType accumulation_dtype(DType t) {
   return is_integral_or_bool(t) ? DType::Int64 : compute_dtype(t);
+}
+// An extreme is one of the elements: the integers have few loops, but none is made eight times as
+// wide.
+DType extreme_dtype(DType t) {
+  if (t == DType::Int8 || t == DType::Int16) return DType::Int32;
+  return t == DType::UInt8 || t == DType::Int32 ? t : accumulation_dtype(t);
 }
 
 void fold(const char* name, Fold kind, DType t, const View& input, const View& out,
@@ -434,10 +488,10 @@ void prod(const View& input, const View& out) {
   fold("prod", Fold::Prod, accumulation_dtype(input.dtype), input, out, &one);
 }
 void amax(const View& input, const View& out) {
-  fold("amax", Fold::Max, accumulation_dtype(input.dtype), input, out, nullptr);
+  fold("amax", Fold::Max, extreme_dtype(input.dtype), input, out, nullptr);
 }
 void amin(const View& input, const View& out) {
-  fold("amin", Fold::Min, accumulation_dtype(input.dtype), input, out, nullptr);
+  fold("amin", Fold::Min, extreme_dtype(input.dtype), input, out, nullptr);
 }
 void all(const View& input, const View& out) {
   fold("all", Fold::Min, DType::Bool, input, out, &yes);

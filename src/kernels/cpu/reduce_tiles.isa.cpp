@@ -352,6 +352,8 @@ Tiles extreme_tiles(DType t, Prepare step) {
     case DType::Float32: return fold_prepared<Op, float>(step);
     case DType::Float64: return fold_prepared<Op, double>(step);
     case DType::Int64: return fold_tiles<Op, int64_t>();
+    case DType::Int32: return fold_tiles<Op, int32_t>();
+    case DType::UInt8:
     case DType::Bool: return fold_tiles<Op, uint8_t>();
     default: return {};
   }

@@ -1,6 +1,7 @@
 // Nested loops over N views of one shape, with dims merged where memory allows, so that inner
 // runs are long. Pointers and strides are in bytes, so one instance serves all dtypes.
 #pragma once
+#include <algorithm>
 #include <utility>
 
 #include "core/parallel.h"
@@ -79,6 +80,15 @@ struct StridedIterator {
     return best;
   }
 
+  // The dim whose rows are taken together where dim 0 is short: 1, or a longer one if that is short
+  // as well. 0 if there is none.
+  int dim_of_rows() const {
+    int best = ndim > 1 ? 1 : 0;
+    for (int d = 2; d < ndim && sizes[best] < 8; ++d)
+      if (sizes[d] > sizes[best]) best = d;
+    return best;
+  }
+
   // f(pointers, n) for runs of the innermost dim that together are elements [begin, end).
   template <class F>
   void range(int64_t begin, int64_t end, char* const* start, F&& f) const {
@@ -118,7 +128,26 @@ struct StridedIterator {
     }
   }
 
-  // The same over everything, split among threads.
+  // f(pointers, rows, columns) for pieces that follow each other in [begin, end): `rows` whole rows
+  // of dim 0, `columns` long, that lie along dim 1, or a part of one row.
+  template <class F>
+  void pieces(int64_t begin, int64_t end, char* const* start, F&& f) const {
+    char* p[N];
+    for (int64_t n; begin < end; begin += n) {
+      int64_t column = begin % sizes[0], rest = begin / sizes[0];
+      for (int k = 0; k < N; ++k) p[k] = start[k] + column * strides[k][0];
+      const int64_t row = ndim > 1 ? rest % sizes[1] : 0;
+      for (int d = 1; d < ndim; rest /= sizes[d++])
+        for (int k = 0; k < N; ++k) p[k] += rest % sizes[d] * strides[k][d];
+      int64_t rows = 1, columns = sizes[0];
+      if (column != 0 || end - begin < columns) columns = std::min(columns - column, end - begin);
+      else if (ndim > 1) rows = std::min(sizes[1] - row, (end - begin) / columns);
+      f(static_cast<char* const*>(p), rows, columns);
+      n = rows * columns;
+    }
+  }
+
+  // As range() over everything, split among threads.
   template <class F>
   void parallel_runs(int64_t grain, F&& f) const {
     parallel_for(0, numel, grain, [&](int64_t b, int64_t e) { range(b, e, base, f); });

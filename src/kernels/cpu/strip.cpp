@@ -48,6 +48,27 @@ void load_strip(DType from, const char* in, int64_t stride, DType to, void* stri
   }
 }
 
+void load_panel(DType from, const char* in, int64_t row, int64_t column, DType to, void* packed,
+                int64_t rows, int64_t columns) {
+  int64_t size = itemsize(from), to_row = columns * itemsize(to);
+  char* out = static_cast<char*>(packed);
+  if (column == size && row == columns * size)
+    return convert_contiguous(from, to, in, out, rows * columns);
+  if (from == to && to != DType::Bool)
+    return copy_panel(size, in, row, column, out, columns * size, size, rows, columns);
+  if (columns > piece / 2) {
+    for (int64_t r = 0; r < rows; ++r)
+      load_strip(from, in + r * row, column, to, out + r * to_row, columns);
+    return;
+  }
+  alignas(64) char gathered[piece * widest];
+  for (int64_t r = 0, n = piece / columns; r < rows; r += n) {
+    n = std::min(n, rows - r);
+    copy_panel(size, in + r * row, row, column, gathered, columns * size, size, n, columns);
+    convert_contiguous(from, to, gathered, out + r * to_row, n * columns);
+  }
+}
+
 void store_strip(DType from, const void* strip, DType to, char* out, int64_t stride, int64_t n) {
   int64_t size = itemsize(to);
   if (from == to) return copy_strided(size, static_cast<const char*>(strip), size, out, stride, n);
