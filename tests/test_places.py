@@ -84,6 +84,55 @@ def test_slices_of_any_width_are_added_in_order(width):
     assert (strided.index_add_(0, index, src).numpy() == expected).all()
 
 
+@pytest.mark.parametrize("dtype", [
+    rushlight.float32, rushlight.float64, rushlight.bfloat16, rushlight.float16, rushlight.int64,
+    rushlight.int16, rushlight.uint8, rushlight.bool, rushlight.complex64,
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 7, 11, 12, 13, 16, 24, 33, 64, 65, 130])
+@pytest.mark.parametrize("count", [3, 20, 50, 700])
+def test_short_slices_along_either_dim(width, count, dtype):
+    """Rows of a table and columns of one, read, written and added to, in order."""
+    rng = np.random.default_rng(width)
+    places = rng.integers(0, 5, count)
+    index = rushlight.from_numpy(places)
+    table = rushlight.from_numpy(rng.integers(0, 4, (5, width))).to(dtype)
+    values = rushlight.from_numpy(rng.integers(0, 3, (count, width))).to(dtype)
+
+    def numbers(t):
+        return (t if t.dtype.is_complex else t.double()).numpy()
+
+    added, written = numbers(table).copy(), numbers(table).copy()
+    for i, place in enumerate(places):
+        added[place] += numbers(values)[i]
+        written[place] = numbers(values)[i]
+    if dtype == rushlight.bool:
+        added = np.minimum(added, 1)
+    elif dtype == rushlight.uint8:
+        added %= 256
+    exact = dtype not in (rushlight.bfloat16, rushlight.float16) or count < 50
+    for wide in (False, True):
+        rows_of, of = (t.repeat(1, 2)[:, :width] if wide else t for t in (table, values))
+        for columns in (False, True):
+            dim = int(columns)
+            x, v = (t.t().contiguous() if columns else t for t in (rows_of, of))
+            at = (slice(None), index) if columns else (index,)
+
+            def same(got, expected):
+                got = numbers(got)
+                np.testing.assert_array_equal(got.T if dim else got, expected)
+
+            same(x.index_select(dim, index), numbers(table)[places])
+            same(x[at], numbers(table)[places])
+            same(x.index_copy(dim, index, v), written)
+            changed = x.clone()
+            changed[at] = v
+            same(changed, written)
+            if exact:
+                same(x.index_add(dim, index, v), added)
+                if not columns:
+                    same(x.index_put(at, v, accumulate=True), added)
+
+
 @pytest.mark.parametrize("width, count", [(1, 5000), (8, 300), (64, 700), (200, 900)])
 def test_gradient_of_an_embedding(width, count):
     weight = rows(11, width).requires_grad_()

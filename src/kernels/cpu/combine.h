@@ -71,6 +71,8 @@ void visit_combine(const char* name, DType t, Combine op, F&& f) {
 // one.
 RL_ISA_KERNEL(combine_row,
               (DType dtype, Combine op, void* to, const void* from, bool constant, int64_t n))
+// The sum of as many float16 or bfloat16.
+RL_ISA_KERNEL(add_reduced_row, (DType dtype, void* to, const void* from, int64_t n))
 // The same for elements at any steps in bytes; `to` may step by 0, and then takes them in order.
 void combine_run(DType dtype, Combine op, char* to, int64_t to_step, const char* from,
                  int64_t from_step, int64_t n);

@@ -1,4 +1,5 @@
 #include "kernels/cpu/combine.h"
+#include "kernels/cpu/reduced_loops.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -13,7 +14,22 @@ void row(void* to, const void* from, bool constant, int64_t n) {
     for (int64_t i = 0; i < n; ++i) y[i] = combine<op>(y[i], x[i]);
 }
 
+template <class T>
+void add_reduced(void* to, const void* from, int64_t n) {
+  if constexpr (has_reduced_loops<T>) {
+    void* const operands[] = {to, to, const_cast<void*>(from)};
+    reduced_loop<T, 0>(n, operands, [](auto y, auto x) { return y + x; });
+  } else {
+    row<Combine::Sum, T>(to, from, false, n);
+  }
+}
+
 }  // namespace
+
+void add_reduced_row(DType dtype, void* to, const void* from, int64_t n) {
+  if (dtype == DType::Float16) return add_reduced<half>(to, from, n);
+  add_reduced<bfloat16>(to, from, n);
+}
 
 void combine_row(DType dtype, Combine op, void* to, const void* from, bool constant, int64_t n) {
   visit<Bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(

@@ -7,10 +7,11 @@
 
 namespace rl::kernels {
 
+constexpr int64_t interruptible_elements = 1 << 20;  // at most some 20 ms, even if scattered
+
 // f(begin, end) on consecutive parts of [0, n), between which Ctrl-C ends the loop.
 template <class F>
-void interruptible_for(int64_t n, F&& f) {
-  constexpr int64_t part = 1 << 20;  // at most some 20 ms, even of scattered writes
+void interruptible_for(int64_t n, F&& f, int64_t part = interruptible_elements) {
   Interruption interruption;
   for (int64_t i = 0; i < n; i += part) {
     if (i > 0) interruption.poll();

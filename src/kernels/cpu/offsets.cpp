@@ -20,8 +20,10 @@ struct GatherLoops {
   StridedIterator<1> indices;  // row-major, in the view with index dims
   StridedIterator<2> slice;
   bool slice_inside;  // run along slices, rather than along indices
+  bool columns;       // few offsets, whose slices share their cache lines
 
-  GatherLoops(const View& indexed, IntSpan rest, const View& other, int64_t index_dims) {
+  GatherLoops(const View& indexed, IntSpan rest, const View& other, int64_t index_dims,
+              int64_t few_offsets) {
     int64_t other_size = itemsize(other.dtype), size = itemsize(indexed.dtype);
     for (int64_t d = index_dims - 1; d >= 0; --d)
       indices.add(other.sizes[d], {wrapping_product(other.strides[d], other_size)});
@@ -44,7 +46,9 @@ struct GatherLoops {
           index_step = std::min(index_step, std::abs(indexed.strides[d] * size));
     }
     bool offsets_denser = index_step < slice_step;
-    slice_inside = slice.numel > 1 && (!offsets_denser || indices.numel < 16);
+    slice_inside = slice.numel > 1 && (!offsets_denser || indices.numel < few_offsets);
+    columns = slice_inside && indices.ndim == 1 && indices.numel < few_offsets &&
+              std::abs(slice.strides[1][0]) > size;
   }
 };
 
@@ -74,36 +78,103 @@ std::vector<Run> useful_runs(const GatherLoops& loops, const Offsets& offsets) {
   return useful ? long_runs(offsets) : std::vector<Run>();
 }
 
+constexpr int64_t most_gathered = 512;  // bytes of rows that are not worth a call each
+constexpr int64_t column_strip = 128;   // elements of strided slices that stay in the cache
+
 // Slices are cut for threads into parts of at least so many elements: each part passes all offsets,
 // and of short ones the offsets and what the memory does at each would take the time.
 constexpr int64_t slice_part = 2048;
 
+// What add_to_rows() does in one part: rows of `width` elements, `step` bytes apart, are combined
+// in order with those at the offsets that lie in [low, low + bytes).
+struct RowPart {
+  DType dtype;
+  Combine op;
+  const char* from;
+  int64_t step, from_step;  // from row to row, and within one
+  char* to;
+  int64_t to_step, width, low;
+  uint64_t bytes;
+
+  bool has(int64_t offset) const { return static_cast<uint64_t>(offset - low) < bytes; }
+  bool is_short() const {
+    return width <= 12 && from_step == itemsize(dtype) && to_step == from_step;
+  }
+};
+
+template <int n, class T, Combine op>
+RL_INLINE void combine_few(char* to, const char* from) {
+  T x[n], y[n];
+  std::memcpy(static_cast<void*>(x), from, sizeof x);
+  std::memcpy(static_cast<void*>(y), to, sizeof y);
+  for (int k = 0; k < n; ++k) y[k] = combine<op>(y[k], x[k]);
+  std::memcpy(to, static_cast<const void*>(y), sizeof y);
+}
+template <class T, Combine op>
+void combine_short_rows(const RowPart& part, const char* from, const int64_t* offset,
+                        int64_t count) {
+  constexpr int64_t size = sizeof(T);
+  const int64_t width = part.width;
+  for (int64_t i = 0; i < count; ++i, from += part.step) {
+    if (!part.has(offset[i])) continue;
+    char* to = part.to + offset[i];
+    int64_t j = 0;
+    for (; j + 4 <= width; j += 4) combine_few<4, T, op>(to + j * size, from + j * size);
+    if (width & 2) combine_few<2, T, op>(to + j * size, from + j * size);
+    if (width & 1) combine_few<1, T, op>(to + (width - 1) * size, from + (width - 1) * size);
+  }
+}
+using CombineRows = void (*)(const RowPart&, const char*, const int64_t*, int64_t);
+
+void combine_rows(const RowPart& part, const char* from, const int64_t* offset, int64_t count) {
+  for (int64_t i = 0; i < count; ++i, from += part.step) {
+    int64_t later = offset[std::min<int64_t>(i + prefetched_rows, count - 1)];
+    if (part.has(later)) prefetch_row(part.to + later, part.width * part.to_step);
+    if (part.has(offset[i]))
+      combine_run(part.dtype, part.op, part.to + offset[i], part.to_step, from, part.from_step,
+                  part.width);
+  }
+}
+
 // Slices too short to be cut: threads share out the memory that is written to, and each passes all
 // offsets in order.
-void add_to_rows(const Offsets& offsets, const GatherLoops& loops, char* const* start,
-                 const View& self, Combine op) {
+void add_to_rows(const char* name, const Offsets& offsets, const GatherLoops& loops,
+                 char* const* start, const View& self, Combine op) {
   const StridedIterator<2>& slice = loops.slice;
-  int64_t count = static_cast<int64_t>(offsets.size()), width = slice.numel,
-          index_step = loops.indices.strides[0][0];
+  int64_t count = static_cast<int64_t>(offsets.size()), width = slice.numel;
   auto [least, most] = std::minmax_element(offsets.begin(), offsets.end());
-  int64_t most_parts = width < 64 ? 4 : 16;  // of short rows, passing the offsets takes the time
+  // Of short rows, passing the offsets takes the time.
+  int64_t most_parts = std::min<int64_t>(width < 64 ? 4 : 16, num_threads());
   int64_t low = *least, parts = std::clamp<int64_t>(count * width / default_grain, 1, most_parts);
   int64_t step = (*most - low) / parts + 1;
+  RowPart all{self.dtype,
+              op,
+              start[0],
+              loops.indices.strides[0][0],
+              slice.strides[0][0],
+              start[1],
+              slice.strides[1][0],
+              width,
+              low,
+              0};
+  CombineRows combine = combine_rows;
+  if (all.is_short())
+    visit_combine(name, self.dtype, op, [&](auto tag, auto op_tag) {
+      combine = combine_short_rows<typename decltype(tag)::type, decltype(op_tag)::value>;
+    });
   parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
-    int64_t from = low + begin * step;
-    uint64_t bytes = static_cast<uint64_t>((end - begin) * step);
-    auto ours = [&](int64_t at) { return static_cast<uint64_t>(at - from) < bytes; };
-    const int64_t *offset = offsets.data(), *last = offset + count - 1;
-    Interruption interruption;
+    RowPart part = all;
+    part.low = low + begin * step;
+    part.bytes = static_cast<uint64_t>((end - begin) * step);
+    const int64_t* offset = offsets.data();
     loops.indices.range(0, count, start, [&](char* const* p, int64_t m) {
-      for (int64_t i = 0; i < m; ++i, ++offset) {
-        if (i % 1024 == 1023) interruption.poll();
-        int64_t later = *std::min(offset + prefetched_rows, last);
-        if (ours(later)) prefetch_row(start[1] + later, width * slice.strides[1][0]);
-        if (!ours(*offset)) continue;
-        combine_run(self.dtype, op, start[1] + *offset, slice.strides[1][0], p[0] + i * index_step,
-                    slice.strides[0][0], width);
-      }
+      interruptible_for(
+          m,
+          [&](int64_t first, int64_t last) {
+            combine(part, p[0] + first * part.step, offset + first, last - first);
+          },
+          std::max<int64_t>(1, interruptible_elements / width));
+      offset += m;
     });
   });
 }
@@ -125,6 +196,8 @@ void combine_run(DType dtype, Combine op, char* to, int64_t to_step, const char*
   bool side_by_side = to_step == size && from_step == size;
   if (is_complex(dtype) && op == Combine::Sum && side_by_side)
     return combine_row(to_real(dtype), op, to, from, false, 2 * n);
+  if (is_reduced(dtype) && op == Combine::Sum && side_by_side)
+    return add_reduced_row(dtype, to, from, n);
   bool in_rows = side_by_side || (to_step == size && from_step == 0);
   if (in_rows && !is_complex(dtype) && !is_reduced(dtype))
     return combine_row(dtype, op, to, from, from_step == 0, n);
@@ -200,6 +273,26 @@ namespace {
 
 using Bases = char* const (&)[2];  // of the result and of the input
 
+// Few columns: all of them in pieces of the slices that stay in the first-level cache.
+void gather_columns(const GatherLoops& loops, const Offsets& offsets, int64_t size, Bases start) {
+  const StridedIterator<2>& slice = loops.slice;
+  const int64_t index_step = loops.indices.strides[0][0];
+  const int64_t from = slice.strides[1][0], to = slice.strides[0][0];
+  parallel_for(0, slice.numel, default_grain / loops.indices.numel,
+               [&](int64_t begin, int64_t end) {
+                 slice.range(begin, end, start, [&](char* const* both, int64_t run) {
+                   for (int64_t i = 0, m; i < run; i += m) {
+                     m = std::min(column_strip, run - i);
+                     char* out = both[0] + i * to;
+                     for (int64_t offset : offsets) {
+                       copy_strided(size, both[1] + i * from + offset, from, out, to, m);
+                       out += index_step;
+                     }
+                   }
+                 });
+               });
+}
+
 // Runs of the innermost dim, of all offsets in turn, for each element of the dims around it.
 void gather_runs_inside(const GatherLoops& loops, const Offsets& offsets, int64_t size,
                         Bases start) {
@@ -208,14 +301,17 @@ void gather_runs_inside(const GatherLoops& loops, const Offsets& offsets, int64_
   int64_t run = slice.sizes[0], outer = slice.numel / run, from = slice.strides[1][0],
           to = slice.strides[0][0];
   int64_t grain = std::max<int64_t>(1, default_grain / run);
+  const bool in_rows = from == size && to == size && run * size <= most_gathered;
   parallel_for(0, outer * n, grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
       int64_t first = begin % n, stop = std::min(n, first + end - begin), at = begin / n * run;
       slice.range(at, at + 1, start, [&](char* const* both, int64_t) {
         const int64_t* offset = offsets.data() + first;
         loops.indices.range(first, stop, both, [&](char* const* p, int64_t m) {
-          for (int64_t i = 0; i < m; ++i)
-            copy_strided(size, both[1] + *offset++, from, p[0] + i * index_step, to, run);
+          if (in_rows) gather_rows(run * size, both[1], offset, p[0], index_step, m);
+          for (int64_t i = 0; i < m && !in_rows; ++i)
+            copy_strided(size, both[1] + offset[i], from, p[0] + i * index_step, to, run);
+          offset += m;
         });
       });
       begin += stop - first;
@@ -281,6 +377,29 @@ void gather_each(const GatherLoops& loops, const Offsets& offsets, Bases start) 
   });
 }
 
+// Elements [begin, end) of all slices, in the order of the offsets. Few strided ones, columns, in
+// pieces that stay in the first-level cache.
+void scatter_slices(const GatherLoops& loops, const Offsets& offsets, Bases start, DType dtype,
+                    Combine op, int64_t begin, int64_t end) {
+  const StridedIterator<2>& slice = loops.slice;
+  const int64_t n = loops.indices.numel, index_step = loops.indices.strides[0][0];
+  const int64_t to = slice.strides[1][0], from = slice.strides[0][0];
+  const int64_t part = loops.columns ? column_strip : end - begin;
+  Interruption interruption;
+  for (; begin < end; begin += part) {
+    const int64_t *offset = offsets.data(), stop = std::min(begin + part, end);
+    loops.indices.range(0, n, start, [&](char* const* p, int64_t m) {
+      for (int64_t i = 0; i < m; ++i) {
+        char* both[2] = {p[0] + i * index_step, start[1] + *offset++};
+        if (i % 1024 == 1023) interruption.poll();
+        slice.range(begin, stop, both, [&](char* const* q, int64_t run) {
+          combine_run(dtype, op, q[1], to, q[0], from, run);
+        });
+      }
+    });
+  }
+}
+
 // Elements [first, last) of `from`, in steps of so many bytes, at their offsets from `to`.
 template <class T, Combine op>
 void scatter_elements(const char* from, int64_t step, char* to, const int64_t* offset,
@@ -312,9 +431,10 @@ ScatterElements scatter_elements_of(const char* op_name, DType dtype, Combine op
 void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const View& out,
                int64_t index_dims) {
   if (out.numel == 0) return;
-  GatherLoops loops(input, rest, out, index_dims);
+  GatherLoops loops(input, rest, out, index_dims, 24);
   char* start[2] = {out.ptr<char>(), input.ptr<char>()};
   int64_t size = itemsize(out.dtype);
+  if (loops.columns) return gather_columns(loops, offsets, size, start);
   if (loops.slice_inside) return gather_runs_inside(loops, offsets, size, start);
   if (std::vector<Run> runs = useful_runs(loops, offsets); !runs.empty())
     return gather_runs_of_places(loops, runs, offsets, size, start);
@@ -325,7 +445,7 @@ void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const Vi
 void scatter_at(const char* op_name, const Offsets& offsets, const View& self, IntSpan rest,
                 const View& src, int64_t index_dims, Combine op) {
   if (src.numel == 0) return;
-  GatherLoops loops(self, rest, src, index_dims);
+  GatherLoops loops(self, rest, src, index_dims, 64);
   const StridedIterator<2>& slice = loops.slice;
   int64_t n = loops.indices.numel, index_step = loops.indices.strides[0][0];
   char* start[2] = {src.ptr<char>(), self.ptr<char>()};
@@ -335,22 +455,11 @@ void scatter_at(const char* op_name, const Offsets& offsets, const View& self, I
   int64_t grain = std::max<int64_t>(1, default_grain / n);
   auto share = [&](auto&& f) { parallel_for(0, slice.numel, grain, f); };
   if (loops.slice_inside && slice.ndim == 1 && slice.numel < 2 * slice_part)
-    return add_to_rows(offsets, loops, start, self, op);
+    return add_to_rows(op_name, offsets, loops, start, self, op);
   if (loops.slice_inside)
     return parallel_for(0, slice.numel, std::max(grain, slice_part),
                         [&](int64_t begin, int64_t end) {
-                          const int64_t* offset = offsets.data();
-                          Interruption interruption;
-                          loops.indices.range(0, n, start, [&](char* const* p, int64_t m) {
-                            for (int64_t i = 0; i < m; ++i) {
-                              char* both[2] = {p[0] + i * index_step, start[1] + *offset++};
-                              if (i % 1024 == 1023) interruption.poll();
-                              slice.range(begin, end, both, [&](char* const* q, int64_t run) {
-                                combine_run(self.dtype, op, q[1], slice.strides[1][0], q[0],
-                                            slice.strides[0][0], run);
-                              });
-                            }
-                          });
+                          scatter_slices(loops, offsets, start, self.dtype, op, begin, end);
                         });
   std::vector<Run> runs = useful_runs(loops, offsets);
   if (!runs.empty())

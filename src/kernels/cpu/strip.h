@@ -18,6 +18,9 @@ RL_ISA_KERNEL(copy_strided, (int64_t size, const char* from, int64_t from_stride
 // Rows of so many bytes, each in one piece.
 RL_ISA_KERNEL(copy_rows, (int64_t bytes, const char* from, int64_t from_stride, char* to,
                           int64_t to_stride, int64_t count))
+// The same of rows at offsets from `from`.
+RL_ISA_KERNEL(gather_rows, (int64_t bytes, const char* from, const int64_t* offsets, char* to,
+                            int64_t to_stride, int64_t count))
 // Element (r, c) of `to` from (r, c) of `from`, for rows that are not worth a call each: r < rows,
 // c < columns, and all steps in bytes. Fast where rows of `to` are dense and those of `from` dense
 // or reversed, and where rows or columns are few.

@@ -58,14 +58,36 @@ void copy_elements(const char* from, int64_t from_stride, char* to, int64_t to_s
   for (; i < n; ++i, from += from_stride, to += to_stride) std::memcpy(to, from, size);
 }
 
+// Where row i begins.
+struct EvenRows {
+  const char* from;
+  int64_t stride;
+  const char* operator()(int64_t i) const { return from + i * stride; }
+};
+struct RowsAt {
+  const char* from;
+  const int64_t* offsets;
+  const char* operator()(int64_t i) const { return from + offsets[i]; }
+};
+
 // Rows are copied `width` bytes at a time, at most their length; the last move may overlap another.
-template <int width>
-void copy_rows_by(int64_t bytes, const char* from, int64_t from_stride, char* to, int64_t to_stride,
-                  int64_t count) {
-  for (int64_t i = 0; i < count; ++i, from += from_stride, to += to_stride) {
+template <int width, class Rows>
+void copy_rows_by(int64_t bytes, Rows rows, char* to, int64_t to_stride, int64_t count) {
+  for (int64_t i = 0; i < count; ++i, to += to_stride) {
+    const char* from = rows(i);
     for (int64_t j = 0; j + width < bytes; j += width) std::memcpy(to + j, from + j, width);
     std::memcpy(to + bytes - width, from + bytes - width, width);
   }
+}
+template <class Rows>
+void copy_rows_from(Rows rows, int64_t bytes, char* to, int64_t to_stride, int64_t count) {
+  if (bytes < 2) return copy_rows_by<1>(bytes, rows, to, to_stride, count);
+  if (bytes < 4) return copy_rows_by<2>(bytes, rows, to, to_stride, count);
+  if (bytes < 8) return copy_rows_by<4>(bytes, rows, to, to_stride, count);
+  if (bytes < 16) return copy_rows_by<8>(bytes, rows, to, to_stride, count);
+  if (bytes < 32) return copy_rows_by<16>(bytes, rows, to, to_stride, count);
+  if (bytes < 64) return copy_rows_by<32>(bytes, rows, to, to_stride, count);
+  copy_rows_by<64>(bytes, rows, to, to_stride, count);
 }
 
 template <class T, int... lane>
@@ -166,12 +188,12 @@ void copy_rows(int64_t bytes, const char* from, int64_t from_stride, char* to, i
   }
   if (bytes <= 64 && (bytes & (bytes - 1)) == 0)
     return copy_strided(bytes, from, from_stride, to, to_stride, count);
-  if (bytes < 4) return copy_rows_by<2>(bytes, from, from_stride, to, to_stride, count);
-  if (bytes < 8) return copy_rows_by<4>(bytes, from, from_stride, to, to_stride, count);
-  if (bytes < 16) return copy_rows_by<8>(bytes, from, from_stride, to, to_stride, count);
-  if (bytes < 32) return copy_rows_by<16>(bytes, from, from_stride, to, to_stride, count);
-  if (bytes < 64) return copy_rows_by<32>(bytes, from, from_stride, to, to_stride, count);
-  copy_rows_by<64>(bytes, from, from_stride, to, to_stride, count);
+  copy_rows_from(EvenRows{from, from_stride}, bytes, to, to_stride, count);
+}
+
+void gather_rows(int64_t bytes, const char* from, const int64_t* offsets, char* to,
+                 int64_t to_stride, int64_t count) {
+  copy_rows_from(RowsAt{from, offsets}, bytes, to, to_stride, count);
 }
 
 void copy_panel(int64_t size, const char* from, int64_t from_row, int64_t from_column, char* to,
