@@ -117,7 +117,7 @@ def test_short_slices_along_either_dim(width, count, dtype):
             x, v = (t.t().contiguous() if columns else t for t in (rows_of, of))
             at = (slice(None), index) if columns else (index,)
 
-            def same(got, expected):
+            def same(got, expected, dim=dim):
                 got = numbers(got)
                 np.testing.assert_array_equal(got.T if dim else got, expected)
 

@@ -325,7 +325,8 @@ Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor&
   check_index_shape(index, src, -1, op, "src");
   check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ",
         input.dtype(), " and ", src.dtype());
-  launch::scatter(as_vector(out), d, as_vector(index), as_vector(src), how, true, false);
+  launch::scatter(as_vector(out), d, as_vector(index), as_vector(src), how, true,
+                  !target.defined());
   return out;
 }
 

@@ -13,34 +13,7 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t max_chunks = 16;  // partial sums of the parameter gradients
-
-// Row-wise access in the compute dtype: the row itself, or a copy of it.
-class Rows {
- public:
-  Rows(const View& v, DType element, int64_t n)
-      : view_(v), element_(element), n_(n), direct_(v.dtype == element) {}
-  bool direct() const { return direct_; }
-  std::unique_ptr<char[]> scratch() const {
-    return std::unique_ptr<char[]>(
-        direct_ ? nullptr : new char[static_cast<size_t>(n_ * itemsize(element_))]);
-  }
-  char* at(int64_t row) const { return view_.ptr<char>() + row * n_ * itemsize(view_.dtype); }
-  const char* load(int64_t row, char* scratch) const {
-    if (direct_) return at(row);
-    convert_contiguous(view_.dtype, element_, at(row), scratch, n_);
-    return scratch;
-  }
-  char* begin_store(int64_t row, char* scratch) const { return direct_ ? at(row) : scratch; }
-  void end_store(int64_t row, const char* scratch) const {
-    if (!direct_) convert_contiguous(element_, view_.dtype, scratch, at(row), n_);
-  }
-
- private:
-  const View& view_;
-  DType element_;
-  int64_t n_;
-  bool direct_;
-};
+constexpr int64_t elements_at_once = 1024;
 
 // What a layer, RMS or group norm is made of: `rows` rows, of which every `cycle` follow one
 // another through the channels (1 for layer norm, the groups for group norm).
@@ -51,8 +24,40 @@ struct Norm {
   bool centred;
   int64_t length() const { return parts * n; }
   int64_t channels() const { return parts * cycle; }
+  // That have the same channels, and as few as stay in the first-level cache with their copies.
+  int64_t rows_at_once() const {
+    return cycle == 1 ? std::max<int64_t>(1, elements_at_once / length()) : 1;
+  }
   // Of row r's first channel, in bytes among values per channel.
   int64_t channel_offset(int64_t r) const { return r % cycle * parts * itemsize(element); }
+};
+
+// Access to rows in the compute dtype: where they lie, or to a copy of those that are asked for.
+class Rows {
+ public:
+  Rows(const View& v, const Norm& norm) : view_(v), norm_(norm), direct_(v.dtype == norm.element) {}
+  std::unique_ptr<char[]> scratch() const {
+    int64_t bytes = norm_.rows_at_once() * norm_.length() * itemsize(norm_.element);
+    return std::unique_ptr<char[]>(direct_ ? nullptr : new char[static_cast<size_t>(bytes)]);
+  }
+  char* at(int64_t row) const {
+    return view_.ptr<char>() + row * norm_.length() * itemsize(view_.dtype);
+  }
+  const char* load(int64_t row, int64_t count, char* scratch) const {
+    if (direct_) return at(row);
+    convert_contiguous(view_.dtype, norm_.element, at(row), scratch, count * norm_.length());
+    return scratch;
+  }
+  char* begin_store(int64_t row, char* scratch) const { return direct_ ? at(row) : scratch; }
+  void end_store(int64_t row, int64_t count, const char* scratch) const {
+    if (direct_) return;
+    convert_contiguous(norm_.element, view_.dtype, scratch, at(row), count * norm_.length());
+  }
+
+ private:
+  const View& view_;
+  const Norm& norm_;
+  bool direct_;
 };
 
 // A parameter in the compute dtype; `missing` throughout where there is none.
@@ -78,15 +83,14 @@ class Parameter {
   std::unique_ptr<char[]> converted_;
 };
 
-// f(r, rows) for the rows from begin to end, `rows` of them from r on: as many at once as lie
-// behind one another in the compute dtype and have the same channels.
+// f(r, rows) for the rows from begin to end, rows.count of them from r on.
 template <class F>
-void for_rows(const Norm& norm, int64_t begin, int64_t end, bool direct, const Parameter& weight,
+void for_rows(const Norm& norm, int64_t begin, int64_t end, const Parameter& weight,
               const Parameter& bias, F&& f) {
-  int64_t together = direct && norm.cycle == 1 ? end - begin : 1;
-  for (int64_t r = begin; r < end; r += together) {
+  for (int64_t r = begin, count; r < end; r += count) {
+    count = std::min(norm.rows_at_once(), end - r);
     int64_t offset = norm.channel_offset(r);
-    f(r, NormRows{norm.centred, norm.element, together, norm.parts, norm.n, weight.data() + offset,
+    f(r, NormRows{norm.centred, norm.element, count, norm.parts, norm.n, weight.data() + offset,
                   bias.data() + offset});
   }
 }
@@ -100,15 +104,15 @@ void forward(const Norm& norm, const View& input, const View* weight, const View
              const View& out, const View* mean, const View& rstd) {
   if (input.numel == 0) return;
   Parameter w(norm, weight, 1), b(norm, bias, 0);
-  Rows in(input, norm.element, norm.length()), result(out, norm.element, norm.length());
+  Rows in(input, norm), result(out, norm);
   int64_t grain = std::max<int64_t>(1, default_grain / 4 / norm.length());
   parallel_for(0, norm.rows, grain, [&](int64_t begin, int64_t end) {
     auto in_scratch = in.scratch(), out_scratch = result.scratch();
-    for_rows(norm, begin, end, in.direct(), w, b, [&](int64_t r, const NormRows& rows) {
-      norm_forward(rows, in.load(r, in_scratch.get()), eps,
+    for_rows(norm, begin, end, w, b, [&](int64_t r, const NormRows& rows) {
+      norm_forward(rows, in.load(r, rows.count, in_scratch.get()), eps,
                    result.begin_store(r, out_scratch.get()), of_row(norm, mean, r),
                    of_row(norm, &rstd, r));
-      result.end_store(r, out_scratch.get());
+      result.end_store(r, rows.count, out_scratch.get());
     });
   });
 }
@@ -124,9 +128,9 @@ class Backward {
         mean_(mean),
         rstd_(rstd),
         grad_input_(grad_input),
-        g_(grad, norm.element, norm.length()),
-        x_(input, norm.element, norm.length()),
-        gx_(grad_input ? *grad_input : input, norm.element, norm.length()) {
+        g_(grad, norm),
+        x_(input, norm),
+        gx_(grad_input ? *grad_input : input, norm) {
     int64_t least = std::max<int64_t>(norm.cycle, 32768 / norm.length());
     int64_t per_chunk = std::max(least, (norm.rows + max_chunks - 1) / max_chunks);
     rows_per_chunk_ = (per_chunk + norm.cycle - 1) / norm.cycle * norm.cycle;
@@ -149,13 +153,14 @@ class Backward {
     auto g_scratch = g_.scratch(), x_scratch = x_.scratch(), gx_scratch = gx_.scratch();
     int64_t sums = chunk * norm_.channels() * itemsize(norm_.element);
     int64_t begin = chunk * rows_per_chunk_, end = std::min(norm_.rows, begin + rows_per_chunk_);
-    for_rows(norm_, begin, end, x_.direct(), w_, w_, [&](int64_t r, const NormRows& rows) {
+    for_rows(norm_, begin, end, w_, w_, [&](int64_t r, const NormRows& rows) {
       int64_t offset = sums + norm_.channel_offset(r);
-      norm_gradient(rows, g_.load(r, g_scratch.get()), x_.load(r, x_scratch.get()),
-                    of_row(norm_, mean_, r), of_row(norm_, &rstd_, r),
+      const char* g = g_.load(r, rows.count, g_scratch.get());
+      norm_gradient(rows, g, x_.load(r, rows.count, x_scratch.get()), of_row(norm_, mean_, r),
+                    of_row(norm_, &rstd_, r),
                     grad_input_ ? gx_.begin_store(r, gx_scratch.get()) : nullptr, weights + offset,
                     biases + offset);
-      if (grad_input_) gx_.end_store(r, gx_scratch.get());
+      if (grad_input_) gx_.end_store(r, rows.count, gx_scratch.get());
     });
   }
 

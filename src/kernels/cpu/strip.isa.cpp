@@ -71,12 +71,12 @@ struct RowsAt {
 };
 
 // Rows are copied `width` bytes at a time, at most their length; the last move may overlap another.
-template <int width, class Rows>
+template <int width, int last = width, class Rows>
 void copy_rows_by(int64_t bytes, Rows rows, char* to, int64_t to_stride, int64_t count) {
   for (int64_t i = 0; i < count; ++i, to += to_stride) {
     const char* from = rows(i);
     for (int64_t j = 0; j + width < bytes; j += width) std::memcpy(to + j, from + j, width);
-    std::memcpy(to + bytes - width, from + bytes - width, width);
+    std::memcpy(to + bytes - last, from + bytes - last, last);
   }
 }
 template <class Rows>
@@ -87,6 +87,7 @@ void copy_rows_from(Rows rows, int64_t bytes, char* to, int64_t to_stride, int64
   if (bytes < 16) return copy_rows_by<8>(bytes, rows, to, to_stride, count);
   if (bytes < 32) return copy_rows_by<16>(bytes, rows, to, to_stride, count);
   if (bytes < 64) return copy_rows_by<32>(bytes, rows, to, to_stride, count);
+  if ((bytes - 1) % 64 < 8) return copy_rows_by<64, 8>(bytes, rows, to, to_stride, count);
   copy_rows_by<64>(bytes, rows, to, to_stride, count);
 }
 
