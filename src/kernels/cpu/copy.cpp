@@ -88,9 +88,9 @@ void copy_converting_short_rows(const StridedIterator<2>& w, DType from, DType t
   const bool packed = out == size && out_row == columns * size;
   w.parallel_panels(d, strip / columns, grain, [&](char* const* p, int64_t rows) {
     if (packed) return load_panel(from, p[1], in_row, in, to, p[0], rows, columns);
-    alignas(64) Strip converted;
-    load_panel(from, p[1], in_row, in, to, converted, rows, columns);
-    copy_panel(size, converted, columns * size, size, p[0], out_row, out, rows, columns);
+    alignas(64) Strip gathered;
+    load_panel(from, p[1], in_row, in, from, gathered, rows, columns);
+    store_panel(from, gathered, to, p[0], out_row, out, rows, columns);
   });
 }
 

@@ -292,17 +292,12 @@ class Reducer {
       op_.finish(op_, accumulators, rows * width, n_, results, second);
       accumulators = results;
     }
-    store_rows(accumulators, out_.dtype, p[1], kept_.strides[1], width, d, rows);
-    if (second_) store_rows(second, second_->dtype, p[2], kept_.strides[2], width, d, rows);
-  }
-  void store_rows(const void* values, DType dtype, char* to, const int64_t* strides, int64_t width,
-                  int d, int64_t rows) {
-    const int64_t row_stride = strides[d], row = width * itemsize(op_.result);
-    if (strides[0] == itemsize(dtype) && (rows == 1 || row_stride == width * strides[0]))
-      return store_strip(op_.result, values, dtype, to, strides[0], rows * width);
-    for (int64_t r = 0; r < rows; ++r)
-      store_strip(op_.result, static_cast<const char*>(values) + r * row, dtype,
-                  to + r * row_stride, strides[0], width);
+    auto put = [&](int k, DType dtype, const void* values) {
+      const int64_t *steps = kept_.strides[k], row = rows > 1 ? steps[d] : width * steps[0];
+      store_panel(op_.result, values, dtype, p[k], row, steps[0], rows, width);
+    };
+    put(1, out_.dtype, accumulators);
+    if (second_) put(2, second_->dtype, second);
   }
 
   const Reduction& op_;

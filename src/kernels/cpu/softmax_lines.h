@@ -15,7 +15,8 @@ namespace rl::kernels {
 // Lines along dim of N views of one shape and dtype, the last of which is written if `writes`, and
 // M views of that shape without dim, which hold an element per line. Tiles of neighbouring lines
 // are handed on where they lie if their elements have the compute dtype and are dense, else through
-// a copy. Lines that are short and dense are turned in it, so that the loops run across them.
+// a copy. Lines that are short and dense are turned in it, so that the loops run across them; few
+// neighbouring lines are put beside others that lie further away.
 template <int N, int M = 0, bool writes = true>
 class SoftmaxLines {
  public:
@@ -51,6 +52,10 @@ class SoftmaxLines {
     for (int k = 0; k < N; ++k)
       direct_ = direct_ && (across_ ? walk_.strides[k][0] == size_ : n_ == 1 || step_[k] == size_);
     if (dtype_ != element_) longest_turned = std::max<int64_t>(longest_turned, 96);
+    const int64_t neighbours = walk_.sizes[0];
+    beside_others_ = M == 0 && across_ && walk_.ndim > 1 &&
+                     (neighbours < 16 || (neighbours <= 64 && n_ * neighbours <= 512));
+    direct_ = direct_ && !beside_others_;
     turned_ = !across_ && n_ <= longest_turned && walk_.sizes[0] >= least_turned &&
               std::all_of(step_, step_ + N, [&](int64_t step) { return n_ == 1 || step == size_; });
     if (turned_) {
@@ -64,6 +69,7 @@ class SoftmaxLines {
   template <class F>
   void run(F&& f) const {
     if (walk_.numel == 0 || n_ == 0) return;
+    if (beside_others_) return run_beside_others(f);
     // Few classes have wide tiles, for whose rows the memory's prefetching pays; many narrow ones,
     // which stay in the caches.
     int64_t elements = direct_ ? 65536 : 16384, least = direct_ ? 64 : 1;
@@ -77,7 +83,7 @@ class SoftmaxLines {
         for (int k = 0; k < N + M; ++k) p[k] = start[k] + j * walk_.strides[k][0];
         SoftmaxTile tile{across_, element_, n_, std::min(widest, m - j)};
         if (direct_) run_direct(tile, p, f);
-        else run_copied(tile, p, scratch.get(), f);
+        else run_copied(tile, p, {1, tile.width, 0}, scratch.get(), f);
       }
     });
   }
@@ -85,6 +91,26 @@ class SoftmaxLines {
   int64_t step(int beside) const { return walk_.strides[N + beside][0]; }
 
  private:
+  // The lines of a tile: so many rows, along dim d of the walk, of neighbours.
+  struct Panel {
+    int64_t rows, neighbours;
+    int d;
+  };
+
+  template <class F>
+  void run_beside_others(F& f) const {
+    constexpr int64_t elements = 4096;  // of which a few copies stay in the caches
+    const int d = walk_.dim_of_rows();
+    const int64_t neighbours = walk_.sizes[0], most = softmax_columns / neighbours;
+    const int64_t height = std::clamp<int64_t>(elements / (n_ * neighbours), 1, most);
+    const int64_t bytes = (N + 1) * n_ * height * neighbours * itemsize(element_);
+    walk_.parallel_panels(d, height, default_grain / 4 / n_, [&](char* const* p, int64_t rows) {
+      std::unique_ptr<char[]> scratch(new char[static_cast<size_t>(bytes)]);
+      SoftmaxTile tile{true, element_, n_, rows * neighbours};
+      run_copied(tile, p, {rows, neighbours, d}, scratch.get(), f);
+    });
+  }
+
   template <class F>
   void run_direct(const SoftmaxTile& tile, char* const* p, F& f) const {
     int64_t strides[N];
@@ -93,7 +119,8 @@ class SoftmaxLines {
   }
 
   template <class F>
-  void run_copied(const SoftmaxTile& tile, char* const* p, char* scratch, F& f) const {
+  void run_copied(const SoftmaxTile& tile, char* const* p, const Panel& panel, char* scratch,
+                  F& f) const {
     char* copies[N + M];
     std::copy(p + N, p + N + M, copies + N);
     const int64_t bytes = n_ * tile.width * itemsize(element_);  // of a copy
@@ -102,14 +129,14 @@ class SoftmaxLines {
     for (int k = 0; k < N; ++k) {
       copies[k] = scratch + k * bytes;
       strides[k] = tile.width;
-      if (!writes || k < N - 1) load(k, p[k], tile.width, copies[k], turned);
+      if (!writes || k < N - 1) load(k, p[k], panel, copies[k], turned);
     }
     f(tile, static_cast<char* const*>(copies), static_cast<const int64_t*>(strides));
-    if (writes) store(copies[N - 1], p[N - 1], tile.width, turned);
+    if (writes) store(copies[N - 1], p[N - 1], panel, turned);
   }
 
-  void load(int k, const char* from, int64_t width, char* copy, char* turned) const {
-    const int64_t line = walk_.strides[k][0], row = width * itemsize(element_);
+  void load(int k, const char* from, const Panel& panel, char* copy, char* turned) const {
+    const int64_t line = walk_.strides[k][0], width = panel.rows * panel.neighbours;
     if (turned_) {
       const bool converted = dtype_ != element_;
       transpose(size_, from, line, size_, converted ? turned : copy, width * size_, size_, width,
@@ -117,14 +144,16 @@ class SoftmaxLines {
       if (converted) load_strip(dtype_, turned, size_, element_, copy, n_ * width);
     } else if (across_) {
       for (int64_t i = 0; i < n_; ++i)
-        load_strip(dtype_, from + i * step_[k], line, element_, copy + i * row, width);
+        load_panel(dtype_, from + i * step_[k], row_step(k, panel), line, element_,
+                   copy + i * width * itemsize(element_), panel.rows, panel.neighbours);
     } else {
       load_strip(dtype_, from, step_[k], element_, copy, n_);
     }
   }
 
-  void store(const char* copy, char* to, int64_t width, char* turned) const {
-    const int64_t line = walk_.strides[N - 1][0], row = width * itemsize(element_);
+  void store(const char* copy, char* to, const Panel& panel, char* turned) const {
+    constexpr int k = N - 1;
+    const int64_t line = walk_.strides[k][0], width = panel.rows * panel.neighbours;
     if (turned_) {
       const bool converted = dtype_ != element_;
       if (converted) store_strip(element_, copy, dtype_, turned, size_, n_ * width);
@@ -132,10 +161,15 @@ class SoftmaxLines {
                 false);
     } else if (across_) {
       for (int64_t i = 0; i < n_; ++i)
-        store_strip(element_, copy + i * row, dtype_, to + i * step_[N - 1], line, width);
+        store_panel(element_, copy + i * width * itemsize(element_), dtype_, to + i * step_[k],
+                    row_step(k, panel), line, panel.rows, panel.neighbours);
     } else {
-      store_strip(element_, copy, dtype_, to, step_[N - 1], n_);
+      store_strip(element_, copy, dtype_, to, step_[k], n_);
     }
+  }
+
+  int64_t row_step(int k, const Panel& panel) const {
+    return panel.rows > 1 ? walk_.strides[k][panel.d] : panel.neighbours * walk_.strides[k][0];
   }
 
   static constexpr int64_t least_turned = 16;  // lines
@@ -143,7 +177,7 @@ class SoftmaxLines {
   StridedIterator<N + M> walk_;
   int64_t n_, size_, step_[N];
   DType dtype_, element_;
-  bool across_, direct_, turned_;
+  bool across_, direct_, turned_, beside_others_;
 };
 
 }  // namespace rl::kernels

@@ -48,6 +48,19 @@ void load_strip(DType from, const char* in, int64_t stride, DType to, void* stri
   }
 }
 
+void store_strip(DType from, const void* strip, DType to, char* out, int64_t stride, int64_t n) {
+  int64_t size = itemsize(to);
+  if (from == to) return copy_strided(size, static_cast<const char*>(strip), size, out, stride, n);
+  if (stride == size) return convert_contiguous(from, to, strip, out, n);
+  alignas(64) char converted[piece * widest];
+  for (int64_t i = 0; i < n; i += piece) {
+    int64_t m = std::min(piece, n - i);
+    convert_contiguous(from, to, static_cast<const char*>(strip) + i * itemsize(from), converted,
+                       m);
+    copy_strided(size, converted, size, out + i * stride, stride, m);
+  }
+}
+
 void load_panel(DType from, const char* in, int64_t row, int64_t column, DType to, void* packed,
                 int64_t rows, int64_t columns) {
   int64_t size = itemsize(from), to_row = columns * itemsize(to);
@@ -69,16 +82,24 @@ void load_panel(DType from, const char* in, int64_t row, int64_t column, DType t
   }
 }
 
-void store_strip(DType from, const void* strip, DType to, char* out, int64_t stride, int64_t n) {
-  int64_t size = itemsize(to);
-  if (from == to) return copy_strided(size, static_cast<const char*>(strip), size, out, stride, n);
-  if (stride == size) return convert_contiguous(from, to, strip, out, n);
+void store_panel(DType from, const void* packed, DType to, char* out, int64_t row, int64_t column,
+                 int64_t rows, int64_t columns) {
+  int64_t size = itemsize(to), from_row = columns * itemsize(from);
+  const char* in = static_cast<const char*>(packed);
+  if (column == size && row == columns * size)
+    return convert_contiguous(from, to, in, out, rows * columns);
+  if (from == to)
+    return copy_panel(size, in, columns * size, size, out, row, column, rows, columns);
+  if (columns > piece / 2) {
+    for (int64_t r = 0; r < rows; ++r)
+      store_strip(from, in + r * from_row, to, out + r * row, column, columns);
+    return;
+  }
   alignas(64) char converted[piece * widest];
-  for (int64_t i = 0; i < n; i += piece) {
-    int64_t m = std::min(piece, n - i);
-    convert_contiguous(from, to, static_cast<const char*>(strip) + i * itemsize(from), converted,
-                       m);
-    copy_strided(size, converted, size, out + i * stride, stride, m);
+  for (int64_t r = 0, n = piece / columns; r < rows; r += n) {
+    n = std::min(n, rows - r);
+    convert_contiguous(from, to, in + r * from_row, converted, n * columns);
+    copy_panel(size, converted, columns * size, size, out + r * row, row, column, n, columns);
   }
 }
 

@@ -35,10 +35,12 @@ RL_ISA_KERNEL(copy_streaming, (const char* from, char* to, int64_t bytes))
 
 // Element i of `strip`, contiguous and of dtype `to`, from in + i * stride.
 void load_strip(DType from, const char* in, int64_t stride, DType to, void* strip, int64_t n);
-// The same of a panel of rows, one behind the other; see copy_panel.
-void load_panel(DType from, const char* in, int64_t row, int64_t column, DType to, void* packed,
-                int64_t rows, int64_t columns);
 // Out + i * stride, of dtype `to`, from element i of the strip.
 void store_strip(DType from, const void* strip, DType to, char* out, int64_t stride, int64_t n);
+// The same of panels, whose rows lie one behind the other in `packed`; see copy_panel.
+void load_panel(DType from, const char* in, int64_t row, int64_t column, DType to, void* packed,
+                int64_t rows, int64_t columns);
+void store_panel(DType from, const void* packed, DType to, char* out, int64_t row, int64_t column,
+                 int64_t rows, int64_t columns);
 
 }  // namespace rl::kernels
