@@ -83,9 +83,8 @@ class ArgReducer {
     reduced_.range(begin, begin + n, &in, [&](char* const* p, int64_t m) {
       if (direct_ && one_run)
         return arg_tile(largest_, element_, p[0], n, down / size, width, begin, best, places);
-      if (!columns_) load_strip(input_.dtype, p[0], down, element_, to, m);
-      for (int64_t i = 0; columns_ && i < m; ++i)
-        load_strip(input_.dtype, p[0] + i * down, across, element_, to + i * width * size, width);
+      if (columns_) load_panel(input_.dtype, p[0], down, across, element_, to, m, width);
+      else load_strip(input_.dtype, p[0], down, element_, to, m);
       to += m * width * size;
     });
     if (!(direct_ && one_run))
