@@ -1,86 +1,130 @@
 #include "kernels/sort.h"
 
 #include "kernels/cpu/interruptible.h"
-#include "kernels/cpu/sort_keys.h"
+#include "kernels/cpu/sort_panel.h"
 #include "kernels/cpu/sort_scan.h"
 #include "kernels/cpu/strided_iterator.h"
 
 namespace rl::kernels {
 namespace {
 
-// The elements at the places of items.
-template <class T, class Item>
-void put_values_of(const Item* items, int64_t n, const char* from, int64_t step, char* to,
-                   int64_t to_step) {
-  for (int64_t i = 0; i < n; ++i)
-    std::memcpy(to + i * to_step, from + items[i].place() * step, sizeof(T));
-}
-template <class Item>
-void put_values(int64_t size, const Item* items, int64_t n, const char* from, int64_t step,
-                char* to, int64_t to_step) {
-  switch (size) {
-    case 1: return put_values_of<uint8_t>(items, n, from, step, to, to_step);
-    case 2: return put_values_of<uint16_t>(items, n, from, step, to, to_step);
-    case 4: return put_values_of<uint32_t>(items, n, from, step, to, to_step);
-    default: return put_values_of<uint64_t>(items, n, from, step, to, to_step);
+// Element i of `to` becomes that of line i of `from` at places[i]; all steps are in bytes.
+template <class T>
+void gather_of(const char* from, int64_t line, int64_t step, const char* places, int64_t place_step,
+               char* to, int64_t to_step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t place;
+    std::memcpy(&place, places + i * place_step, sizeof place);
+    std::memcpy(to + i * to_step, from + i * line + place * step, sizeof(T));
   }
 }
+void gather(int64_t size, const char* from, int64_t line, int64_t step, const char* places,
+            int64_t place_step, char* to, int64_t to_step, int64_t n) {
+  auto typed = size == 1   ? gather_of<uint8_t>
+               : size == 2 ? gather_of<uint16_t>
+               : size == 4 ? gather_of<uint32_t>
+                           : gather_of<uint64_t>;
+  typed(from, line, step, places, place_step, to, to_step, n);
+}
 
-// Runs choose(line, items) on each line along dim, with memory for all its items; the places of the
-// first `kept` items that it leaves go to indices, their elements to values.
-template <class Choose>
-void for_each_line(const char* name, const View& input, int64_t dim, bool descending, int64_t kept,
-                   const View* values, const View& indices, Choose&& choose) {
-  check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
-  check(indices.dtype == DType::Int64 && (!values || values->dtype == input.dtype), name,
-        ": outputs must have dtypes ", input.dtype, " and int64");
-  if (indices.numel == 0) return;
-  const View& value_view = values ? *values : indices;
-  StridedIterator<3> lines({&indices, &input, &value_view}, true, dim);
-  bool scalar = input.ndim == 0;
-  int64_t n = scalar ? 1 : input.sizes[dim], size = itemsize(input.dtype);
-  int64_t in_step = scalar ? 0 : input.strides[dim] * size;
-  int64_t index_step = scalar ? 0 : indices.strides[dim] * itemsize(DType::Int64);
-  int64_t value_step = scalar || !values ? 0 : values->strides[dim] * size;
-  visit_items(input.dtype, n, [&](auto item) {
-    using Item = decltype(item);
-    int64_t grain = std::max<int64_t>(1, default_grain / 16 / (n + 1));
-    // Of short lines that follow each other, the keys of several are made at once.
-    const bool together = n <= SortLine::strip / 16 && lines.strides[1][0] == n * in_step;
-    const int64_t at_once = together ? SortLine::strip / std::max<int64_t>(n, 1) : 1;
-    lines.parallel_runs(grain, [&](char* const* start, int64_t count) {
-      Scratch<Item> items(static_cast<size_t>(n));
-      typename Item::Key keys[SortLine::strip];
-      for (int64_t line = 0; line < count; ++line) {
+// Lines along a dim of an input, of each of which the elements at `kept` places go to `values`
+// (which may be null), and these places to `indices`.
+class Lines {
+ public:
+  Lines(const char* name, const View& input, int64_t dim, bool descending, int64_t kept,
+        const View* values, const View& indices)
+      : walk_({&indices, &input, values ? values : &indices}, true, dim),
+        dtype_(input.dtype),
+        descending_(descending),
+        has_values_(values),
+        kept_(indices.numel == 0 ? 0 : kept) {
+    check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
+    check(indices.dtype == DType::Int64 && (!values || values->dtype == input.dtype), name,
+          ": outputs must have dtypes ", input.dtype, " and int64");
+    if (input.ndim == 0) return;
+    n_ = input.sizes[dim];
+    in_step_ = input.strides[dim] * itemsize(dtype_);
+    index_step_ = indices.strides[dim] * itemsize(DType::Int64);
+    if (values) value_step_ = values->strides[dim] * itemsize(dtype_);
+  }
+
+  // choose_of_panel(panel) leaves the places of each line's first `kept` in the panel's first rows;
+  // choose(line, items), with memory for all items of the line, leaves these items in front. Both
+  // have the same results: of short lines, panels are faster.
+  template <class ChooseOfPanel, class Choose>
+  void run(ChooseOfPanel&& choose_of_panel, Choose&& choose) const {
+    constexpr int64_t least_lines = 4;
+    if (kept_ == 0) return;
+    if (n_ <= SortPanel::longest && walk_.sizes[0] >= least_lines) run_panels(choose_of_panel);
+    else run_lines(choose);
+  }
+  // The same where choose(items) begins with all items of the line, in their order.
+  template <class ChooseOfPanel, class Choose>
+  void run_whole(ChooseOfPanel&& choose_of_panel, Choose&& choose) const {
+    run(choose_of_panel, [&](const SortLine& line, auto& items) {
+      line.load_items(0, line.n, items.data());
+      choose(items);
+    });
+  }
+
+ private:
+  SortLine line_at(const char* in) const { return {dtype_, in, in_step_, n_, descending_}; }
+
+  int64_t line_step(int k) const { return walk_.strides[k][0]; }
+
+  template <class Choose> void run_panels(Choose& choose) const {
+    const int64_t widest = SortPanel::widest(n_);
+    const int64_t grain = std::max<int64_t>(widest, default_grain / 8 / n_);
+    walk_.parallel_runs(grain, [&](char* const* start, int64_t count) {
+      SortPanel panel;
+      Interruption interruption;
+      for (int64_t i = 0; i < count; i += widest) {
+        interruption.poll();
         char* p[3];
-        for (int k = 0; k < 3; ++k) p[k] = start[k] + line * lines.strides[k][0];
-        SortLine chosen{input.dtype, p[1], in_step, n, descending};
-        if (together) {
-          if (line % at_once == 0)
-            load_keys(input.dtype, p[1], in_step, std::min(at_once, count - line) * n,
-                      chosen.flip<typename Item::Key>(), keys);
-          chosen.keys = keys + line % at_once * n;
-        }
-        choose(chosen, items);
-        for (int64_t i = 0; i < kept; ++i)
-          *reinterpret_cast<int64_t*>(p[0] + i * index_step) =
-              items[static_cast<size_t>(i)].place();
-        if (values) put_values(size, items.data(), kept, p[1], in_step, p[2], value_step);
+        for (int k = 0; k < 3; ++k) p[k] = start[k] + i * line_step(k);
+        panel.sort(line_at(p[1]), line_step(1), std::min(widest, count - i));
+        choose(panel);
+        put_places(panel, p);
       }
     });
-  });
-}
+  }
+  void put_places(const SortPanel& panel, char* const* p) const {
+    constexpr int64_t size = sizeof(int64_t);
+    for (int64_t i = 0; i < kept_; ++i) {
+      const char* places = reinterpret_cast<const char*>(panel.places(i));
+      copy_strided(size, places, size, p[0] + i * index_step_, line_step(0), panel.width());
+      if (has_values_)
+        gather(itemsize(dtype_), p[1], line_step(1), in_step_, places, size, p[2] + i * value_step_,
+               line_step(2), panel.width());
+    }
+  }
 
-// The same with all items of the line.
-template <class Choose>
-void for_each_whole_line(const char* name, const View& input, int64_t dim, bool descending,
-                         int64_t kept, const View* values, const View& indices, Choose&& choose) {
-  for_each_line(name, input, dim, descending, kept, values, indices,
-                [&](const SortLine& line, auto& items) {
-                  line.load_items(0, line.n, items.data());
-                  choose(items);
-                });
-}
+  template <class Choose> void run_lines(Choose& choose) const {
+    int64_t grain = std::max<int64_t>(1, default_grain / 16 / (n_ + 1));
+    visit_items(dtype_, n_, [&](auto item) {
+      using Item = decltype(item);
+      walk_.parallel_runs(grain, [&](char* const* start, int64_t count) {
+        Scratch<Item> items(static_cast<size_t>(n_));
+        for (int64_t line = 0; line < count; ++line) {
+          char* p[3];
+          for (int k = 0; k < 3; ++k) p[k] = start[k] + line * line_step(k);
+          choose(line_at(p[1]), items);
+          for (int64_t i = 0; i < kept_; ++i)
+            *reinterpret_cast<int64_t*>(p[0] + i * index_step_) =
+                items[static_cast<size_t>(i)].place();
+          if (has_values_)
+            gather(itemsize(dtype_), p[1], 0, in_step_, p[0], index_step_, p[2], value_step_,
+                   kept_);
+        }
+      });
+    });
+  }
+
+  StridedIterator<3> walk_;
+  DType dtype_;
+  bool descending_, has_values_;
+  int64_t kept_, n_ = 1, in_step_ = 0, index_step_ = 0, value_step_ = 0;
+};
 
 int64_t line_size(const View& input, int64_t dim) { return input.ndim ? input.sizes[dim] : 1; }
 
@@ -192,12 +236,14 @@ void select_least(const SortLine& line, int64_t k, Scratch<Item>& items) {
 
 // Brings the last item of the most frequent key, the least of those as frequent, to the front.
 // Keys in a range of few are counted, an eighth of what it takes to sort them.
-// NaN is not equal to itself, so that no two of them count together.
+// NaN is not equal to itself, so that no two of them count together: if there is nothing else, the
+// first is taken.
 template <class Item>
 void select_most_frequent(Scratch<Item>& items, bool floating) {
   using Key = typename Item::Key;
   auto less = [](const Item& a, const Item& b) { return a.key() < b.key(); };
   auto [low, high] = std::minmax_element(items.begin(), items.end(), less);
+  if (floating && low->key() == nan_key<Item>) return;
   Key first = low->key(), range = high->key() - first;
   if (range < 4 * items.size()) {
     Scratch<int64_t> counts(static_cast<size_t>(range) + 1, 0);
@@ -236,44 +282,48 @@ int64_t count_numbers(const Scratch<Item>& items, DType dtype) {
 
 void sort(const View& input, int64_t dim, bool descending, const View* values,
           const View& indices) {
-  for_each_whole_line("sort", input, dim, descending, line_size(input, dim), values, indices,
-                      [](auto& items) { sort_items(items); });
+  Lines("sort", input, dim, descending, line_size(input, dim), values, indices)
+      .run_whole([](SortPanel&) {}, [](auto& items) { sort_items(items); });
 }
 
 void topk(const View& input, int64_t dim, int64_t k, bool largest, const View& values,
           const View& indices) {
   check(k >= 0 && k <= line_size(input, dim), "topk: selected index k out of range, got k=", k,
         " for sizes ", input.shape());
-  for_each_line("topk", input, dim, largest, k, &values, indices,
-                [k](const SortLine& line, auto& items) {
-                  if (k > 0) select_least(line, k, items);
-                });
+  Lines("topk", input, dim, largest, k, &values, indices)
+      .run([](SortPanel&) {},
+           [k](const SortLine& line, auto& items) { select_least(line, k, items); });
 }
 
 void kthvalue(const View& input, int64_t dim, int64_t k, const View& values, const View& indices) {
   check(k >= 1 && k <= line_size(input, dim),
         "kthvalue: selected number k out of range for dimension ", dim, ", got k=", k,
         " for sizes ", input.shape());
-  for_each_whole_line("kthvalue", input, dim, false, 1, &values, indices,
-                      [k](auto& items) { select_rank(items, k - 1); });
+  Lines("kthvalue", input, dim, false, 1, &values, indices)
+      .run_whole([k](SortPanel& panel) { panel.choose_rank(k - 1); },
+                 [k](auto& items) { select_rank(items, k - 1); });
 }
 
 void median(const View& input, int64_t dim, bool ignore_nan, const View& values,
             const View& indices) {
-  check_index(line_size(input, dim) > 0 || indices.numel == 0, "median: Expected reduction dim ",
-              dim, " to have non-zero size.");
-  for_each_whole_line("median", input, dim, false, 1, &values, indices, [&](auto& items) {
-    int64_t numbers = count_numbers(items, input.dtype), all = static_cast<int64_t>(items.size());
+  const int64_t all = line_size(input, dim);
+  check_index(all > 0 || indices.numel == 0, "median: Expected reduction dim ", dim,
+              " to have non-zero size.");
+  auto rank = [=](int64_t numbers) {
     bool is_nan = ignore_nan ? numbers == 0 : numbers < all;
-    select_rank(items, is_nan ? numbers : (numbers - 1) / 2);
-  });
+    return is_nan ? numbers : (numbers - 1) / 2;
+  };
+  Lines("median", input, dim, false, 1, &values, indices)
+      .run_whole([&](SortPanel& panel) { panel.choose_rank_among_numbers(rank); },
+                 [&](auto& items) { select_rank(items, rank(count_numbers(items, input.dtype))); });
 }
 
 void mode(const View& input, int64_t dim, const View& values, const View& indices) {
   check_index(line_size(input, dim) > 0 || indices.numel == 0, "mode: Expected reduction dim ", dim,
               " to have non-zero size.");
-  for_each_whole_line("mode", input, dim, false, 1, &values, indices,
-                      [&](auto& items) { select_most_frequent(items, is_floating(input.dtype)); });
+  Lines("mode", input, dim, false, 1, &values, indices)
+      .run_whole([](SortPanel& panel) { panel.choose_most_frequent(); },
+                 [&](auto& items) { select_most_frequent(items, is_floating(input.dtype)); });
 }
 
 }  // namespace rl::kernels

@@ -53,12 +53,10 @@ struct SortLine {
   const char* in;
   int64_t stride, n;
   bool descending;
-  const void* keys = nullptr;  // of all elements, if they are there
 
   // f(first, keys, count) for parts of the elements [begin, end), which fit in places of 32 bits.
   template <class Item, class F> void for_keys(int64_t begin, int64_t end, F&& f) const {
     using Key = typename Item::Key;
-    if (keys) return f(begin, static_cast<const Key*>(keys) + begin, end - begin);
     Key part[strip];
     Interruption interruption;
     for (int64_t i = begin; i < end; i += strip) {
