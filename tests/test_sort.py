@@ -10,9 +10,9 @@ pytestmark = pytest.mark.kernels
 
 DTYPES = "float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()
 # Of lines and of their elements: fewer lines than are sorted side by side, more than fill a panel,
-# a number that leaves a remainder, and the greatest number of elements and more.
+# a number that leaves a remainder, and the greatest numbers of elements and more.
 SIZES = [(9, 1), (2053, 2), (3, 3), (1100, 4), (4, 5), (300, 8), (333, 13), (129, 16), (70, 33),
-         (69, 64), (5, 65)]  # fmt: skip
+         (69, 64), (20, 128), (9, 200), (40, 200), (33, 256), (5, 257)]  # fmt: skip
 
 
 def lines_of(dtype, count, n):
@@ -22,7 +22,8 @@ def lines_of(dtype, count, n):
         return rushlight.from_numpy(generator.random((count, n)) < 0.5)
     if dtype.is_floating_point:
         numbers = generator.standard_normal((count, n))
-        special = np.array([0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e-7])
+        neighbours = [0.3, 0.1 + 0.2, -0.3, -0.1 - 0.2]
+        special = np.array([*neighbours, 1e-310, 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-7])
     else:
         numbers = generator.integers(0, 50, (count, n))
         limits = rushlight.iinfo(dtype)
@@ -41,6 +42,7 @@ def layouts_of(x):
     yield rushlight.stack([x, x], 2)[:, :, 1], 1
     yield rushlight.stack([x] * 5, 1)[:, 2], 1
     yield rushlight.stack([x] * 3, 2)[:, :, 1:], 1
+    yield rushlight.stack([x, x.flip(1), x.flip(0)]), 2
 
 
 def order_of(x, descending):

@@ -8,23 +8,29 @@
 namespace rl::kernels {
 namespace {
 
-// Element i of `to` becomes that of line i of `from` at places[i]; all steps are in bytes.
-template <class T>
-void gather_of(const char* from, int64_t line, int64_t step, const char* places, int64_t place_step,
-               char* to, int64_t to_step, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
+// Places that were chosen, and where these and the elements there go. Steps are in bytes.
+struct Chosen {
+  const void* places;  // of 64 bits, with something else above the mask
+  int64_t mask, place_step;
+  const char* line;  // of the first place; the next one's is at line + line_step
+  int64_t line_step;
+  char* indices;
+  int64_t index_step;
+  char* values;
+  int64_t value_step, count;
+};
+
+// Elements of type T, or void if only places are wanted, are `step` bytes from each other.
+template <class T> void put_typed(const Chosen& chosen, int64_t step) {
+  const Chosen c = chosen;
+  for (int64_t i = 0; i < c.count; ++i) {
     int64_t place;
-    std::memcpy(&place, places + i * place_step, sizeof place);
-    std::memcpy(to + i * to_step, from + i * line + place * step, sizeof(T));
+    std::memcpy(&place, static_cast<const char*>(c.places) + i * c.place_step, sizeof place);
+    place &= c.mask;
+    std::memcpy(c.indices + i * c.index_step, &place, sizeof place);
+    if constexpr (!std::is_void_v<T>)
+      std::memcpy(c.values + i * c.value_step, c.line + i * c.line_step + place * step, sizeof(T));
   }
-}
-void gather(int64_t size, const char* from, int64_t line, int64_t step, const char* places,
-            int64_t place_step, char* to, int64_t to_step, int64_t n) {
-  auto typed = size == 1   ? gather_of<uint8_t>
-               : size == 2 ? gather_of<uint16_t>
-               : size == 4 ? gather_of<uint32_t>
-                           : gather_of<uint64_t>;
-  typed(from, line, step, places, place_step, to, to_step, n);
 }
 
 // Lines along a dim of an input, of each of which the elements at `kept` places go to `values`
@@ -50,18 +56,24 @@ class Lines {
 
   // choose_of_panel(panel) leaves the places of each line's first `kept` in the panel's first rows;
   // choose(line, items), with memory for all items of the line, leaves these items in front. Both
-  // have the same results: of short lines, panels are faster.
+  // have the same results. Panels are faster for lines of up to `longest` elements, and for those
+  // of up to `longest_across` where elements of different lines lie closer together than those of
+  // one.
   template <class ChooseOfPanel, class Choose>
-  void run(ChooseOfPanel&& choose_of_panel, Choose&& choose) const {
-    constexpr int64_t least_lines = 4;
+  void run(int64_t longest, ChooseOfPanel&& choose_of_panel, Choose&& choose) const {
     if (kept_ == 0) return;
-    if (n_ <= SortPanel::longest && walk_.sizes[0] >= least_lines) run_panels(choose_of_panel);
+    const int dim = panel_dim();
+    constexpr int64_t longest_across = 128;
+    const int64_t least_lines = std::max<int64_t>(4, n_ / 8);
+    if (std::abs(walk_.strides[1][dim]) < std::abs(in_step_))
+      longest = std::max(longest, longest_across);
+    if (n_ <= longest && walk_.sizes[dim] >= least_lines) run_panels(dim, choose_of_panel);
     else run_lines(choose);
   }
   // The same where choose(items) begins with all items of the line, in their order.
   template <class ChooseOfPanel, class Choose>
-  void run_whole(ChooseOfPanel&& choose_of_panel, Choose&& choose) const {
-    run(choose_of_panel, [&](const SortLine& line, auto& items) {
+  void run_whole(int64_t longest, ChooseOfPanel&& choose_of_panel, Choose&& choose) const {
+    run(longest, choose_of_panel, [&](const SortLine& line, auto& items) {
       line.load_items(0, line.n, items.data());
       choose(items);
     });
@@ -70,32 +82,65 @@ class Lines {
  private:
   SortLine line_at(const char* in) const { return {dtype_, in, in_step_, n_, descending_}; }
 
-  int64_t line_step(int k) const { return walk_.strides[k][0]; }
+  // Across a dim of many lines, even where the lines of another one lie closer to each other.
+  int panel_dim() const {
+    constexpr int64_t enough = 16;
+    return walk_.sizes[0] >= enough
+               ? 0
+               : static_cast<int>(std::max_element(walk_.sizes, walk_.sizes + walk_.ndim) -
+                                  walk_.sizes);
+  }
 
-  template <class Choose> void run_panels(Choose& choose) const {
+  template <class Choose> void run_panels(int dim, Choose& choose) const {
     const int64_t widest = SortPanel::widest(n_);
     const int64_t grain = std::max<int64_t>(widest, default_grain / 8 / n_);
-    walk_.parallel_runs(grain, [&](char* const* start, int64_t count) {
-      SortPanel panel;
-      Interruption interruption;
-      for (int64_t i = 0; i < count; i += widest) {
-        interruption.poll();
+    if (dim == 0)
+      return walk_.parallel_runs(grain, [&](char* const* start, int64_t count) {
+        Interruption interruption;
+        for (int64_t i = 0; i < count; i += widest) {
+          interruption.poll();
+          char* p[3];
+          for (int k = 0; k < 3; ++k) p[k] = start[k] + i * walk_.strides[k][0];
+          run_panel(p, 0, std::min(widest, count - i), choose);
+        }
+      });
+    walk_.parallel_panels(dim, widest, grain, [&](char* const* start, int64_t width) {
+      for (int64_t i = 0; i < walk_.sizes[0]; ++i) {
         char* p[3];
-        for (int k = 0; k < 3; ++k) p[k] = start[k] + i * line_step(k);
-        panel.sort(line_at(p[1]), line_step(1), std::min(widest, count - i));
-        choose(panel);
-        put_places(panel, p);
+        for (int k = 0; k < 3; ++k) p[k] = start[k] + i * walk_.strides[k][0];
+        run_panel(p, dim, width, choose);
       }
     });
   }
-  void put_places(const SortPanel& panel, char* const* p) const {
-    constexpr int64_t size = sizeof(int64_t);
-    for (int64_t i = 0; i < kept_; ++i) {
-      const char* places = reinterpret_cast<const char*>(panel.places(i));
-      copy_strided(size, places, size, p[0] + i * index_step_, line_step(0), panel.width());
-      if (has_values_)
-        gather(itemsize(dtype_), p[1], line_step(1), in_step_, places, size, p[2] + i * value_step_,
-               line_step(2), panel.width());
+
+  // Of so many lines that follow each other in the dim.
+  template <class Choose>
+  void run_panel(char* const* p, int dim, int64_t width, Choose& choose) const {
+    constexpr int64_t size = sizeof(int64_t), all = -1;
+    const int64_t index_line = walk_.strides[0][dim], in_line = walk_.strides[1][dim],
+                  value_line = walk_.strides[2][dim];
+    SortPanel panel;
+    panel.sort(line_at(p[1]), in_line, width);
+    choose(panel);
+    // Rank by rank or line by line, in as few runs as there can be.
+    if (kept_ <= width || std::abs(index_line) < std::abs(index_step_)) {
+      for (int64_t i = 0; i < kept_; ++i)
+        put({panel.places(i), all, size, p[1], in_line, p[0] + i * index_step_, index_line,
+             p[2] + i * value_step_, value_line, width});
+    } else {
+      for (int64_t i = 0; i < width; ++i)
+        put({panel.places(0) + i, all, width * size, p[1] + i * in_line, 0, p[0] + i * index_line,
+             index_step_, p[2] + i * value_line, value_step_, kept_});
+    }
+  }
+
+  void put(const Chosen& chosen) const {
+    if (!has_values_) return put_typed<void>(chosen, in_step_);
+    switch (itemsize(dtype_)) {
+      case 1: return put_typed<uint8_t>(chosen, in_step_);
+      case 2: return put_typed<uint16_t>(chosen, in_step_);
+      case 4: return put_typed<uint32_t>(chosen, in_step_);
+      default: return put_typed<uint64_t>(chosen, in_step_);
     }
   }
 
@@ -107,14 +152,10 @@ class Lines {
         Scratch<Item> items(static_cast<size_t>(n_));
         for (int64_t line = 0; line < count; ++line) {
           char* p[3];
-          for (int k = 0; k < 3; ++k) p[k] = start[k] + line * line_step(k);
+          for (int k = 0; k < 3; ++k) p[k] = start[k] + line * walk_.strides[k][0];
           choose(line_at(p[1]), items);
-          for (int64_t i = 0; i < kept_; ++i)
-            *reinterpret_cast<int64_t*>(p[0] + i * index_step_) =
-                items[static_cast<size_t>(i)].place();
-          if (has_values_)
-            gather(itemsize(dtype_), p[1], 0, in_step_, p[0], index_step_, p[2], value_step_,
-                   kept_);
+          put({Item::places(items.data()), Item::place_mask, sizeof(Item), p[1], 0, p[0],
+               index_step_, p[2], value_step_, kept_});
         }
       });
     });
@@ -125,6 +166,12 @@ class Lines {
   bool descending_, has_values_;
   int64_t kept_, n_ = 1, in_step_ = 0, index_step_ = 0, value_step_ = 0;
 };
+
+// The longest lines that panels put into order faster. Where integers lie in a range of few, which
+// is common, longer lines are counted (counting_sort).
+int64_t longest_to_sort(DType dtype) { return is_floating(dtype) ? SortPanel::longest : 64; }
+// Those of which they find a few elements faster, and one.
+constexpr int64_t longest_for_few = 64, longest_for_one = 128;
 
 int64_t line_size(const View& input, int64_t dim) { return input.ndim ? input.sizes[dim] : 1; }
 
@@ -241,17 +288,17 @@ void select_least(const SortLine& line, int64_t k, Scratch<Item>& items) {
 template <class Item>
 void select_most_frequent(Scratch<Item>& items, bool floating) {
   using Key = typename Item::Key;
-  auto less = [](const Item& a, const Item& b) { return a.key() < b.key(); };
-  auto [low, high] = std::minmax_element(items.begin(), items.end(), less);
-  if (floating && low->key() == nan_key<Item>) return;
-  Key first = low->key(), range = high->key() - first;
+  Key low = items[0].key(), high = low;
+  for (const Item& item : items) low = std::min(low, item.key()), high = std::max(high, item.key());
+  if (floating && low == nan_key<Item>) return;
+  const Key range = high - low;
   if (range < 4 * items.size()) {
     Scratch<int64_t> counts(static_cast<size_t>(range) + 1, 0);
     interruptible_for_each(
-        items, [&](const Item& item) { ++counts[static_cast<size_t>(item.key() - first)]; });
-    if (floating && high->key() == nan_key<Item>) counts.back() = 1;
+        items, [&](const Item& item) { ++counts[static_cast<size_t>(item.key() - low)]; });
+    if (floating && high == nan_key<Item>) counts.back() = 1;
     auto most = std::max_element(counts.begin(), counts.end());
-    Key wanted = static_cast<Key>(first + static_cast<Key>(most - counts.begin()));
+    Key wanted = static_cast<Key>(low + static_cast<Key>(most - counts.begin()));
     auto last = std::find_if(items.rbegin(), items.rend(),
                              [&](const Item& item) { return item.key() == wanted; });
     return std::swap(items[0], *last);
@@ -283,7 +330,8 @@ int64_t count_numbers(const Scratch<Item>& items, DType dtype) {
 void sort(const View& input, int64_t dim, bool descending, const View* values,
           const View& indices) {
   Lines("sort", input, dim, descending, line_size(input, dim), values, indices)
-      .run_whole([](SortPanel&) {}, [](auto& items) { sort_items(items); });
+      .run_whole(
+          longest_to_sort(input.dtype), [](SortPanel&) {}, [](auto& items) { sort_items(items); });
 }
 
 void topk(const View& input, int64_t dim, int64_t k, bool largest, const View& values,
@@ -291,8 +339,9 @@ void topk(const View& input, int64_t dim, int64_t k, bool largest, const View& v
   check(k >= 0 && k <= line_size(input, dim), "topk: selected index k out of range, got k=", k,
         " for sizes ", input.shape());
   Lines("topk", input, dim, largest, k, &values, indices)
-      .run([](SortPanel&) {},
-           [k](const SortLine& line, auto& items) { select_least(line, k, items); });
+      .run(
+          longest_for_few, [](SortPanel&) {},
+          [k](const SortLine& line, auto& items) { select_least(line, k, items); });
 }
 
 void kthvalue(const View& input, int64_t dim, int64_t k, const View& values, const View& indices) {
@@ -300,8 +349,9 @@ void kthvalue(const View& input, int64_t dim, int64_t k, const View& values, con
         "kthvalue: selected number k out of range for dimension ", dim, ", got k=", k,
         " for sizes ", input.shape());
   Lines("kthvalue", input, dim, false, 1, &values, indices)
-      .run_whole([k](SortPanel& panel) { panel.choose_rank(k - 1); },
-                 [k](auto& items) { select_rank(items, k - 1); });
+      .run_whole(
+          longest_for_one, [k](SortPanel& panel) { panel.choose_rank(k - 1); },
+          [k](auto& items) { select_rank(items, k - 1); });
 }
 
 void median(const View& input, int64_t dim, bool ignore_nan, const View& values,
@@ -314,16 +364,18 @@ void median(const View& input, int64_t dim, bool ignore_nan, const View& values,
     return is_nan ? numbers : (numbers - 1) / 2;
   };
   Lines("median", input, dim, false, 1, &values, indices)
-      .run_whole([&](SortPanel& panel) { panel.choose_rank_among_numbers(rank); },
-                 [&](auto& items) { select_rank(items, rank(count_numbers(items, input.dtype))); });
+      .run_whole(
+          longest_for_one, [&](SortPanel& panel) { panel.choose_rank_among_numbers(rank); },
+          [&](auto& items) { select_rank(items, rank(count_numbers(items, input.dtype))); });
 }
 
 void mode(const View& input, int64_t dim, const View& values, const View& indices) {
   check_index(line_size(input, dim) > 0 || indices.numel == 0, "mode: Expected reduction dim ", dim,
               " to have non-zero size.");
   Lines("mode", input, dim, false, 1, &values, indices)
-      .run_whole([](SortPanel& panel) { panel.choose_most_frequent(); },
-                 [&](auto& items) { select_most_frequent(items, is_floating(input.dtype)); });
+      .run_whole(
+          longest_to_sort(input.dtype), [](SortPanel& panel) { panel.choose_most_frequent(); },
+          [&](auto& items) { select_most_frequent(items, is_floating(input.dtype)); });
 }
 
 }  // namespace rl::kernels

@@ -1,30 +1,42 @@
 #include "kernels/cpu/sort_network.h"
 
+#include <type_traits>
+
 #include "math/arithmetic.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
 
-// Puts the lesser key of each pair into the first of two arrays and the greater into the second.
-void compare_exchange(int64_t* first, int64_t* second, int64_t count) {
-  RL_INDEPENDENT
-  for (int64_t k = 0; k < count; ++k) {
-    int64_t a = first[k], b = second[k];
-    first[k] = a < b ? a : b;
-    second[k] = a < b ? b : a;
+template <class Key> void find_range(const Key* keys, int64_t count, KeyRange* range) {
+  Key least = keys[0], greatest = keys[0], differing = 0;
+  const Key first = keys[0];
+  for (int64_t i = 0; i < count; ++i) {
+    least = keys[i] < least ? keys[i] : least;
+    greatest = keys[i] > greatest ? keys[i] : greatest;
+    differing |= keys[i] ^ first;
   }
+  *range = {least, greatest, differing};
 }
 
-void compare_exchange(int64_t* first, int64_t* second, int64_t* first_place, int64_t* second_place,
-                      int64_t count) {
+template <class Key, class Packed>
+void pack_rows(const Key* keys, const Packing& packing, int64_t n, int64_t width, Packed* packed) {
+  using Bits = std::make_unsigned_t<Packed>;
+  const Bits least = static_cast<Bits>(packing.least);
+  const int shift = packing.shift;
+  for (int64_t j = 0; j < n; ++j, keys += width, packed += width)
+    for (int64_t k = 0; k < width; ++k) {
+      Bits high = (keys[k] - least) << shift >> 1 & ~static_cast<Bits>(Packing::last_place);
+      packed[k] = static_cast<Packed>(high | static_cast<Bits>(j));
+    }
+}
+
+// Puts the lesser key of each pair into the first of two arrays and the greater into the second.
+template <class T> void compare_exchange(T* first, T* second, int64_t count) {
   RL_INDEPENDENT
   for (int64_t k = 0; k < count; ++k) {
-    int64_t a = first[k], b = second[k], a_place = first_place[k], b_place = second_place[k];
-    bool ordered = (a < b) | ((a == b) & (a_place < b_place));
-    first[k] = ordered ? a : b;
-    second[k] = ordered ? b : a;
-    first_place[k] = ordered ? a_place : b_place;
-    second_place[k] = ordered ? b_place : a_place;
+    T a = first[k], b = second[k];
+    first[k] = a < b ? a : b;
+    second[k] = a < b ? b : a;
   }
 }
 
@@ -45,14 +57,43 @@ template <class F> void for_each_comparison(int64_t n, F&& f) {
   }
 }
 
+template <class T> void sort_columns(T* packed, int64_t n, int64_t width) {
+  for_each_comparison(n, [&](int64_t i, int64_t j, int64_t count) {
+    compare_exchange(packed + i * width, packed + j * width, count * width);
+  });
+}
+
 }  // namespace
 
-void sort_columns(int64_t* keys, int64_t* places, int64_t n, int64_t width) {
-  for_each_comparison(n, [&](int64_t i, int64_t j, int64_t count) {
-    i *= width, j *= width, count *= width;
-    if (places) compare_exchange(keys + i, keys + j, places + i, places + j, count);
-    else compare_exchange(keys + i, keys + j, count);
-  });
+void find_range_narrow(const uint32_t* keys, int64_t count, KeyRange* range) {
+  find_range(keys, count, range);
+}
+void find_range_wide(const uint64_t* keys, int64_t count, KeyRange* range) {
+  find_range(keys, count, range);
+}
+void pack_rows_narrow(const uint32_t* keys, const Packing& packing, int64_t n, int64_t width,
+                      int32_t* packed) {
+  pack_rows(keys, packing, n, width, packed);
+}
+void pack_rows_widened(const uint32_t* keys, const Packing& packing, int64_t n, int64_t width,
+                       int64_t* packed) {
+  pack_rows(keys, packing, n, width, packed);
+}
+void pack_rows_wide(const uint64_t* keys, const Packing& packing, int64_t n, int64_t width,
+                    int64_t* packed) {
+  pack_rows(keys, packing, n, width, packed);
+}
+void sort_columns_narrow(int32_t* packed, int64_t n, int64_t width) {
+  sort_columns(packed, n, width);
+}
+void sort_columns_wide(int64_t* packed, int64_t n, int64_t width) {
+  sort_columns(packed, n, width);
+}
+
+void find_equals(const int64_t* keys, int shift, int64_t n, int64_t width, bool* found) {
+  int64_t any = 0;
+  for (int64_t i = 0; i < (n - 1) * width; ++i) any |= ((keys[i] ^ keys[i + width]) >> shift) == 0;
+  *found = any != 0;
 }
 
 void count_columns(const int64_t* keys, int64_t last, int64_t n, int64_t width, int64_t* counts) {
