@@ -66,6 +66,7 @@ WORK = {
     "fft": ("x, n = rl.rand(2**25), 2**24", "n += 2**10; rl.fft.fft(x[:n])"),
     "fft of a prime": ("x, n = rl.rand(2**24), 2**23", "n += 1; rl.fft.fft(x[:n])"),
     "kthvalue": ("x = rl.rand(1).expand(2**27)", "x.kthvalue(5)"),
+    "median of rows": ("x = rl.rand(1).expand(2**24, 128)", "x.median(1)"),
     "unique": ("x = rl.rand(2**24)", "x.unique()"),
     "unique of rows": ("x = rl.randint(2, (2**22, 8))", "x.unique(dim=0)"),
     "cumsum": ("x = rl.ones(1).expand(2**28)", "x.double().cumsum(0)"),

@@ -19,7 +19,8 @@ void kthvalue(const View& input, int64_t dim, int64_t k, const View& values, con
 // The lower of the two middles; NaN if the line holds one, unless ignore_nan.
 void median(const View& input, int64_t dim, bool ignore_nan, const View& values,
             const View& indices);
-// The most frequent value, the smallest of several such, and the last of its places.
+// The most frequent value, the smallest of several such, and the last of its places. NaN equals
+// nothing: of a line of NaN alone, the first is taken.
 void mode(const View& input, int64_t dim, const View& values, const View& indices);
 
 // Distinct elements of a contiguous 1-D input. Outputs are contiguous 1-D of the input's size, of

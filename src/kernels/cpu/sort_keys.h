@@ -20,7 +20,9 @@ struct NarrowItem {
     return {static_cast<uint64_t>(key) << 32 | static_cast<uint64_t>(place)};
   }
   uint32_t key() const { return static_cast<uint32_t>(bits >> 32); }
-  int64_t place() const { return static_cast<int64_t>(bits & 0xffffffffu); }
+  static constexpr int64_t place_mask = 0xffffffff;
+  int64_t place() const { return static_cast<int64_t>(bits) & place_mask; }
+  static const void* places(const NarrowItem* items) { return &items->bits; }
   bool operator<(NarrowItem other) const { return bits < other.bits; }
 };
 
@@ -30,7 +32,9 @@ struct WideItem {
   using Key = uint64_t;
   static WideItem make(uint64_t key, int64_t place) { return {key, place}; }
   uint64_t key() const { return key_; }
+  static constexpr int64_t place_mask = -1;
   int64_t place() const { return place_; }
+  static const void* places(const WideItem* items) { return &items->place_; }
   bool operator<(const WideItem& other) const {
     return key_ != other.key_ ? key_ < other.key_ : place_ < other.place_;
   }
@@ -53,16 +57,14 @@ struct SortLine {
   const char* in;
   int64_t stride, n;
   bool descending;
-  const void* keys = nullptr;  // of all elements, if they are there
 
   // f(first, keys, count) for parts of the elements [begin, end), which fit in places of 32 bits.
   template <class Item, class F> void for_keys(int64_t begin, int64_t end, F&& f) const {
     using Key = typename Item::Key;
-    if (keys) return f(begin, static_cast<const Key*>(keys) + begin, end - begin);
     Key part[strip];
     Interruption interruption;
     for (int64_t i = begin; i < end; i += strip) {
-      interruption.poll();
+      if (i > begin) interruption.poll();
       int64_t m = std::min(strip, end - i);
       load_keys(dtype, in + i * stride, stride, m, flip<Key>(), part);
       f(i, static_cast<const Key*>(part), m);
@@ -71,7 +73,8 @@ struct SortLine {
   template <class Key> Key flip() const { return descending ? static_cast<Key>(-1) : Key(0); }
   template <class Item> void load_items(int64_t begin, int64_t end, Item* items) const {
     for_keys<Item>(begin, end, [&](int64_t first, const auto* keys, int64_t m) {
-      for (int64_t k = 0; k < m; ++k) items[first - begin + k] = Item::make(keys[k], first + k);
+      Item* to = items + (first - begin);
+      for (int64_t k = 0; k < m; ++k) to[k] = Item::make(keys[k], first + k);
     });
   }
   static constexpr int64_t strip = 1024;

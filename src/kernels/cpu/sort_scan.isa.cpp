@@ -5,14 +5,15 @@
 namespace rl::kernels::RL_ISA {
 namespace {
 
-// Positive floats sort as their bits; negative ones the other way round, below them. NaN is above
-// all, and -0 is level with 0.
+// Positive floats sort as their bits, and negative ones as the negative of these: so -0 is level
+// with 0, and bits below the last that is set in any element are 0 in its key too. NaN is above
+// all.
 template <class Bits, class T> void keys_of_floats(const T* values, int64_t n, Bits flip,
                                                    Bits* keys) {
   constexpr Bits sign = Bits(1) << (8 * sizeof(Bits) - 1);
   for (int64_t i = 0; i < n; ++i) {
-    Bits bits = math::bit_cast<Bits>(values[i] + T(0));
-    Bits key = bits & sign ? ~bits : bits | sign;
+    Bits bits = math::bit_cast<Bits>(values[i]);
+    Bits key = bits & sign ? 0 - bits : bits | sign;
     keys[i] = (values[i] != values[i] ? ~Bits(0) : key) ^ flip;
   }
 }

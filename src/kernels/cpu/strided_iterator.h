@@ -153,8 +153,8 @@ struct StridedIterator {
     parallel_for(0, numel, grain, [&](int64_t b, int64_t e) { range(b, e, base, f); });
   }
 
-  // f(pointers, rows) for panels of up to `height` rows of dim d, each row all of dim 0, over all
-  // other dims.
+  // f(pointers, rows) for panels of up to `height` rows of dim d, each row all of dim 0 (or, if that
+  // is d, one element), over all other dims. Ctrl-C ends the loop between panels.
   template <class F>
   void parallel_panels(int d, int64_t height, int64_t grain, F&& f) const {
     int64_t panels = (sizes[d] + height - 1) / height;
@@ -171,13 +171,15 @@ struct StridedIterator {
       outer.add(sizes[other], step);
     }
     outer.finish(false);
-    int64_t elements = sizes[0] * (height < sizes[d] ? height : sizes[d]);
+    int64_t elements = (d == 0 ? 1 : sizes[0]) * (height < sizes[d] ? height : sizes[d]);
     parallel_for(0, outer.numel, 1 + grain / elements, [&](int64_t begin, int64_t end) {
+      Interruption interruption;
       int64_t i = begin;
       outer.range(begin, end, outer.base, [&](char* const* start, int64_t n) {
         char* p[N];
         for (int k = 0; k < N; ++k) p[k] = start[k];
         for (int64_t last = i + n; i < last; ++i) {
+          interruption.poll();
           int64_t left = sizes[d] - i % panels * height;
           f(static_cast<char* const*>(p), left < height ? left : height);
           for (int k = 0; k < N; ++k) p[k] += outer.strides[k][0];
