@@ -36,6 +36,35 @@ def test_the_first_of_the_largest(size, dtype):
             assert_same(getattr(t.t(), op)(0)[1], arg(x, axis=1))
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("size", SIZES)
+def test_complex_sums_and_products(size, dtype):
+    rng = np.random.default_rng(size)
+    turns = np.exp(1j * rng.uniform(-3, 3, (3, size)))  # of which no product leaves the range
+    for x in (turns.astype(dtype), turns.T.astype(dtype).copy().T, turns.astype(dtype)[:, ::-1]):
+        t, wide = rl.from_numpy(x.copy()), x.astype("complex128")
+        tolerance = 1e-10 if dtype == "complex128" else 4e-7 * size
+        for dim in (0, 1):
+            np.testing.assert_allclose(t.sum(dim).numpy(), wide.sum(dim), atol=tolerance)
+            np.testing.assert_allclose(t.prod(dim).numpy(), wide.prod(dim), atol=tolerance)
+        np.testing.assert_allclose(t.sum().numpy(), wide.sum(), atol=3 * tolerance)
+        np.testing.assert_allclose(t.prod().numpy(), wide.prod(), atol=3 * tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_first_of_the_largest_of_all_in_row_major_order(dtype):
+    x = with_ties(60 * 70, dtype).reshape(60, 70)
+    t = rl.from_numpy(x)
+    cube, blocks = x.reshape(10, 6, 70), t.view(10, 6, 70)
+    for lies, at in (
+        (x, t), (x.T, t.t()), (x[::2, ::3], t[::2, ::3]), (x.T[::-1], t.t().flip(0)),
+        (cube.transpose(2, 0, 1), blocks.permute(2, 0, 1)),
+        (cube.transpose(1, 2, 0), blocks.permute(1, 2, 0)),
+    ):  # fmt: skip
+        assert at.argmax().item() == lies.argmax()
+        assert at.argmin().item() == lies.argmin()
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_norms(size):
     x = with_ties(size, "float32")

@@ -122,22 +122,26 @@ Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, Layo
 }
 
 namespace {
-// start + step * i from the front, end - step * i from the back, so that both ends are exact.
-template <class T> T on_line(T start, T end, int64_t i, int64_t steps) {
-  if (steps == 1) return start;
-  if constexpr (std::is_integral_v<T>) {
-    double step =
-        (static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(steps - 1);
-    double at = i < steps / 2
-                    ? static_cast<double>(start) + step * static_cast<double>(i)
-                    : static_cast<double>(end) - step * static_cast<double>(steps - 1 - i);
-    return static_cast<T>(at);
-  } else {
-    T step = (end - start) / static_cast<T>(static_cast<real_t<T>>(steps - 1));
-    return i < steps / 2 ? start + step * static_cast<T>(static_cast<real_t<T>>(i))
-                         : end - step * static_cast<T>(static_cast<real_t<T>>(steps - 1 - i));
+// Element i of `steps` from start to end: start + step * i from the front, end - step * i from the
+// back, so that both ends are exact. Integers are computed as doubles.
+template <class T> class EvenSteps {
+ public:
+  EvenSteps(T start, T end, int64_t steps)
+      : start_(static_cast<C>(start)),
+        end_(static_cast<C>(end)),
+        step_(steps > 1 ? (end_ - start_) / static_cast<real_t<C>>(steps - 1) : C(0)),
+        steps_(steps) {}
+  T operator()(int64_t i) const {
+    if (i < steps_ / 2 || steps_ == 1) return static_cast<T>(start_ + step_ * number(i));
+    return static_cast<T>(end_ - step_ * number(steps_ - 1 - i));
   }
-}
+
+ private:
+  using C = std::conditional_t<std::is_integral_v<T>, double, T>;
+  static real_t<C> number(int64_t i) { return static_cast<real_t<C>>(i); }
+  C start_, end_, step_;
+  int64_t steps_;
+};
 
 DType line_dtype(const Scalar& start, const Scalar& end, std::optional<DType> dtype) {
   if (dtype) return *dtype;
@@ -158,8 +162,8 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
           "linspace", line.dtype(), [&](auto tag) {
             using T = typename decltype(tag)::type;
             T* to = line.data<T>();
-            for (int64_t i = 0; i < steps; ++i)
-              to[i] = on_line<T>(start.to<T>(), end.to<T>(), i, steps);
+            const EvenSteps<T> element(start.to<T>(), end.to<T>(), steps);
+            for (int64_t i = 0; i < steps; ++i) to[i] = element(i);
           });
     });
   }

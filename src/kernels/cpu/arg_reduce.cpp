@@ -2,7 +2,9 @@
 #include <cstdlib>
 
 #include "core/interpreter.h"
+#include "kernels/copy.h"
 #include "kernels/cpu/arg_tiles.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/reduce.h"
@@ -45,6 +47,10 @@ class ArgReducer {
     direct_ = element_ == input.dtype &&
               (columns_ ? kept_.strides[0][0] : reduced_.strides[0][0]) == size;
   }
+
+  // Whether the order of indices is not that of the memory, but across it: a transposition, and
+  // then places that lie side by side, take half the time.
+  bool reads_across() const { return reduced_.transposed_dim(0) != 0; }
 
   void run() {
     int64_t blocks = (kept_.sizes[0] + width_ - 1) / width_, outer = kept_.numel / kept_.sizes[0];
@@ -113,7 +119,15 @@ void arg_reduce(const char* name, bool largest, const View& input, const View* v
   if (indices.numel == 0) return;
   check(input.numel > 0, name, ": the reduced dims of an input of sizes ", input.shape(),
         " hold no element");
-  ArgReducer(largest, input, values, indices).run();
+  ArgReducer reducer(largest, input, values, indices);
+  if (!reducer.reads_across()) return reducer.run();
+  Scratch<char> packed(static_cast<size_t>(input.numel * itemsize(input.dtype)));
+  Dims strides = contiguous_strides(input.shape());
+  View contiguous = input;
+  contiguous.data = packed.data();
+  contiguous.strides = strides.data();
+  copy(input, contiguous);
+  ArgReducer(largest, contiguous, values, indices).run();
 }
 
 }  // namespace

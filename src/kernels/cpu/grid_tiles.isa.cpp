@@ -137,21 +137,21 @@ void find_line(const GridSampling& how, const C* coordinate, int dims, int64_t c
 // Of one dim more: each neighbour so far beside each of the line. So far there are `before`.
 template <class C, class I>
 void combine(GridTile<C, I>& tile, int before, const Line<C>& line, int64_t size) {
-  C end = static_cast<C>(size);
+  const C end = static_cast<C>(size);
+  const int64_t count = tile.count;  // which a store to the offsets might be to, of the same type
   for (int old = before - 1; old >= 0; --old)
     for (int k = line.width - 1; k >= 0; --k) {
       I* offset = tile.offset[old * line.width + k];
       C* weight = tile.weight[old * line.width + k];
       const I* offset_before = tile.offset[old];
       const C* weight_before = tile.weight[old];
-      for (int64_t i = 0; i < tile.count; ++i) {
+      for (int64_t i = 0; i < count; ++i) {
         C at = line.at[k][i];
-        bool within = at >= C(0) && at < end && offset_before[i] >= 0;
-        I column = static_cast<I>(at >= C(0) && at < end ? at : C(0));
-        I place = offset_before[i] * static_cast<I>(size) + column;
+        const bool in_line = (at >= C(0)) & (at < end), within = in_line & (offset_before[i] >= 0);
+        I place = offset_before[i] * static_cast<I>(size) + static_cast<I>(in_line ? at : C(0));
         C both = weight_before[i] * line.weight[k][i];
         offset[i] = within ? place : I(-1);
-        weight[i] = within || both != both ? both : C(0);  // no place is NaN times the zeros
+        weight[i] = within | (both != both) ? both : C(0);  // no place is NaN times the zeros
       }
     }
 }

@@ -215,7 +215,7 @@ class Reducer {
     if (end - begin <= tile_rows_) return fold_tile(in, width, begin, end, accumulators);
     // Long runs that lie as the loops want them end tiles, so that none need be packed.
     int64_t run = reduced_.sizes[0];
-    bool whole_runs = direct_ && run * width >= tile_elements / 4;
+    bool whole_runs = direct_ && run * width >= tile_elements / 16;
     Tree tree(tiles_, width, tiles_per_chunk + (whole_runs ? (end - begin) / run + 1 : 0));
     alignas(64) char tile[max_width * widest];
     for (int64_t i = begin, stop; i < end; i = stop) {

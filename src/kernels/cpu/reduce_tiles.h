@@ -26,9 +26,9 @@ struct Moments {
 
 // What happens to each element before the fold.
 enum class Prepare { None, NanToZero, Absolute, Square, Power };
-// Steps that the loops take as they read real elements: for Sum, Max and Min.
+// Steps that the loops take as they read elements: for Sum, Max and Min of real ones.
 inline bool is_fused(Prepare step, DType loaded) {
-  return step != Prepare::Power && !is_complex(loaded);
+  return step == Prepare::None || (step != Prepare::Power && !is_complex(loaded));
 }
 
 // Rows and columns of float16 or bfloat16 folded in float32, without a copy in between. Left as

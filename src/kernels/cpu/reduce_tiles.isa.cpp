@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/pairs.h"
 #include "kernels/cpu/reduced_floats.h"
 #include "math/math.h"
 
@@ -114,21 +115,47 @@ Tiles fold_prepared(Prepare step) {
   }
 }
 
-// Complex products, which have no vector form here.
+// Complex products: vectors of the parts along rows, one number after the other down columns.
 struct MultiplyComplex {
   static constexpr bool repeatable = false;
   template <class T> static constexpr T identity = T(1);
   template <class T> RL_INLINE static T apply(T a, T b) { return math::times(a, b); }
 };
+template <class R> RL_INLINE Parts<R> product(const Parts<R>& x, const Parts<R>& y) {
+  return {mul_add(x.real, y.real, -(x.imaginary * y.imaginary)),
+          mul_add(x.real, y.imaginary, x.imaginary * y.real)};
+}
+template <class T>
+T product_of_row(const T* x, int64_t n) {
+  using R = typename T::value_type;
+  constexpr int64_t lanes = Vector<R>::lanes, ways = 4;
+  const R* parts = reinterpret_cast<const R*>(x);
+  T result = T(1);
+  int64_t i = 0;
+  if (n >= ways * lanes) {
+    Parts<R> way[ways];
+    for (int64_t k = 0; k < ways; ++k) way[k] = load_pairs(parts + 2 * k * lanes);
+    for (i = ways * lanes; i + ways * lanes <= n; i += ways * lanes)
+      for (int64_t k = 0; k < ways; ++k)
+        way[k] = product(way[k], load_pairs(parts + 2 * (i + k * lanes)));
+    Parts<R> all = product(product(way[0], way[1]), product(way[2], way[3]));
+    T each[lanes];
+    store_pairs(reinterpret_cast<R*>(each), all.real, all.imaginary);
+    for (int64_t half = lanes / 2; half > 0; half /= 2)
+      for (int64_t k = 0; k < half; ++k) each[k] = math::times(each[k], each[k + half]);
+    result = each[0];
+  } else {
+    result = x[i++];
+  }
+  for (; i < n; ++i) result = math::times(result, x[i]);
+  return result;
+}
 template <class T>
 void product_rows(const void* in, int64_t n, int64_t row_stride, int64_t count,
                   void* accumulators) {
   const T* x = static_cast<const T*>(in);
-  for (int64_t i = 0; i < count; ++i, x += row_stride) {
-    T product = x[0];
-    for (int64_t k = 1; k < n; ++k) product = math::times(product, x[k]);
-    static_cast<T*>(accumulators)[i] = product;
-  }
+  for (int64_t i = 0; i < count; ++i, x += row_stride)
+    static_cast<T*>(accumulators)[i] = product_of_row(x, n);
 }
 template <class T>
 Tiles product_tiles() {

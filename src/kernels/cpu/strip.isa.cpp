@@ -189,6 +189,10 @@ void copy_rows(int64_t bytes, const char* from, int64_t from_stride, char* to, i
   }
   if (bytes <= 64 && (bytes & (bytes - 1)) == 0)
     return copy_strided(bytes, from, from_stride, to, to_stride, count);
+  if (bytes > 512) {  // worth a call, which aligns its stores
+    for (int64_t i = 0; i < count; ++i) copy_run(from + i * from_stride, to + i * to_stride, bytes);
+    return;
+  }
   copy_rows_from(EvenRows{from, from_stride}, bytes, to, to_stride, count);
 }
 
