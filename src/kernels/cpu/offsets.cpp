@@ -90,12 +90,19 @@ constexpr int64_t slice_part = 2048;
 struct RowPart {
   DType dtype;
   Combine op;
-  const char* from;
-  int64_t step, from_step;  // from row to row, and within one
   char* to;
-  int64_t to_step, width, low;
-  uint64_t bytes;
+  int64_t width, step, from_step, to_step;  // from row to row, and within one
+  int64_t low = 0;
+  uint64_t bytes = 0;
 
+  RowPart(const GatherLoops& loops, char* const* start, DType dtype, Combine op)
+      : dtype(dtype),
+        op(op),
+        to(start[1]),
+        width(loops.slice.numel),
+        step(loops.indices.strides[0][0]),
+        from_step(loops.slice.strides[0][0]),
+        to_step(loops.slice.strides[1][0]) {}
   bool has(int64_t offset) const { return static_cast<uint64_t>(offset - low) < bytes; }
   bool is_short() const {
     return width <= 12 && from_step == itemsize(dtype) && to_step == from_step;
@@ -147,16 +154,7 @@ void add_to_rows(const char* name, const Offsets& offsets, const GatherLoops& lo
   int64_t most_parts = std::min<int64_t>(width < 64 ? 4 : 16, num_threads());
   int64_t low = *least, parts = std::clamp<int64_t>(count * width / default_grain, 1, most_parts);
   int64_t step = (*most - low) / parts + 1;
-  RowPart all{self.dtype,
-              op,
-              start[0],
-              loops.indices.strides[0][0],
-              slice.strides[0][0],
-              start[1],
-              slice.strides[1][0],
-              width,
-              low,
-              0};
+  RowPart all(loops, start, self.dtype, op);
   CombineRows combine = combine_rows;
   if (all.is_short())
     visit_combine(name, self.dtype, op, [&](auto tag, auto op_tag) {
@@ -168,12 +166,10 @@ void add_to_rows(const char* name, const Offsets& offsets, const GatherLoops& lo
     part.bytes = static_cast<uint64_t>((end - begin) * step);
     const int64_t* offset = offsets.data();
     loops.indices.range(0, count, start, [&](char* const* p, int64_t m) {
-      interruptible_for(
-          m,
-          [&](int64_t first, int64_t last) {
-            combine(part, p[0] + first * part.step, offset + first, last - first);
-          },
-          std::max<int64_t>(1, interruptible_elements / width));
+      auto combine_some = [&](int64_t first, int64_t last) {
+        combine(part, p[0] + first * part.step, offset + first, last - first);
+      };
+      interruptible_for(m, combine_some, std::max<int64_t>(1, interruptible_elements / width));
       offset += m;
     });
   });

@@ -341,11 +341,11 @@ void reduce(const Reduction& op, const View& input, const View& out, const Scala
 DType accumulation_dtype(DType t) {
   return is_integral_or_bool(t) ? DType::Int64 : compute_dtype(t);
 }
-// An extreme is one of the elements: the integers have few loops, but none is made eight times as
-// wide.
+// An extreme is one of the elements: none is made eight times as wide.
 DType extreme_dtype(DType t) {
-  if (t == DType::Int8 || t == DType::Int16) return DType::Int32;
-  return t == DType::UInt8 || t == DType::Int32 ? t : accumulation_dtype(t);
+  if (t == DType::Int8) return DType::Int16;
+  bool has_loops = t == DType::UInt8 || t == DType::Int16 || t == DType::Int32;
+  return has_loops ? t : accumulation_dtype(t);
 }
 
 void fold(const char* name, Fold kind, DType t, const View& input, const View& out,

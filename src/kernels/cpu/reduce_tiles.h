@@ -36,7 +36,7 @@ inline bool is_fused(Prepare step, DType loaded) {
 RL_ISA_KERNEL(reduced_tiles, (Fold fold, Prepare step, DType stored, Tiles* tiles))
 
 // Elements: float32, float64, int64, complex64, complex128 for Sum and Prod; the real ones, int32,
-// uint8 and bool for Max and Min; floats for Moments and LogSumExp. Anything else leaves
+// int16, uint8 and bool for Max and Min; floats for Moments and LogSumExp. Anything else leaves
 // accumulator_size 0. `step` is None for all but floats.
 RL_ISA_KERNEL(reduce_tiles, (Fold fold, Prepare step, DType element, Tiles* tiles))
 

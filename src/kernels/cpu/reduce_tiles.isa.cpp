@@ -380,6 +380,7 @@ Tiles extreme_tiles(DType t, Prepare step) {
     case DType::Float64: return fold_prepared<Op, double>(step);
     case DType::Int64: return fold_tiles<Op, int64_t>();
     case DType::Int32: return fold_tiles<Op, int32_t>();
+    case DType::Int16: return fold_tiles<Op, int16_t>();
     case DType::UInt8:
     case DType::Bool: return fold_tiles<Op, uint8_t>();
     default: return {};
