@@ -431,6 +431,53 @@ def test_scans_of_short_rows(n, dtype):
         assert_same(rl.from_numpy(x).cumsum(1), x.cumsum(1))
 
 
+# Lines that are scanned many at a time, in tiles that leave a rest, and long ones in pieces: shape
+# and dim.
+LINES = [
+    ((1201, 1), 1), ((1201, 2), 1), ((707, 3), 1), ((301, 7), 1), ((150, 16), 1), ((150, 17), 1),
+    ((70, 33), 1), ((20, 300), 1), ((3, 5000), 1), ((2500, 1), 0), ((2500, 2), 0), ((2500, 3), 0),
+    ((2500, 7), 0), ((2500, 17), 0), ((700, 33), 0), ((9, 1100), 0), ((97, 5, 16), 1),
+    ((301, 2, 3), 1), ((5, 3, 7, 11), 1), ((4, 700, 5), 1), ((3, 9, 600), 1),
+]  # fmt: skip
+
+
+def layouts(x, dim):
+    """The elements of an array as a tensor in several ways, each with the array that it equals."""
+    t = rl.from_numpy(x)
+    yield t, x
+    yield t.transpose(0, -1).contiguous().transpose(0, -1), x
+    yield rl.stack([t, t], -1)[..., 1], x
+    yield t[1:], x[1:]
+    yield t.select(dim, 0).unsqueeze(dim).expand(x.shape), x.take([0] * x.shape[dim], dim)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "uint8", "bool", "bfloat16", "complex64"])
+@pytest.mark.parametrize("shape, dim", LINES)
+def test_scans_of_tiles(shape, dim, dtype):
+    x = np.random.default_rng(0).integers(0 if dtype == "uint8" else -1, 3, shape)
+    x[x == 2] = 1  # few zeros, and products without overflow
+    for t, v in layouts(x, dim):
+        t = t.to(getattr(rl, dtype))
+        v = (v != 0).astype(int) if dtype == "bool" else v
+        sums = rl.from_numpy(v.cumsum(dim)).to(t.cumsum(dim).dtype)
+        assert_same(t.cumsum(dim).to(rl.complex64), sums.to(rl.complex64).numpy())
+        assert_same(t.cumprod(dim).to(rl.complex64), v.cumprod(dim))
+        assert_same(t.cumsum(dim, dtype=rl.float64), v.cumsum(dim).astype("float64"))
+        if dtype == "complex64":
+            continue
+        for op, extreme in (("cummax", np.maximum), ("cummin", np.minimum)):
+            values, places = getattr(t, op)(dim)
+            best = extreme.accumulate(v, dim)
+            assert_same(values.long(), best)
+            number = np.arange(v.shape[dim]).reshape([-1 if d == dim else 1 for d in range(v.ndim)])
+            assert_same(places, np.maximum.accumulate(np.where(v == best, number, 0), dim))
+        if dtype.startswith(("float", "bfloat")):
+            expected = np.log(np.exp(v.astype("float64")).cumsum(dim))
+            np.testing.assert_allclose(
+                t.logcumsumexp(dim).double().numpy(), expected, rtol=2**-8, atol=2**-9
+            )
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
 def test_counts_of_any_layout(dtype):
     x = np.random.default_rng(0).integers(0, 100, 5003).astype(dtype)

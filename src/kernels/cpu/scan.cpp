@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cpu/interruptible.h"
+#include "kernels/cpu/line_tiles.h"
 #include "kernels/cpu/scan_rows.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
@@ -16,8 +17,7 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t strip = 512;
-constexpr int64_t block = 64;      // lines scanned side by side
-constexpr int64_t short_row = 16;  // lines up to here are scanned many in one call
+constexpr int64_t block = 64;  // lines scanned side by side
 
 // One dim of a view: how many elements, and the bytes from each to the next.
 struct Axis {
@@ -67,106 +67,42 @@ struct Times {
   }
 };
 
-// Has scan_row a loop for it?
+// y = carry op x[0] op ... op x[i] down the lines of a tile, in T.
 template <class T, class Op>
-constexpr bool has_loop = !is_complex_v<T> && !std::is_same_v<Op, LogAddExp>;
-
-// values[k] = carry op values[0] op ... op values[k]; the carry becomes the last of them.
-template <class T, class Op>
-void scan_values(Op op, T* values, int64_t n, T& carry) {
-  if constexpr (has_loop<T, Op>)
-    return scan_row(Op::product, dtype_of<T>, values, values, n, &carry);
-  for (int64_t k = 0; k < n; ++k) values[k] = carry = op(carry, values[k]);
+void scan_lines(Op op, const LineTile<1>& tile) {
+  const TileOperand &from = tile.from[0], &to = tile.to[0];
+  T* carry = static_cast<T*>(tile.carry);
+  for (int64_t b = 0; b < tile.blocks; ++b)
+    for (int64_t j = 0; j < tile.lines; ++j) {
+      const char* x = from.data + b * from.block + j * from.line;
+      char* y = to.data + b * to.block + j * to.line;
+      T total = tile.begin > 0 ? carry[j] : Op::template identity<T>();
+      for (int64_t i = 0; i < tile.n; ++i, x += from.step, y += to.step)
+        *reinterpret_cast<T*>(y) = total = op(total, *reinterpret_cast<const T*>(x));
+      if (carry) carry[j] = total;
+    }
 }
 
-template <class T, class Op>
-class Scan {
- public:
-  Scan(const View& input, int64_t dim, const View& out, bool reverse, Op op)
-      : input_(input),
-        out_(out),
-        in_axis_(input, dim),
-        out_axis_(out, dim),
-        op_(op),
-        lines_({&out, &input}, true, dim) {
-    int64_t size = itemsize(input.dtype);
-    plain_ = has_loop<T, Op> && input.dtype == out.dtype &&
-             (input.dtype == DType::Float32 || input.dtype == dtype_of<T>);
-    dense_ = plain_ && !reverse && in_axis_.step == size && out_axis_.step == size;
-    if (!reverse) return;
-    lines_.base[0] += out_axis_.turn_round();
-    lines_.base[1] += in_axis_.turn_round();
-  }
+ScanTile scan_tile_of(const LineTile<1>& tile) {
+  return {tile.from[0], tile.to[0], tile.begin, tile.n, tile.lines, tile.blocks, tile.carry};
+}
 
-  void run() {
-    bool dense_across = lines_.sizes[0] >= 4 && lines_.strides[1][0] != 0 &&
-                        std::abs(lines_.strides[1][0]) < std::abs(in_axis_.step);
-    bool short_rows = plain_ && !dense_across && in_axis_.size <= short_row;
-    lines_.parallel_runs(lines_per_thread(in_axis_), [&](char* const* p, int64_t m) {
-      int64_t y_line = lines_.strides[0][0], x_line = lines_.strides[1][0];
-      if (short_rows)
-        return scan_rows(
-            {p[1], p[0], in_axis_.step, out_axis_.step, x_line, y_line, in_axis_.size, m});
-      for (int64_t j = 0; j < m; j += dense_across ? block : 1) {
-        char *y = p[0] + j * y_line, *x = p[1] + j * x_line;
-        if (dense_across) scan_block(x, y, std::min(block, m - j));
-        else scan_line(x, y);
-      }
-    });
-  }
+// In what a scan with that result is computed. Floats accumulate in double, as the error of a long
+// scan needs.
+DType scan_dtype(DType out) {
+  if (is_complex(out)) return DType::Complex128;
+  return is_floating(out) ? compute_dtype(out) : DType::Int64;
+}
 
- private:
-  void scan_line(const char* x, char* y) {
-    T values[strip], carry = Op::template identity<T>();
-    if constexpr (has_loop<T, Op>)
-      if (dense_)
-        return interruptible_for(in_axis_.size, [&](int64_t begin, int64_t end) {
-          scan_row(Op::product, input_.dtype, x + begin * in_axis_.step, y + begin * out_axis_.step,
-                   end - begin, &carry);
-        });
-    Interruption interruption;
-    for (int64_t i = 0; i < in_axis_.size; i += strip) {
-      if (i > 0) interruption.poll();
-      int64_t n = std::min(strip, in_axis_.size - i);
-      load_strip(input_.dtype, x + i * in_axis_.step, in_axis_.step, dtype_of<T>, values, n);
-      scan_values(op_, values, n, carry);
-      store_strip(dtype_of<T>, values, out_.dtype, y + i * out_axis_.step, out_axis_.step, n);
-    }
-  }
-
-  void scan_rows(const ShortRows& rows) {
-    if constexpr (has_loop<T, Op>) scan_short_rows(Op::product, input_.dtype, rows);
-  }
-
-  void scan_block(const char* x, char* y, int64_t width) {
-    T values[block], carry[block];
-    Interruption interruption;
-    for (int64_t i = 0; i < in_axis_.size; ++i) {
-      if (i % strip == strip - 1) interruption.poll();
-      load_strip(input_.dtype, x + i * in_axis_.step, lines_.strides[1][0], dtype_of<T>,
-                 i ? values : carry, width);
-      if (i > 0)
-        for (int64_t j = 0; j < width; ++j) carry[j] = op_(carry[j], values[j]);
-      store_strip(dtype_of<T>, carry, out_.dtype, y + i * out_axis_.step, lines_.strides[0][0],
-                  width);
-    }
-  }
-
-  const View &input_, &out_;
-  Axis in_axis_, out_axis_;
-  Op op_;
-  StridedIterator<2> lines_;
-  bool plain_;  // elements are such as scan_row takes,
-  bool dense_;  // and lie as it wants them
-};
-
-// Floats accumulate in double, as the error of a long scan needs.
 template <class Op>
 void scan_any(const View& input, int64_t dim, const View& out, bool reverse, Op op) {
   if (out.numel == 0) return;
-  if (is_complex(out.dtype)) Scan<complex128, Op>(input, dim, out, reverse, op).run();
-  else if (is_floating(out.dtype)) Scan<double, Op>(input, dim, out, reverse, op).run();
-  else Scan<int64_t, Op>(input, dim, out, reverse, op).run();
+  DType element = scan_dtype(out.dtype);
+  LineTiles<2, 1> tiles({&out, &input}, dim, {{{1, 0, element}}}, LineShape::pieces, reverse);
+  tiles.run([=](const LineTile<1>& tile) {
+    if (is_complex(element)) return scan_lines<complex128>(op, tile);
+    scan_tile(Op::product, element, scan_tile_of(tile));
+  });
 }
 
 // g[i] exp(x[i] - out[i]) and so on: sum_{j >= i} g[j] conj(exp(x[i] - out[j])) by a running sum of
@@ -369,8 +305,14 @@ void logcumsumexp(const View& input, int64_t dim, const View& out, bool reverse)
   check_implemented(is_differentiable(input.dtype), "logcumsumexp: not implemented for dtype ",
                     input.dtype);
   if (out.numel == 0) return;
-  if (is_complex(input.dtype)) Scan<complex128, LogAddExp>(input, dim, out, reverse, {}).run();
-  else Scan<double, LogAddExp>(input, dim, out, reverse, {}).run();
+  const DType element = is_complex(input.dtype) ? DType::Complex128 : DType::Float64;
+  LineTiles<2, 1> tiles({&out, &input}, dim, {{{1, 0, element}}}, LineShape::pieces_turned,
+                        reverse);
+  tiles.run([=](const LineTile<1>& tile) {
+    if (element == DType::Complex128) scan_lines<complex128>(LogAddExp(), tile);
+    else if (tile.lines == 1) scan_lines<double>(LogAddExp(), tile);
+    else scan_log_sums(scan_tile_of(tile));
+  });
 }
 void cummax(const View& input, int64_t dim, const View& values, const View& indices) {
   running_extreme<true>("cummax", input, dim, values, indices);
