@@ -478,6 +478,28 @@ def test_scans_of_tiles(shape, dim, dtype):
             )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape, dim", LINES)
+def test_running_extremes_keep_nan(shape, dim, dtype):
+    random = np.random.default_rng(1)
+    x = random.integers(-4, 5, shape).astype("float64")
+    x[random.random(shape) < 2 / shape[dim]] = np.nan
+    x[random.random(shape) < 0.1] = -np.inf
+    for op, replaces in (("cummax", np.greater_equal), ("cummin", np.less_equal)):
+        best, places = np.empty_like(x), np.empty(shape, int)
+        steps = [np.moveaxis(a, dim, 0) for a in (x, best, places)]
+        steps[1][0], steps[2][0] = steps[0][0], 0
+        for i in range(1, shape[dim]):
+            v, b = steps[0][i], steps[1][i - 1]
+            taken = np.isnan(v) | (~np.isnan(b) & replaces(v, b))
+            steps[1][i], steps[2][i] = np.where(taken, v, b), np.where(taken, i, steps[2][i - 1])
+        t = rl.from_numpy(x).to(getattr(rl, dtype))
+        for lines in (t, t.transpose(0, -1).contiguous().transpose(0, -1)):
+            values, at = getattr(lines, op)(dim)
+            assert_same(values.double(), best)
+            assert_same(at, places)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
 def test_counts_of_any_layout(dtype):
     x = np.random.default_rng(0).integers(0, 100, 5003).astype(dtype)

@@ -87,16 +87,14 @@ class LineTiles {
 
   // The copies of the operands, each followed by room for its elements in the dtype of a view.
   struct Scratch {
-    int64_t widest = 0;
+    int64_t room = 0;
     Workspace memory;
     Scratch(const LineTiles& tiles, int64_t elements, int64_t lines)
-        : widest(elements * widest_element),
-          memory(lines * carry_bytes + (tiles.copied_ ? (operands + 1) * widest : 0)) {}
-    char* copy(int k) const { return memory.as<char>() + k * widest; }
+        : room(tiles.copied_ ? elements * widest_element : 0),
+          memory(lines * carry_bytes + (operands + 1) * room) {}
+    char* copy(int k) const { return memory.as<char>() + k * room; }
     char* staging() const { return copy(operands); }
-    char* carry(const LineTiles& tiles) const {
-      return tiles.copied_ ? copy(operands + 1) : memory.as<char>();
-    }
+    char* carry() const { return copy(operands + 1); }
   };
 
   bool is_direct(int view, DType element) const {
@@ -121,7 +119,7 @@ class LineTiles {
       for (int64_t i = 0; i < n_; i += piece) {
         if (i + j > 0) interruption.poll();
         Tile tile{i, std::min(piece, n_ - i), std::min(widest, m - j), 1, {}, {}, nullptr};
-        if (piece < n_) tile.carry = scratch.carry(*this);
+        if (piece < n_) tile.carry = scratch.carry();
         run_tile(tile, p, scratch, f);
         for (int k = 0; k < N; ++k) p[k] += piece * step_[k];
       }

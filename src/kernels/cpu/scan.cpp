@@ -145,109 +145,20 @@ void logcumsumexp_gradient(const View& grad, const View& input, const View& resu
   });
 }
 
-// Does x take the place of what was best before? NaN, once met, stays; the last of equals wins.
-template <bool largest, class T>
-bool takes_over_number(T x, T best) {
-  return largest ? x >= best : x <= best;
-}
-template <bool largest, class T>
-bool takes_over(T x, T best) {
-  return (x != x) | ((best == best) & takes_over_number<largest>(x, best));
-}
-
-// Along a line, or (dense across) down `width` neighbouring lines.
-template <class T, bool largest>
-class RunningExtreme {
- public:
-  RunningExtreme(const View& input, int64_t dim, const View& values, const View& indices)
-      : input_(input),
-        values_(values),
-        indices_(indices),
-        in_(input, dim),
-        value_(values, dim),
-        index_(indices, dim),
-        lines_({&values, &indices, &input}, true, dim) {}
-
-  void run() {
-    bool dense_across = lines_.sizes[0] >= 4 && lines_.strides[2][0] != 0 &&
-                        std::abs(lines_.strides[2][0]) < std::abs(in_.step);
-    lines_.parallel_runs(lines_per_thread(in_), [&](char* const* start, int64_t m) {
-      for (int64_t j = 0; j < m; j += dense_across ? block : 1) {
-        char* p[3];
-        for (int k = 0; k < 3; ++k) p[k] = start[k] + j * lines_.strides[k][0];
-        if (dense_across) block_of_lines(p, std::min(block, m - j));
-        else line(p);
-      }
-    });
-  }
-
- private:
-  void line(char* const* p) {
-    T values[strip], best{};
-    int64_t indices[strip], place = 0;
-    bool values_here = values_.dtype == dtype_of<T> && value_.step == sizeof(T);
-    bool indices_here = index_.step == sizeof(int64_t);
-    Interruption interruption;
-    for (int64_t i = 0; i < in_.size; i += strip) {
-      if (i > 0) interruption.poll();
-      int64_t n = std::min(strip, in_.size - i);
-      char *to = p[0] + i * value_.step, *offsets_to = p[1] + i * index_.step;
-      T* x = values_here ? reinterpret_cast<T*>(to) : values;
-      int64_t* places = indices_here ? reinterpret_cast<int64_t*>(offsets_to) : indices;
-      load_strip(input_.dtype, p[2] + i * in_.step, in_.step, dtype_of<T>, x, n);
-      if (i == 0) best = x[0];
-      bool nan = false;
-      if constexpr (!std::is_integral_v<T>) find_nan(dtype_of<T>, x, n, &nan);
-      bool numbers = best == best && !nan;
-      if (numbers) extreme_row(largest, dtype_of<T>, x, places, n, i, &best, &place);
-      for (int64_t k = 0; !numbers && k < n; ++k) {
-        bool beaten = takes_over<largest>(x[k], best);
-        best = beaten ? x[k] : best;
-        place = beaten ? i + k : place;
-        x[k] = best;
-        places[k] = place;
-      }
-      if (!values_here) store_strip(dtype_of<T>, x, values_.dtype, to, value_.step, n);
-      if (!indices_here)
-        store_strip(DType::Int64, places, indices_.dtype, offsets_to, index_.step, n);
-    }
-  }
-
-  void block_of_lines(char* const* p, int64_t width) {
-    T x[block], best[block];
-    int64_t places[block] = {};
-    Interruption interruption;
-    for (int64_t i = 0; i < in_.size; ++i) {
-      if (i % strip == strip - 1) interruption.poll();
-      load_strip(input_.dtype, p[2] + i * in_.step, lines_.strides[2][0], dtype_of<T>, x, width);
-      if (i == 0) std::copy_n(x, width, best);
-      for (int64_t j = 0; j < width; ++j) {
-        bool beaten = takes_over<largest>(x[j], best[j]);
-        best[j] = beaten ? x[j] : best[j];
-        places[j] = beaten ? i : places[j];
-      }
-      store_strip(dtype_of<T>, best, values_.dtype, p[0] + i * value_.step, lines_.strides[0][0],
-                  width);
-      store_strip(DType::Int64, places, indices_.dtype, p[1] + i * index_.step,
-                  lines_.strides[1][0], width);
-    }
-  }
-
-  const View &input_, &values_, &indices_;
-  Axis in_, value_, index_;
-  StridedIterator<3> lines_;
-};
-
-template <bool largest>
-void running_extreme(const char* name, const View& input, int64_t dim, const View& values,
+void running_extreme(bool largest, const View& input, int64_t dim, const View& values,
                      const View& indices) {
-  check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
+  check_implemented(!is_complex(input.dtype), largest ? "cummax" : "cummin",
+                    ": not implemented for dtype ", input.dtype);
   if (input.numel == 0) return;
-  if (is_integral_or_bool(input.dtype))
-    RunningExtreme<int64_t, largest>(input, dim, values, indices).run();
-  else if (input.dtype == DType::Float64)
-    RunningExtreme<double, largest>(input, dim, values, indices).run();
-  else RunningExtreme<float, largest>(input, dim, values, indices).run();
+  const DType element = is_floating(input.dtype) ? compute_dtype(input.dtype) : DType::Int64;
+  LineTiles<3, 2> tiles({&values, &indices, &input}, dim,
+                        {{{2, 0, element}, {LineOperand::none, 1, DType::Int64}}},
+                        LineShape::pieces);
+  tiles.run([=](const LineTile<2>& tile) {
+    extreme_tile(largest, element,
+                 {tile.from[0], tile.to[0], tile.to[1], tile.begin, tile.n, tile.lines, tile.blocks,
+                  tile.carry});
+  });
 }
 
 // d(sum_i g[i] * x[0] ... x[i]) / d(x[k]), in place of g, with P[k] = x[0] ... x[k]:
@@ -315,10 +226,10 @@ void logcumsumexp(const View& input, int64_t dim, const View& out, bool reverse)
   });
 }
 void cummax(const View& input, int64_t dim, const View& values, const View& indices) {
-  running_extreme<true>("cummax", input, dim, values, indices);
+  running_extreme(true, input, dim, values, indices);
 }
 void cummin(const View& input, int64_t dim, const View& values, const View& indices) {
-  running_extreme<false>("cummin", input, dim, values, indices);
+  running_extreme(false, input, dim, values, indices);
 }
 void cumprod_backward(const View& grad, const View& input, int64_t dim, const View& grad_input) {
   if (input.numel == 0) return;

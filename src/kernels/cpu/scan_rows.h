@@ -29,13 +29,14 @@ RL_ISA_KERNEL(scan_tile, (bool product, DType element, const ScanTile& tile))
 // The same with log(exp(a) + exp(b)) for op, of doubles in neighbouring lines; one block.
 RL_ISA_KERNEL(scan_log_sums, (const ScanTile& tile))
 
-// Is NaN among n elements of float32 or float64?
-RL_ISA_KERNEL(find_nan, (DType element, const void* x, int64_t n, bool* found))
-
-// values[k] becomes the largest (or smallest) of *best and values[0] ... values[k], none of them
-// NaN, and places[k] where it stands: first + its number, or *place if that is *best. The last of
-// equals wins. Then *best and *place are the last ones. Elements: float32, float64 or int64.
-RL_ISA_KERNEL(extreme_row, (bool largest, DType element, void* values, int64_t* places, int64_t n,
-                            int64_t first, void* best, int64_t* place))
+// values[i] becomes the largest (or smallest) of x[0] ... x[i], and places[i] where it stands. NaN,
+// once met, stays; the last of equals wins. Carries are the place of each line, then the extreme of
+// each. Elements: float32, float64 or int64. values may be x.
+struct ExtremeTile {
+  TileOperand x, values, places;
+  int64_t begin, n, lines, blocks;
+  void* carry;
+};
+RL_ISA_KERNEL(extreme_tile, (bool largest, DType element, const ExtremeTile& tile))
 
 }  // namespace rl::kernels

@@ -1,23 +1,9 @@
 #include "kernels/cpu/scan_rows.h"
 
-#include <limits>
-#include <utility>
-
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/scan_lanes.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
-
-template <class A> constexpr int lanes_of = vector_bytes / static_cast<int>(sizeof(A));
-
-// A vector of few or many lanes; of one, the number: gcc keeps vectors of that size in memory.
-template <class T, int lanes> struct LanesOf {
-  using type = vec<T, lanes * sizeof(T)>;
-};
-template <class T> struct LanesOf<T, 1> {
-  using type = T;
-};
-template <class T, int lanes> using Lanes = typename LanesOf<T, lanes>::type;
 
 template <class T, int lanes, class A> RL_INLINE Lanes<A, lanes> load_as(const void* x) {
   Lanes<T, lanes> v;
@@ -31,24 +17,6 @@ template <class T, int lanes, class V> RL_INLINE void store_as(void* y, V a) {
   if constexpr (lanes == 1) v = static_cast<T>(a);
   else v = __builtin_convertvector(a, Lanes<T, lanes>);
   __builtin_memcpy(y, &v, sizeof v);
-}
-
-// Lane k becomes lane k - step of v, the first lanes those of `start`.
-template <int step, class A, int... k>
-RL_INLINE vec<A> shifted(vec<A> v, vec<A> start, std::integer_sequence<int, k...>) {
-  constexpr int lanes = sizeof...(k);
-  return shuffle<(k < step ? k : lanes + k - step)...>(start, v);
-}
-
-// Lane k becomes the fold of lanes 0 to k, in as many steps as the number of lanes has bits.
-template <class Op, class A, int step = 1>
-RL_INLINE vec<A> prefix(vec<A> v, vec<A> identity) {
-  if constexpr (step < lanes_of<A>) {
-    auto all = std::make_integer_sequence<int, lanes_of<A>>();
-    return prefix<Op, A, 2 * step>(Op::apply(shifted<step, A>(v, identity, all), v), identity);
-  } else {
-    return v;
-  }
 }
 
 template <class Op, class A, class T>
@@ -189,84 +157,6 @@ void add_log_row(const double* before, const double* x, double* sums, int64_t n)
   }
 }
 
-// Of numbers; the later of equals.
-struct LastMax {
-  template <class T> static constexpr T identity() {
-    using L = std::numeric_limits<T>;
-    return L::has_infinity ? -L::infinity() : L::lowest();
-  }
-  template <class V> RL_INLINE static V apply(V a, V b) { return a > b ? a : b; }
-};
-struct LastMin {
-  template <class T> static constexpr T identity() {
-    using L = std::numeric_limits<T>;
-    return L::has_infinity ? L::infinity() : L::max();
-  }
-  template <class V> RL_INLINE static V apply(V a, V b) { return a < b ? a : b; }
-};
-
-// The places are a running maximum too: of the numbers of those elements that equal the extreme.
-template <class Op, class T>
-void extremes(T* x, int64_t* places, int64_t n, int64_t first, T* best, int64_t* place) {
-  using Number = LaneOf<T>;
-  constexpr int lanes = lanes_of<T>;
-  constexpr int64_t strip = 512;
-  Number numbers[strip];
-  int64_t before = *place;
-  T last = *best;
-  for (int64_t start = 0; start < n; start += strip, x += strip, places += strip) {
-    int64_t m = n - start < strip ? n - start : strip, i = 0;
-    Number number = -1;
-    for (; i + lanes <= m; i += lanes) {
-      vec<T> v = load(x + i), none = Op::template identity<T>() - vec<T>{};
-      vec<T> extreme = Op::apply(vec<T>(last - vec<T>{}), prefix<Op, T>(v, none));
-      vec<Number> here = count_lanes<T>() + static_cast<Number>(i),
-                  earlier = number - vec<Number>{};
-      here = v == extreme ? here : vec<Number>{} - 1;
-      here = prefix<LastMax, Number>(here, vec<Number>{} - 1);
-      here = LastMax::apply(earlier, here);
-      store(x + i, extreme);
-      store(numbers + i, here);
-      last = extreme[lanes - 1];
-      number = here[lanes - 1];
-    }
-    for (; i < m; ++i) {
-      T extreme = Op::apply(last, x[i]);
-      number = x[i] == extreme ? static_cast<Number>(i) : number;
-      x[i] = last = extreme;
-      numbers[i] = number;
-    }
-    for (int64_t k = 0; k < m; ++k)
-      places[k] = numbers[k] < 0 ? before : first + start + numbers[k];
-    before = places[m - 1];
-  }
-  *best = last;
-  *place = before;
-}
-
-template <class T> bool has_nan(const T* x, int64_t n) {
-  vec<LaneOf<T>> found = {};
-  for_offsets<T>(n, [&](auto at) {
-    vec<T> v = at(x);
-    found |= v != v;
-  });
-  bool any = false;
-  for (int k = 0; k < lanes_of<T>; ++k) any |= found[k] != 0;
-  return any;
-}
-
-template <class Op>
-void extremes_typed(DType element, void* values, int64_t* places, int64_t n, int64_t first,
-                    void* best, int64_t* place) {
-  auto run = [&](auto of) {
-    using T = decltype(of);
-    extremes<Op>(static_cast<T*>(values), places, n, first, static_cast<T*>(best), place);
-  };
-  if (element == DType::Float32) run(float());
-  else if (element == DType::Float64) run(double());
-  else run(int64_t());
-}
-
 }  // namespace
 
 void scan_tile(bool product, DType element, const ScanTile& tile) {
@@ -284,17 +174,6 @@ void scan_log_sums(const ScanTile& t) {
   else add_log_row(carry, row(t.x, 0), row(t.y, 0), t.lines);
   for (int64_t i = 1; i < t.n; ++i) add_log_row(row(t.y, i - 1), row(t.x, i), row(t.y, i), t.lines);
   if (carry) std::memcpy(carry, row(t.y, t.n - 1), bytes);
-}
-
-void find_nan(DType element, const void* x, int64_t n, bool* found) {
-  *found = element == DType::Float32 ? has_nan(static_cast<const float*>(x), n)
-                                     : has_nan(static_cast<const double*>(x), n);
-}
-
-void extreme_row(bool largest, DType element, void* values, int64_t* places, int64_t n,
-                 int64_t first, void* best, int64_t* place) {
-  auto typed = largest ? extremes_typed<LastMax> : extremes_typed<LastMin>;
-  typed(element, values, places, n, first, best, place);
 }
 
 }  // namespace rl::kernels::RL_ISA
