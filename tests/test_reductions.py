@@ -478,6 +478,37 @@ def test_scans_of_tiles(shape, dim, dtype):
             )
 
 
+def product_gradient(x, g):
+    """Of cumprod along rows: the product of what comes before, times the sum of what follows."""
+    tail, slopes = np.zeros(len(x)), np.empty_like(g)
+    for k in reversed(range(x.shape[1])):
+        slopes[:, k] = tail = g[:, k] + tail
+        tail = tail * x[:, k]
+    return slopes * np.concatenate([np.ones((len(x), 1)), x[:, :-1].cumprod(1)], 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex64"])
+@pytest.mark.parametrize("shape, dim", LINES)
+def test_gradients_of_scans_of_tiles(shape, dim, dtype):
+    random = np.random.default_rng(2)
+    x = np.where(random.random(shape) < 0.03, 0, random.choice([-1, 1], shape)).astype("float64")
+    g = random.integers(-2, 3, shape).astype("float64")
+    rows = [np.moveaxis(a, dim, -1).reshape(-1, shape[dim]) for a in (x, g)]
+    moved = np.moveaxis(x, dim, -1).shape
+    slopes = np.moveaxis(product_gradient(*rows).reshape(moved), -1, dim)
+    sums = np.flip(np.flip(g, dim).cumsum(dim), dim).copy()
+    exact = rl.complex64 if dtype == "complex64" else rl.float64
+    for order in (range(x.ndim), reversed(range(x.ndim))):
+        axes = list(order)
+        t, weights = (rl.from_numpy(a.transpose(axes)).to(getattr(rl, dtype)) for a in (x, g))
+        t.requires_grad_()
+        for op, expected in (("cumsum", sums), ("cumprod", slopes)):
+            out = getattr(t, op)(axes.index(dim))
+            grad = rl.autograd.grad(out, t, weights)[0].detach()
+            expected = rl.from_numpy(expected.transpose(axes)).to(grad.dtype).to(exact)
+            assert_same(grad.to(exact), expected.numpy())
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("shape, dim", LINES)
 def test_running_extremes_keep_nan(shape, dim, dtype):

@@ -39,4 +39,16 @@ struct ExtremeTile {
 };
 RL_ISA_KERNEL(extreme_tile, (bool largest, DType element, const ExtremeTile& tile))
 
+// Two passes over the rows [begin, end) of n in the gradient of running products, of doubles. From
+// the last row on, to[k] becomes grad[k] + x[k + 1] (grad[k + 1] + x[k + 2] (grad[k + 2] + ...));
+// then, from the first row on, to[k] is multiplied by x[0] ... x[k - 1]. products[line] has the
+// product of the rows before `begin` then, and becomes that of those before `end`.
+struct ProductTile {
+  TileOperand grad, x, to;
+  int64_t n, begin, end, lines, blocks;
+  double* products;
+};
+RL_ISA_KERNEL(product_tails, (const ProductTile& tile))
+RL_ISA_KERNEL(product_heads, (const ProductTile& tile))
+
 }  // namespace rl::kernels
