@@ -78,6 +78,8 @@ bool LineTiles::is_direct(int view, DType element) const {
   if (turned_ || dtype_[view] != element) return false;
   int64_t size = itemsize(element);
   if (across_) return lines_.strides[view][0] == size;
+  // Reversed lines, if no copy cuts them, are scanned side by side.
+  if (step_[view] == -size) return n_ <= copied_elements_;
   return n_ <= longest_short_line || step_[view] == size;
 }
 
