@@ -31,7 +31,7 @@ function("prod_dim_backward(grad: Tensor, input: Tensor, dim: int, keepdim: bool
         return zeros_like(input)
     one = ones_like(slice(input, d, 0, 1, 1))
     before = cumprod(cat([one, slice(input, d, 0, n - 1, 1)], d), d, None)
-    after = flip(cumprod(cat([one, flip(slice(input, d, 1, n, 1), [d])], d), d, None), [d])
+    after = cumprod_reversed(cat([slice(input, d, 1, n, 1), one], d), d)
     return (grad if keepdim else unsqueeze(grad, d)) * conj_now(before * after)
          """)
 function("prod_backward(grad: Tensor, input: Tensor)", """
@@ -314,12 +314,20 @@ kernel("logsumexp(input: Tensor, dim: list[int, 1], keepdim: bool = False)", bod
 kernel("cumsum(input: Tensor, dim: Dim, *, dtype: dtype = None)", out=True, inplace=True,
        doc="Running sum along a dim.",
        shape="dense(input, sum_dtype(input, dtype))", launch="cumsum(input, dim, out, false)",
-       grad={"input": "flip(cumsum(flip(grad, dims_of(dim)), dim, None), dims_of(dim))"},
+       grad={"input": "cumsum_reversed(grad, dim)"},
        ref="numpy.cumsum")
 kernel("cumprod(input: Tensor, dim: Dim, *, dtype: dtype = None)", out=True, inplace=True,
        doc="Running product along a dim.",
        shape="dense(input, sum_dtype(input, dtype))", launch="cumprod(input, dim, out, false)",
        grad={"input": "cumprod_backward(grad, input, dim)"}, ref="numpy.cumprod")
+kernel("cumsum_reversed(input: Tensor, dim: Dim)", names=(), shape="dense(input)",
+       doc="Running sum along a dim, from the last element to the first.",
+       launch="cumsum(input, dim, out, true)", grad={"input": "cumsum(grad, dim, None)"})
+kernel("cumprod_reversed(input: Tensor, dim: Dim)", names=(), shape="dense(input)",
+       doc="Running product along a dim, from the last element to the first.",
+       launch="cumprod(input, dim, out, true)",
+       grad={"input": "flip(cumprod_backward(flip(grad, dims_of(dim)), flip(input, dims_of(dim)), "
+                      "dim), dims_of(dim))"})
 for _name, _doc in (("cummax", "largest"), ("cummin", "smallest")):
     kernel(f"{_name}(input: Tensor, dim: Dim) -> tuple[values, indices]", out=True,
            guard=f'check_real("{_name}", input)',

@@ -497,6 +497,106 @@ def test_scans_of_short_rows(n, dtype):
         assert_same(rl.from_numpy(x).cumsum(1), x.cumsum(1))
 
 
+# Lines that are scanned many at a time, in tiles that leave a rest, and long ones in pieces: shape
+# and dim.
+LINES = [
+    ((1201, 1), 1), ((1201, 2), 1), ((707, 3), 1), ((301, 7), 1), ((150, 16), 1), ((150, 17), 1),
+    ((70, 33), 1), ((20, 300), 1), ((3, 5000), 1), ((2500, 1), 0), ((2500, 2), 0), ((2500, 3), 0),
+    ((2500, 7), 0), ((2500, 17), 0), ((700, 33), 0), ((9, 1100), 0), ((97, 5, 16), 1),
+    ((301, 2, 3), 1), ((5, 3, 7, 11), 1), ((4, 700, 5), 1), ((3, 9, 600), 1),
+]  # fmt: skip
+
+
+def layouts(x, dim):
+    """The elements of an array as a tensor in several ways, each with the array that it equals."""
+    t = rl.from_numpy(x)
+    yield t, x
+    yield t.transpose(0, -1).contiguous().transpose(0, -1), x
+    yield rl.stack([t, t], -1)[..., 1], x
+    yield t[1:], x[1:]
+    yield t.select(dim, 0).unsqueeze(dim).expand(x.shape), x.take([0] * x.shape[dim], dim)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "uint8", "bool", "bfloat16", "complex64"])
+@pytest.mark.parametrize("shape, dim", LINES)
+def test_scans_of_tiles(shape, dim, dtype):
+    x = np.random.default_rng(0).integers(0 if dtype == "uint8" else -1, 3, shape)
+    x[x == 2] = 1  # few zeros, and products without overflow
+    for t, v in layouts(x, dim):
+        t = t.to(getattr(rl, dtype))
+        v = (v != 0).astype(int) if dtype == "bool" else v
+        sums = rl.from_numpy(v.cumsum(dim)).to(t.cumsum(dim).dtype)
+        assert_same(t.cumsum(dim).to(rl.complex64), sums.to(rl.complex64).numpy())
+        assert_same(t.cumprod(dim).to(rl.complex64), v.cumprod(dim))
+        assert_same(t.cumsum(dim, dtype=rl.float64), v.cumsum(dim).astype("float64"))
+        if dtype == "complex64":
+            continue
+        for op, extreme in (("cummax", np.maximum), ("cummin", np.minimum)):
+            values, places = getattr(t, op)(dim)
+            best = extreme.accumulate(v, dim)
+            assert_same(values.long(), best)
+            number = np.arange(v.shape[dim]).reshape([-1 if d == dim else 1 for d in range(v.ndim)])
+            assert_same(places, np.maximum.accumulate(np.where(v == best, number, 0), dim))
+        if dtype.startswith(("float", "bfloat")):
+            expected = np.log(np.exp(v.astype("float64")).cumsum(dim))
+            np.testing.assert_allclose(
+                t.logcumsumexp(dim).double().numpy(), expected, rtol=2**-8, atol=2**-9
+            )
+
+
+def product_gradient(x, g):
+    """Of cumprod along rows: the product of what comes before, times the sum of what follows."""
+    tail, slopes = np.zeros(len(x)), np.empty_like(g)
+    for k in reversed(range(x.shape[1])):
+        slopes[:, k] = tail = g[:, k] + tail
+        tail = tail * x[:, k]
+    return slopes * np.concatenate([np.ones((len(x), 1)), x[:, :-1].cumprod(1)], 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex64"])
+@pytest.mark.parametrize("shape, dim", LINES)
+def test_gradients_of_scans_of_tiles(shape, dim, dtype):
+    random = np.random.default_rng(2)
+    x = np.where(random.random(shape) < 0.03, 0, random.choice([-1, 1], shape)).astype("float64")
+    g = random.integers(-2, 3, shape).astype("float64")
+    rows = [np.moveaxis(a, dim, -1).reshape(-1, shape[dim]) for a in (x, g)]
+    moved = np.moveaxis(x, dim, -1).shape
+    slopes = np.moveaxis(product_gradient(*rows).reshape(moved), -1, dim)
+    sums = np.flip(np.flip(g, dim).cumsum(dim), dim).copy()
+    exact = rl.complex64 if dtype == "complex64" else rl.float64
+    for order in (range(x.ndim), reversed(range(x.ndim))):
+        axes = list(order)
+        t, weights = (rl.from_numpy(a.transpose(axes)).to(getattr(rl, dtype)) for a in (x, g))
+        t.requires_grad_()
+        for op, expected in (("cumsum", sums), ("cumprod", slopes)):
+            out = getattr(t, op)(axes.index(dim))
+            grad = rl.autograd.grad(out, t, weights)[0].detach()
+            expected = rl.from_numpy(expected.transpose(axes)).to(grad.dtype).to(exact)
+            assert_same(grad.to(exact), expected.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape, dim", LINES)
+def test_running_extremes_keep_nan(shape, dim, dtype):
+    random = np.random.default_rng(1)
+    x = random.integers(-4, 5, shape).astype("float64")
+    x[random.random(shape) < 2 / shape[dim]] = np.nan
+    x[random.random(shape) < 0.1] = -np.inf
+    for op, replaces in (("cummax", np.greater_equal), ("cummin", np.less_equal)):
+        best, places = np.empty_like(x), np.empty(shape, int)
+        steps = [np.moveaxis(a, dim, 0) for a in (x, best, places)]
+        steps[1][0], steps[2][0] = steps[0][0], 0
+        for i in range(1, shape[dim]):
+            v, b = steps[0][i], steps[1][i - 1]
+            taken = np.isnan(v) | (~np.isnan(b) & replaces(v, b))
+            steps[1][i], steps[2][i] = np.where(taken, v, b), np.where(taken, i, steps[2][i - 1])
+        t = rl.from_numpy(x).to(getattr(rl, dtype))
+        for lines in (t, t.transpose(0, -1).contiguous().transpose(0, -1)):
+            values, at = getattr(lines, op)(dim)
+            assert_same(values.double(), best)
+            assert_same(at, places)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
 def test_counts_of_any_layout(dtype):
     x = np.random.default_rng(0).integers(0, 100, 5003).astype(dtype)

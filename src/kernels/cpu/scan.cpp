@@ -2,181 +2,79 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <vector>
 
 #include "kernels/cpu/interruptible.h"
+#include "kernels/cpu/line_tiles.h"
 #include "kernels/cpu/scan_rows.h"
-#include "kernels/cpu/strided_iterator.h"
-#include "kernels/cpu/strip.h"
 #include "math/complex.h"
 
 namespace rl::kernels {
 namespace {
 
-constexpr int64_t strip = 512;
-constexpr int64_t block = 64;      // lines scanned side by side
-constexpr int64_t short_row = 16;  // lines up to here are scanned many in one call
+constexpr int64_t polled = 512;  // elements of a slow loop between looks for an interruption
 
-// One dim of a view: how many elements, and the bytes from each to the next.
-struct Axis {
-  int64_t size, step;
-  Axis(const View& v, int64_t dim)
-      : size(v.ndim ? v.sizes[dim] : 1), step(v.ndim ? v.strides[dim] * itemsize(v.dtype) : 0) {}
-  // From the last element to the first, for pointers moved by the returned offset.
-  int64_t turn_round() {
-    int64_t offset = (size - 1) * step;
-    step = -step;
-    return offset;
-  }
+// The elements of one line of a tile.
+template <class T> struct Line {
+  T* first;
+  int64_t step;
+  Line(const TileOperand& of, int64_t block, int64_t line)
+      : first(reinterpret_cast<T*>(of.data + block * of.block + line * of.line)),
+        step(of.step / static_cast<int64_t>(sizeof(T))) {}
+  T& operator[](int64_t i) const { return first[i * step]; }
 };
 
-int64_t lines_per_thread(const Axis& axis) {
-  return std::max<int64_t>(1, default_grain / 4 / axis.size);
+double log_add_exp(double a, double b) {
+  double high = a != a || a > b ? a : b, low = a != a || a > b ? b : a;
+  if (std::isinf(high) && high == low) return high;
+  return high + std::log1p(std::exp(low - high));
 }
 
-struct LogAddExp {
-  template <class T> static T identity() { return T(-std::numeric_limits<double>::infinity()); }
-  double operator()(double a, double b) const {
-    double high = a != a || a > b ? a : b, low = a != a || a > b ? b : a;
-    if (std::isinf(high) && high == low) return high;
-    return high + std::log1p(std::exp(low - high));
-  }
-  complex128 operator()(complex128 a, complex128 b) const { return math::logaddexp(a, b); }
-};
-
-// Integers wrap around.
-struct Plus {
-  static constexpr bool product = false;
-  template <class T> static T identity() { return T(0); }
-  template <class T> T operator()(T a, T b) const { return a + b; }
-  int64_t operator()(int64_t a, int64_t b) const {
-    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  }
-};
-struct Times {
-  static constexpr bool product = true;
-  template <class T> static T identity() { return T(1); }
-  template <class T> T operator()(T a, T b) const {
-    if constexpr (is_complex_v<T>) return math::times(a, b);
-    else return a * b;
-  }
-  int64_t operator()(int64_t a, int64_t b) const {
-    return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  }
-};
-
-// Has scan_row a loop for it?
+// y = carry op x[0] op ... op x[i] down the lines of a tile, in T, from the identity of op on.
 template <class T, class Op>
-constexpr bool has_loop = !is_complex_v<T> && !std::is_same_v<Op, LogAddExp>;
-
-// values[k] = carry op values[0] op ... op values[k]; the carry becomes the last of them.
-template <class T, class Op>
-void scan_values(Op op, T* values, int64_t n, T& carry) {
-  if constexpr (has_loop<T, Op>)
-    return scan_row(Op::product, dtype_of<T>, values, values, n, &carry);
-  for (int64_t k = 0; k < n; ++k) values[k] = carry = op(carry, values[k]);
+void scan_lines(const LineTile& tile, T identity, Op op) {
+  T* carry = static_cast<T*>(tile.carry);
+  for (int64_t b = 0; b < tile.blocks; ++b)
+    for (int64_t j = 0; j < tile.lines; ++j) {
+      const Line<T> x(tile.from[0], b, j), y(tile.to[0], b, j);
+      T total = tile.begin > 0 ? carry[j] : identity;
+      for (int64_t i = 0; i < tile.n; ++i) y[i] = total = op(total, x[i]);
+      if (carry) carry[j] = total;
+    }
 }
 
-template <class T, class Op>
-class Scan {
- public:
-  Scan(const View& input, int64_t dim, const View& out, bool reverse, Op op)
-      : input_(input),
-        out_(out),
-        in_axis_(input, dim),
-        out_axis_(out, dim),
-        op_(op),
-        lines_({&out, &input}, true, dim) {
-    int64_t size = itemsize(input.dtype);
-    plain_ = has_loop<T, Op> && input.dtype == out.dtype &&
-             (input.dtype == DType::Float32 || input.dtype == dtype_of<T>);
-    dense_ = plain_ && !reverse && in_axis_.step == size && out_axis_.step == size;
-    if (!reverse) return;
-    lines_.base[0] += out_axis_.turn_round();
-    lines_.base[1] += in_axis_.turn_round();
-  }
+ScanTile scan_tile_of(const LineTile& tile) {
+  return {tile.from[0], tile.to[0], tile.begin, tile.n, tile.lines, tile.blocks, tile.carry};
+}
 
-  void run() {
-    bool dense_across = lines_.sizes[0] >= 4 && lines_.strides[1][0] != 0 &&
-                        std::abs(lines_.strides[1][0]) < std::abs(in_axis_.step);
-    bool short_rows = plain_ && !dense_across && in_axis_.size <= short_row;
-    lines_.parallel_runs(lines_per_thread(in_axis_), [&](char* const* p, int64_t m) {
-      int64_t y_line = lines_.strides[0][0], x_line = lines_.strides[1][0];
-      if (short_rows)
-        return scan_rows(
-            {p[1], p[0], in_axis_.step, out_axis_.step, x_line, y_line, in_axis_.size, m});
-      for (int64_t j = 0; j < m; j += dense_across ? block : 1) {
-        char *y = p[0] + j * y_line, *x = p[1] + j * x_line;
-        if (dense_across) scan_block(x, y, std::min(block, m - j));
-        else scan_line(x, y);
-      }
-    });
-  }
+// In what a scan with that result is computed. Floats accumulate in double, as the error of a long
+// scan needs.
+DType scan_dtype(DType out) {
+  if (is_complex(out)) return DType::Complex128;
+  return is_floating(out) ? compute_dtype(out) : DType::Int64;
+}
 
- private:
-  void scan_line(const char* x, char* y) {
-    T values[strip], carry = Op::template identity<T>();
-    if constexpr (has_loop<T, Op>)
-      if (dense_)
-        return interruptible_for(in_axis_.size, [&](int64_t begin, int64_t end) {
-          scan_row(Op::product, input_.dtype, x + begin * in_axis_.step, y + begin * out_axis_.step,
-                   end - begin, &carry);
-        });
-    Interruption interruption;
-    for (int64_t i = 0; i < in_axis_.size; i += strip) {
-      if (i > 0) interruption.poll();
-      int64_t n = std::min(strip, in_axis_.size - i);
-      load_strip(input_.dtype, x + i * in_axis_.step, in_axis_.step, dtype_of<T>, values, n);
-      scan_values(op_, values, n, carry);
-      store_strip(dtype_of<T>, values, out_.dtype, y + i * out_axis_.step, out_axis_.step, n);
-    }
-  }
-
-  void scan_rows(const ShortRows& rows) {
-    if constexpr (has_loop<T, Op>) scan_short_rows(Op::product, input_.dtype, rows);
-  }
-
-  void scan_block(const char* x, char* y, int64_t width) {
-    T values[block], carry[block];
-    Interruption interruption;
-    for (int64_t i = 0; i < in_axis_.size; ++i) {
-      if (i % strip == strip - 1) interruption.poll();
-      load_strip(input_.dtype, x + i * in_axis_.step, lines_.strides[1][0], dtype_of<T>,
-                 i ? values : carry, width);
-      if (i > 0)
-        for (int64_t j = 0; j < width; ++j) carry[j] = op_(carry[j], values[j]);
-      store_strip(dtype_of<T>, carry, out_.dtype, y + i * out_axis_.step, lines_.strides[0][0],
-                  width);
-    }
-  }
-
-  const View &input_, &out_;
-  Axis in_axis_, out_axis_;
-  Op op_;
-  StridedIterator<2> lines_;
-  bool plain_;  // elements are such as scan_row takes,
-  bool dense_;  // and lie as it wants them
-};
-
-// Floats accumulate in double, as the error of a long scan needs.
-template <class Op>
-void scan_any(const View& input, int64_t dim, const View& out, bool reverse, Op op) {
+void scan(bool product, const View& input, int64_t dim, const View& out, bool reverse) {
   if (out.numel == 0) return;
-  if (is_complex(out.dtype)) Scan<complex128, Op>(input, dim, out, reverse, op).run();
-  else if (is_floating(out.dtype)) Scan<double, Op>(input, dim, out, reverse, op).run();
-  else Scan<int64_t, Op>(input, dim, out, reverse, op).run();
+  const DType element = scan_dtype(out.dtype);
+  LineTiles tiles({{&input, &out, element}}, dim, LineShape::pieces, reverse);
+  tiles.run([=](const LineTile& tile) {
+    if (element != DType::Complex128) return scan_tile(product, element, scan_tile_of(tile));
+    scan_lines<complex128>(tile, product ? 1 : 0, [=](complex128 a, complex128 b) {
+      return product ? math::times(a, b) : a + b;
+    });
+  });
 }
 
 // g[i] exp(x[i] - out[i]) and so on: sum_{j >= i} g[j] conj(exp(x[i] - out[j])) by a running sum of
 // g[j] exp(out[i] - out[j]), whose exponents are at most 0 where the numbers are real.
 template <class T>
-void log_sum_gradient(T* g, const T* x, const T* out, int64_t n) {
+void log_sum_gradient(Line<T> to, Line<T> g, Line<T> x, Line<T> out, int64_t n) {
   T tail(0);
   Interruption interruption;
   for (int64_t i = n - 1; i >= 0; --i) {
-    if (i % strip == strip - 1) interruption.poll();
+    if (i % polled == polled - 1) interruption.poll();
     if (i + 1 < n) {
       T step = out[i] - out[i + 1];
       if constexpr (is_complex_v<T>) step = std::conj(step);
@@ -189,194 +87,145 @@ void log_sum_gradient(T* g, const T* x, const T* out, int64_t n) {
     T slope = x[i] - out[i];
     if constexpr (is_complex_v<T>) slope = std::conj(slope);
     bool nothing = std::real(x[i]) == -std::numeric_limits<double>::infinity();
-    g[i] = nothing ? T(0) : tail * std::exp(slope);
+    to[i] = nothing ? T(0) : tail * std::exp(slope);
   }
 }
 
 template <class T>
 void logcumsumexp_gradient(const View& grad, const View& input, const View& result, int64_t dim,
                            const View& grad_input) {
-  StridedIterator<4> lines({&grad_input, &grad, &input, &result}, true, dim);
-  Axis to(grad_input, dim), from(grad, dim), in(input, dim), out(result, dim);
-  lines.parallel_each(lines_per_thread(in), [&](char* const* p) {
-    size_t n = static_cast<size_t>(in.size);
-    std::vector<T> g(n), x(n), y(n);
-    load_strip(grad.dtype, p[1], from.step, dtype_of<T>, g.data(), in.size);
-    load_strip(input.dtype, p[2], in.step, dtype_of<T>, x.data(), in.size);
-    load_strip(result.dtype, p[3], out.step, dtype_of<T>, y.data(), in.size);
-    log_sum_gradient(g.data(), x.data(), y.data(), in.size);
-    store_strip(dtype_of<T>, g.data(), grad_input.dtype, p[0], to.step, in.size);
+  constexpr DType element = dtype_of<T>;
+  LineTiles tiles(
+      {{&grad, &grad_input, element}, {&input, nullptr, element}, {&result, nullptr, element}}, dim,
+      LineShape::whole);
+  tiles.run([](const LineTile& tile) {
+    for (int64_t b = 0; b < tile.blocks; ++b)
+      for (int64_t j = 0; j < tile.lines; ++j) {
+        auto line = [&](const TileOperand& of) { return Line<T>(of, b, j); };
+        log_sum_gradient(line(tile.to[0]), line(tile.from[0]), line(tile.from[1]),
+                         line(tile.from[2]), tile.n);
+      }
   });
 }
 
-// Does x take the place of what was best before? NaN, once met, stays; the last of equals wins.
-template <bool largest, class T>
-bool takes_over_number(T x, T best) {
-  return largest ? x >= best : x <= best;
-}
-template <bool largest, class T>
-bool takes_over(T x, T best) {
-  return (x != x) | ((best == best) & takes_over_number<largest>(x, best));
-}
-
-// Along a line, or (dense across) down `width` neighbouring lines.
-template <class T, bool largest>
-class RunningExtreme {
- public:
-  RunningExtreme(const View& input, int64_t dim, const View& values, const View& indices)
-      : input_(input),
-        values_(values),
-        indices_(indices),
-        in_(input, dim),
-        value_(values, dim),
-        index_(indices, dim),
-        lines_({&values, &indices, &input}, true, dim) {}
-
-  void run() {
-    bool dense_across = lines_.sizes[0] >= 4 && lines_.strides[2][0] != 0 &&
-                        std::abs(lines_.strides[2][0]) < std::abs(in_.step);
-    lines_.parallel_runs(lines_per_thread(in_), [&](char* const* start, int64_t m) {
-      for (int64_t j = 0; j < m; j += dense_across ? block : 1) {
-        char* p[3];
-        for (int k = 0; k < 3; ++k) p[k] = start[k] + j * lines_.strides[k][0];
-        if (dense_across) block_of_lines(p, std::min(block, m - j));
-        else line(p);
-      }
-    });
-  }
-
- private:
-  void line(char* const* p) {
-    T values[strip], best{};
-    int64_t indices[strip], place = 0;
-    bool values_here = values_.dtype == dtype_of<T> && value_.step == sizeof(T);
-    bool indices_here = index_.step == sizeof(int64_t);
-    Interruption interruption;
-    for (int64_t i = 0; i < in_.size; i += strip) {
-      if (i > 0) interruption.poll();
-      int64_t n = std::min(strip, in_.size - i);
-      char *to = p[0] + i * value_.step, *offsets_to = p[1] + i * index_.step;
-      T* x = values_here ? reinterpret_cast<T*>(to) : values;
-      int64_t* places = indices_here ? reinterpret_cast<int64_t*>(offsets_to) : indices;
-      load_strip(input_.dtype, p[2] + i * in_.step, in_.step, dtype_of<T>, x, n);
-      if (i == 0) best = x[0];
-      bool nan = false;
-      if constexpr (!std::is_integral_v<T>) find_nan(dtype_of<T>, x, n, &nan);
-      bool numbers = best == best && !nan;
-      if (numbers) extreme_row(largest, dtype_of<T>, x, places, n, i, &best, &place);
-      for (int64_t k = 0; !numbers && k < n; ++k) {
-        bool beaten = takes_over<largest>(x[k], best);
-        best = beaten ? x[k] : best;
-        place = beaten ? i + k : place;
-        x[k] = best;
-        places[k] = place;
-      }
-      if (!values_here) store_strip(dtype_of<T>, x, values_.dtype, to, value_.step, n);
-      if (!indices_here)
-        store_strip(DType::Int64, places, indices_.dtype, offsets_to, index_.step, n);
-    }
-  }
-
-  void block_of_lines(char* const* p, int64_t width) {
-    T x[block], best[block];
-    int64_t places[block] = {};
-    Interruption interruption;
-    for (int64_t i = 0; i < in_.size; ++i) {
-      if (i % strip == strip - 1) interruption.poll();
-      load_strip(input_.dtype, p[2] + i * in_.step, lines_.strides[2][0], dtype_of<T>, x, width);
-      if (i == 0) std::copy_n(x, width, best);
-      for (int64_t j = 0; j < width; ++j) {
-        bool beaten = takes_over<largest>(x[j], best[j]);
-        best[j] = beaten ? x[j] : best[j];
-        places[j] = beaten ? i : places[j];
-      }
-      store_strip(dtype_of<T>, best, values_.dtype, p[0] + i * value_.step, lines_.strides[0][0],
-                  width);
-      store_strip(DType::Int64, places, indices_.dtype, p[1] + i * index_.step,
-                  lines_.strides[1][0], width);
-    }
-  }
-
-  const View &input_, &values_, &indices_;
-  Axis in_, value_, index_;
-  StridedIterator<3> lines_;
-};
-
-template <bool largest>
-void running_extreme(const char* name, const View& input, int64_t dim, const View& values,
+void running_extreme(bool largest, const View& input, int64_t dim, const View& values,
                      const View& indices) {
-  check_implemented(!is_complex(input.dtype), name, ": not implemented for dtype ", input.dtype);
+  check_implemented(!is_complex(input.dtype), largest ? "cummax" : "cummin",
+                    ": not implemented for dtype ", input.dtype);
   if (input.numel == 0) return;
-  if (is_integral_or_bool(input.dtype))
-    RunningExtreme<int64_t, largest>(input, dim, values, indices).run();
-  else if (input.dtype == DType::Float64)
-    RunningExtreme<double, largest>(input, dim, values, indices).run();
-  else RunningExtreme<float, largest>(input, dim, values, indices).run();
+  const DType element = is_floating(input.dtype) ? compute_dtype(input.dtype) : DType::Int64;
+  LineTiles tiles({{&input, &values, element}, {nullptr, &indices, DType::Int64}}, dim,
+                  LineShape::pieces);
+  tiles.run([=](const LineTile& tile) {
+    extreme_tile(largest, element,
+                 {tile.from[0], tile.to[0], tile.to[1], tile.begin, tile.n, tile.lines, tile.blocks,
+                  tile.carry});
+  });
 }
 
-// d(sum_i g[i] * x[0] ... x[i]) / d(x[k]), in place of g, with P[k] = x[0] ... x[k]:
-// before the first zero z it is (sum_{i >= k} g[i] P[i]) / x[k]; at z it is P[z - 1] times
-// sum_{i >= z} g[i] x[z + 1] ... x[i]; after z it is 0.
+// d(sum_i g[i] * x[0] ... x[i]) / d(x[k]), with P[k] = x[0] ... x[k]: before the first zero z it is
+// (sum_{i >= k} g[i] P[i]) / x[k]; at z it is P[z - 1] times sum_{i >= z} g[i] x[z + 1] ... x[i];
+// after z it is 0.
 template <class T>
-void product_gradient(T* g, const T* x, int64_t n) {
-  int64_t z = std::find(x, x + n, T(0)) - x;
-  std::vector<T> products(static_cast<size_t>(z));
+void product_gradient(Line<T> to, Line<T> g, Line<T> given, int64_t n) {
+  auto x = [&](int64_t i) {
+    if constexpr (is_complex_v<T>) return std::conj(given[i]);
+    else return given[i];
+  };
+  int64_t z = 0;
   T product(1), tail(0);
-  interruptible_for(z, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) products[static_cast<size_t>(i)] = product *= x[i];
+  interruptible_for(n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && z == i && x(i) != T(0); z = ++i)
+      to[i] = g[i] * (product *= x(i));
   });
   if (z < n) {
     T at_zero = g[z], after = T(1);
     interruptible_for(n - (z + 1), [&](int64_t begin, int64_t end) {
-      for (int64_t i = z + 1 + begin; i < z + 1 + end && after != T(0); ++i)
-        at_zero += g[i] * (after *= x[i]);
+      for (int64_t i = z + 1 + begin; i < z + 1 + end; ++i) {
+        if (after != T(0)) at_zero += g[i] * (after *= x(i));
+        to[i] = T(0);
+      }
     });
-    std::fill(g + z, g + n, T(0));
-    g[z] = product * at_zero;
+    to[z] = product * at_zero;
   }
   interruptible_for(z, [&](int64_t begin, int64_t end) {
     for (int64_t i = z - 1 - begin; i > z - 1 - end; --i) {
-      tail += g[i] * products[static_cast<size_t>(i)];
-      g[i] = tail / x[i];
+      tail += to[i];
+      to[i] = tail / x(i);
     }
   });
 }
 
+// The same for all lines at once, without a division, in half the time; returned are the products
+// of the lines. Right where these are normal numbers and the sum at to[0], which has all factors,
+// is finite.
+std::vector<double> products_and_gradients(const LineTile& tile) {
+  const int64_t n = tile.n;
+  std::vector<double> products(static_cast<size_t>(tile.lines * tile.blocks), 1.0);
+  ProductTile rows{tile.from[1], tile.from[2], tile.to[0],     n, 0, n,
+                   tile.lines,   tile.blocks,  products.data()};
+  interruptible_for(n, [&](int64_t begin, int64_t end) {
+    rows.begin = n - end;
+    rows.end = n - begin;
+    product_tails(rows);
+  });
+  interruptible_for(n, [&](int64_t begin, int64_t end) {
+    rows.begin = begin;
+    rows.end = end;
+    product_heads(rows);
+  });
+  return products;
+}
+
 template <class T>
 void cumprod_gradient(const View& grad, const View& input, int64_t dim, const View& grad_input) {
-  StridedIterator<3> lines({&grad_input, &grad, &input}, true, dim);
-  Axis to(grad_input, dim), from(grad, dim), in(input, dim);
-  lines.parallel_each(lines_per_thread(in), [&](char* const* p) {
-    std::vector<T> g(static_cast<size_t>(in.size)), x(static_cast<size_t>(in.size));
-    load_strip(grad.dtype, p[1], from.step, dtype_of<T>, g.data(), in.size);
-    load_strip(input.dtype, p[2], in.step, dtype_of<T>, x.data(), in.size);
-    if constexpr (is_complex_v<T>)
-      for (T& v : x) v = std::conj(v);
-    product_gradient(g.data(), x.data(), in.size);
-    store_strip(dtype_of<T>, g.data(), grad_input.dtype, p[0], to.step, in.size);
+  constexpr DType element = dtype_of<T>;
+  LineTiles tiles(
+      {{nullptr, &grad_input, element}, {&grad, nullptr, element}, {&input, nullptr, element}}, dim,
+      LineShape::whole);
+  tiles.run([](const LineTile& tile) {
+    std::vector<double> products;
+    if constexpr (!is_complex_v<T>) products = products_and_gradients(tile);
+    for (int64_t b = 0; b < tile.blocks; ++b)
+      for (int64_t j = 0; j < tile.lines; ++j) {
+        const Line<T> to(tile.to[0], b, j);
+        if constexpr (!is_complex_v<T>) {
+          const double product = products[static_cast<size_t>(b * tile.lines + j)];
+          if (std::isnormal(product) && std::isfinite(to[0])) continue;
+        }
+        product_gradient(to, Line<T>(tile.from[1], b, j), Line<T>(tile.from[2], b, j), tile.n);
+      }
   });
 }
 
 }  // namespace
 
 void cumsum(const View& input, int64_t dim, const View& out, bool reverse) {
-  scan_any(input, dim, out, reverse, Plus());
+  scan(false, input, dim, out, reverse);
 }
 void cumprod(const View& input, int64_t dim, const View& out, bool reverse) {
-  scan_any(input, dim, out, reverse, Times());
+  scan(true, input, dim, out, reverse);
 }
 void logcumsumexp(const View& input, int64_t dim, const View& out, bool reverse) {
   check_implemented(is_differentiable(input.dtype), "logcumsumexp: not implemented for dtype ",
                     input.dtype);
   if (out.numel == 0) return;
-  if (is_complex(input.dtype)) Scan<complex128, LogAddExp>(input, dim, out, reverse, {}).run();
-  else Scan<double, LogAddExp>(input, dim, out, reverse, {}).run();
+  const DType element = is_complex(input.dtype) ? DType::Complex128 : DType::Float64;
+  LineTiles tiles({{&input, &out, element}}, dim, LineShape::turned, reverse);
+  tiles.run([=](const LineTile& tile) {
+    constexpr double none = -std::numeric_limits<double>::infinity();
+    if (element == DType::Complex128)
+      scan_lines<complex128>(tile, none,
+                             [](complex128 a, complex128 b) { return math::logaddexp(a, b); });
+    else if (tile.lines == 1) scan_lines<double>(tile, none, log_add_exp);
+    else scan_log_sums(scan_tile_of(tile));
+  });
 }
 void cummax(const View& input, int64_t dim, const View& values, const View& indices) {
-  running_extreme<true>("cummax", input, dim, values, indices);
+  running_extreme(true, input, dim, values, indices);
 }
 void cummin(const View& input, int64_t dim, const View& values, const View& indices) {
-  running_extreme<false>("cummin", input, dim, values, indices);
+  running_extreme(false, input, dim, values, indices);
 }
 void cumprod_backward(const View& grad, const View& input, int64_t dim, const View& grad_input) {
   if (input.numel == 0) return;

@@ -318,6 +318,17 @@ RL_INLINE vec<int32_t> widened_bytes(const int8_t* p) {
 #endif
 }
 
+// Floats as doubles, in vectors of `bytes`: gcc 12 converts half of them at a time.
+template <int bytes> RL_INLINE vec<double, bytes> widened_floats(vec<float, bytes / 2> v) {
+#ifdef __AVX512F__
+  if constexpr (bytes == 64) return (vec<double, 64>)_mm512_maskz_cvtps_pd(0xff, (__m256)v);
+#endif
+#ifdef __AVX__
+  if constexpr (bytes == 32) return (vec<double, 32>)_mm256_cvtps_pd((__m128)v);
+#endif
+  return __builtin_convertvector(v, vec<double, bytes>);
+}
+
 // Numbers of 16 bits as such of 32: gcc 12 converts half of them at a time.
 RL_INLINE vec<uint32_t> widened_bits(vec<uint16_t, vector_bytes / 2> bits) {
 #if defined(__AVX512F__)
