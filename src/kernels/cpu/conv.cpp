@@ -120,7 +120,7 @@ bool multiplies_bfloat16(const ConvProblem& p, const View& large, const View& sm
   for (const View* v : {&large, &small, &weight})
     if (v->dtype != DType::BFloat16 || !v->numel || !separate(*v)) return false;
   return (has_bfloat16_products() || has_matrix_unit()) &&
-         (p.groups == 1 || p.channels >= 16 * p.groups);
+         (p.groups == 1 || p.channels >= 16 * p.groups) && !has_few_planes(p);
 }
 
 // The kernels read and write what a problem says exists: nothing may stick out.
@@ -145,6 +145,7 @@ bool run_floats(ConvOp op, const ConvProblem& p, const View& large, const View& 
     return !formula && window_conv(op, p, large, small, weight, added, slower);
   };
   bool own = depthwise_conv(op, p, large, small, weight, read, formula) ||
+             (!formula && plane_conv(op, p, large, small, weight, read)) ||
              (!formula && winograd_conv(op, p, large, small, weight, read));
   bool finished =
       !own && ((!formula && group_conv(op, p, large, small, weight, added)) || any(false));

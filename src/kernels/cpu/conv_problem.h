@@ -28,6 +28,12 @@ inline bool is_pointwise(const ConvProblem& p) {
   return true;
 }
 
+// Whether few channels of each group make few filters.
+inline bool has_few_planes(const ConvProblem& p) {
+  constexpr int64_t few = 4;
+  return p.channels <= few * p.groups && p.filters <= few * p.groups;
+}
+
 // Whether no element of a view is seen twice.
 bool separate(const View& v);
 
@@ -56,6 +62,11 @@ bool panel_conv(ConvOp op, const ConvProblem& problem, const View& large, const 
 // the result might spread an infinity.
 bool depthwise_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                     const View& weight, const float* bias, const StripFormula* formula);
+
+// The same, where a few planes make a few planes; false where that is not so, or where the result
+// might spread an infinity. Without a bias for Weight.
+bool plane_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
+                const View& weight, const float* bias);
 
 // The same, of small groups of channels, channels_last inside; false where they are not small.
 // `bias` is read by Scatter too.
