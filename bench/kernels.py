@@ -592,10 +592,26 @@ def short_rows(n):
     ]
 
 
+def planes():
+    """Convolutions of one plane or of each alone: blurs, edges, structural similarity."""
+    rows = []
+    for what, shape, filters, groups in (
+        ("3x3 of 1 channel", "8, 1, 256, 256", "1, 1, 3, 3", 1),
+        ("two 3x3 of 1 channel", "8, 1, 256, 256", "2, 1, 3, 3", 1),
+        ("5x5 of 3 channels", "8, 3, 256, 256", "3, 1, 5, 5", 3),
+        ("11x11 of 3 channels", "4, 3, 256, 256", "3, 1, 11, 11", 3),
+    ):
+        rows += both(f"planes {what}", f"F.conv2d(x, w, padding=w.shape[2] // 2, groups={groups})",
+                     f"x, w = T.randn({shape}), T.randn({filters})", "x, w")
+    return rows + both("planes 9 taps of 64 signals", "F.conv1d(x, w, padding=4)",
+                       "x, w = T.randn(64, 1, 4096), T.randn(1, 1, 9)", "x, w")
+
+
 GROUPS = {
     "elementwise": ELEMENTWISE, "memory": MEMORY, "reductions": REDUCTIONS, "softmax": SOFTMAX,
     "norms": NORMS, "indexing": INDEXING, "sorting": SORTING, "matmul": MATMUL,
     "convolutions": convolutions(DENSE), "depthwise": convolutions(DEPTHWISE),
+    "planes": planes(),
     "kinds": KINDS, "chains": CHAINS, "pooling": POOLING, "losses": LOSSES, "attention": ATTENTION,
     "recurrent": RECURRENT, "optimizers": OPTIMIZERS, "random": RANDOM,
     "fourier": FOURIER, "reduced": reduced("bfloat16") + reduced("float16"),
