@@ -238,6 +238,11 @@ template <class T, class I> vec<T> gather(const T* p, vec<I> at) {
 }
 
 // The first n elements of a vector, and zeros; n < its lanes.
+template <class T> [[gnu::noinline]] vec<T> copy_part(const T* p, int64_t n) {
+  vec<T> v = {};
+  __builtin_memcpy(&v, p, static_cast<size_t>(n) * sizeof(T));
+  return v;
+}
 template <class T> RL_INLINE vec<T> load_part(const T* p, int64_t n) {
 #ifdef __AVX512F__
   if constexpr (sizeof(T) == 4)
@@ -245,9 +250,20 @@ template <class T> RL_INLINE vec<T> load_part(const T* p, int64_t n) {
   if constexpr (sizeof(T) == 8)
     return (vec<T>)_mm512_maskz_loadu_epi64(static_cast<__mmask8>((1u << n) - 1), p);
 #endif
-  vec<T> v = {};
-  __builtin_memcpy(&v, p, static_cast<size_t>(n) * sizeof(T));
-  return v;
+#ifdef __AVX512BW__
+  if constexpr (sizeof(T) == 2)
+    return (vec<T>)_mm512_maskz_loadu_epi16(static_cast<__mmask32>((1u << n) - 1), p);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 4) {
+    const vec<int32_t> used = vec<int32_t>{0, 1, 2, 3, 4, 5, 6, 7} < static_cast<int32_t>(n);
+    return (vec<T>)_mm256_maskload_epi32((const int*)p, (__m256i)used);
+  }
+  if constexpr (sizeof(T) == 8) {
+    const vec<int64_t> used = vec<int64_t>{0, 1, 2, 3} < n;
+    return (vec<T>)_mm256_maskload_epi64((const long long*)p, (__m256i)used);
+  }
+#endif
+  return copy_part(p, n);
 }
 template <class T> RL_INLINE void store_part(T* p, vec<T> v, int64_t n) {
 #ifdef __AVX512F__
