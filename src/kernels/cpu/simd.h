@@ -310,6 +310,29 @@ template <class V> RL_INLINE auto upper_half(V v) {
   return part;
 }
 
+// A vector of 16 bytes each from `p`, p + step and so on.
+template <class V> RL_INLINE V load_pieces(const char* p, int64_t step) {
+#ifdef __AVX__
+  [[maybe_unused]] auto piece = [=](int i) {
+    return _mm_loadu_si128((const __m128i*)(p + i * step));
+  };
+  if constexpr (sizeof(V) == 32)
+    return (V)_mm256_inserti128_si256(_mm256_castsi128_si256(piece(0)), piece(1), 1);
+#endif
+#ifdef __AVX512F__
+  if constexpr (sizeof(V) == 64) {
+    __m512i v = _mm512_castsi128_si512(piece(0));
+    v = _mm512_inserti32x4(v, piece(1), 1);
+    v = _mm512_inserti32x4(v, piece(2), 2);
+    return (V)_mm512_inserti32x4(v, piece(3), 3);
+  }
+#endif
+  V v;
+  for (int64_t i = 0; i < int64_t(sizeof v / 16); ++i)
+    std::memcpy(reinterpret_cast<char*>(&v) + 16 * i, p + i * step, 16);
+  return v;
+}
+
 // As many bytes as a vector has floats, as integers of 32 bits.
 RL_INLINE vec<int32_t> widened_bytes(const uint8_t* p) {
 #if defined(__AVX512F__)
