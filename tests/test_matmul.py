@@ -375,6 +375,8 @@ def test_nan_stays_in_its_row_and_column():
         (3000, 2000, 1),
         (9, 2000, 2000),
         (2000, 2000, 13),
+        (20000, 7, 5),
+        (5000, 65, 1),
     ],
 )
 def test_the_same_for_any_number_of_threads(dtype, m, k, n):
@@ -515,3 +517,93 @@ def test_batches_of_short_dot_products(k, dtype):
         wide[:, 1, 2:-1] = a
         out = rushlight.zeros(count, 3, dtype=a.dtype)[:, 1:2, None]
         check(rushlight.bmm(wide[:, 1:, 2:-1], b[:, :, None], out=out), exact)
+
+
+SMALL_DTYPES = [d for d in DTYPES if not d.startswith("complex")] + ["float16", "bfloat16"]
+
+
+def draw_whole(random, dtype, *sizes):
+    """Whole numbers as a tensor and as what exact sums are made of: all integers of the dtype, or
+    floats whose sums float32 holds.
+    """
+    if "float" in dtype:
+        values = random.integers(-9, 10, sizes).astype("float64")
+        return rushlight.tensor(values).to(getattr(rushlight, dtype)), values
+    info = np.iinfo(dtype)
+    values = random.integers(info.min, info.max, sizes, dtype=dtype, endpoint=True)
+    return rushlight.tensor(values), values.astype("int64")
+
+
+def assert_rounds_to(found, exact):
+    """Are they the exact sums in the dtype of `found`: rounded once, or wrapped?"""
+    if found.is_floating_point():
+        expected = rushlight.tensor(exact).to(found.dtype)
+        np.testing.assert_array_equal(found.double().numpy(), expected.double().numpy())
+    else:
+        np.testing.assert_array_equal(found.numpy(), exact.astype(found.numpy().dtype))
+
+
+@pytest.mark.parametrize("dtype", SMALL_DTYPES)
+@pytest.mark.parametrize(
+    "m, k, n",
+    [(1, 2, 1), (1, 7, 1), (1, 16, 1), (1, 33, 1), (1, 130, 1), (1, 5, 3), (3, 3, 3), (4, 4, 4),
+     (2, 10, 7), (7, 1, 5), (5, 12, 1), (10, 10, 10), (6, 24, 20)],
+)  # fmt: skip
+def test_batches_of_small_matrices(m, k, n, dtype):
+    """As many as fill lanes, and a number that leaves some of them empty."""
+    random = np.random.default_rng(k)
+    for count in (7, 64, 601):
+        a, x = draw_whole(random, dtype, count, m, k)
+        b, y = draw_whole(random, dtype, count, k, n)
+        c, z = draw_whole(random, dtype, count, m, n)
+        assert_rounds_to(a @ b, x @ y)
+        across = a.transpose(1, 2).contiguous().transpose(1, 2)
+        assert_rounds_to(across @ b, x @ y)
+        assert_rounds_to(a @ b.transpose(1, 2).contiguous().transpose(1, 2), x @ y)
+        assert_rounds_to(a @ b[:1].expand(count, k, n), x @ y[:1])
+        assert_rounds_to(a[:1].expand(count, m, k) @ b, x[:1] @ y)
+        assert_rounds_to(rushlight.baddbmm(c, a, b, beta=2, alpha=-3), 2 * z - 3 * (x @ y))
+        assert_rounds_to(rushlight.baddbmm(c[0], across, b), z[:1] + x @ y)
+        wide = rushlight.zeros(count, m + 1, k + 3, dtype=a.dtype)
+        wide[:, 1:, 2:-1] = a
+        out = rushlight.zeros(count, n, 2 * m, dtype=a.dtype)[:, :, ::2].transpose(1, 2)
+        assert_rounds_to(rushlight.bmm(wide[:, 1:, 2:-1], b, out=out), x @ y)
+
+
+@pytest.mark.parametrize("dtype", SMALL_DTYPES)
+@pytest.mark.parametrize("k, n", [(2, 1), (7, 1), (40, 1), (131, 1), (1, 3), (2, 2), (3, 10), (7, 7),
+                                  (10, 3), (11, 20), (24, 5)])  # fmt: skip
+def test_many_short_rows_by_a_small_matrix(k, n, dtype):
+    random = np.random.default_rng(k)
+    for rows in (65, 600, 2049):
+        a, x = draw_whole(random, dtype, rows, k)
+        w, y = draw_whole(random, dtype, n, k)
+        c, z = draw_whole(random, dtype, rows, n)
+        assert_rounds_to(nn_functional.linear(a, w), x @ y.T)
+        assert_rounds_to(nn_functional.linear(a, w, c[0]), x @ y.T + z[:1])
+        assert_rounds_to(linear_activation(a, w, c[0], "relu"),
+                         np.maximum(wrapped(x @ y.T + z[:1], dtype), 0))  # fmt: skip
+        assert_rounds_to(rushlight.addmm(c, a, w.T, beta=2, alpha=-3), 2 * z - 3 * (x @ y.T))
+        assert_rounds_to(a @ w.T.contiguous(), x @ y.T)
+        assert_rounds_to((w @ a.T).T, x @ y.T)
+        assert_rounds_to(a.T.contiguous().T @ w.T, x @ y.T)
+        assert_rounds_to(a[:1].expand(rows, k) @ w.T, (x[:1] @ y.T).repeat(rows, 0))
+        assert_rounds_to(rushlight.stack([a, a.flip(0)]) @ w.T, np.stack([x, x[::-1]]) @ y.T)
+        wide = rushlight.zeros(rows, k + 5, dtype=a.dtype)
+        wide[:, 2:-3] = a
+        out = rushlight.zeros(rows, 2 * n, dtype=a.dtype)[:, ::2]
+        assert_rounds_to(rushlight.mm(wide[:, 2:-3], w.T, out=out), x @ y.T)
+
+
+def wrapped(values, dtype):
+    return values if "float" in dtype else values.astype(dtype).astype("int64")
+
+
+@pytest.mark.parametrize("dtype", SMALL_DTYPES[:2] + SMALL_DTYPES[-2:])
+@pytest.mark.parametrize("k", [3, 40])
+def test_nan_and_infinity_stay_in_their_lane(k, dtype):
+    a, b = (rushlight.ones(*sizes).to(getattr(rushlight, dtype)) for sizes in ((600, k), (k, 3)))
+    a[5, 1], a[7, k - 1] = float("nan"), float("inf")
+    for found in (a @ b, (a @ b[:, 0])[:, None], (a[:, None] @ b[None].expand(600, k, 3))[:, 0]):
+        assert found[5].isnan().all() and found[7].isinf().all()
+        assert found.isfinite().all(1).sum() == 598

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/cpu/byte_dots.h"
+#include "kernels/cpu/gemm_lanes.h"
 #include "kernels/cpu/gemm_tiles.h"
 #include "kernels/cpu/threads.h"
 #include "kernels/cpu/units.h"
@@ -548,6 +549,16 @@ bool floats_pay(int64_t m, int64_t n, int64_t k) {
   return k >= 64 && unit < double(m) * double(n) * double(k);
 }
 
+// The product itself, or the transposed one where that has more rows.
+bool multiply_in_lanes(const View& a, const View& b, const View& out, const GemmScale& scale,
+                       const View* added) {
+  if (is_complex(out.dtype)) return false;
+  if (out.sizes[out.ndim - 2] >= out.sizes[out.ndim - 1])
+    return gemm_in_lanes(a, b, out, scale, added);
+  Exchanged x(a), y(b), z(out), with(added ? *added : out);
+  return gemm_in_lanes(y.view(), x.view(), z.view(), scale, added ? &with.view() : nullptr);
+}
+
 }  // namespace
 
 bool is_for_unit(DType factors, int64_t m, int64_t n, int64_t k) {
@@ -582,6 +593,7 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
     return scale_output(out, scale.beta);
   }
   if (to_floats) return multiply_to_floats(a, b, out, scale, added ? *added : out);
+  if (multiply_in_lanes(a, b, out, scale, added)) return;
   if (is_reduced(out.dtype)) return multiply_reduced(a, b, out, scale, added);
   if (narrow) {
     RowMajor out32(out.shape(), DType::Int32);

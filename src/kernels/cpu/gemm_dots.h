@@ -3,10 +3,10 @@
 #pragma once
 #include <optional>
 
+#include "kernels/cpu/dot_lanes.h"
 #include "kernels/cpu/gemm_problem.h"
 #include "kernels/cpu/gemm_put.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/cpu/transpose.h"
 #include "kernels/cpu/workspace.h"
 
 namespace rl::kernels::RL_ISA {
@@ -23,45 +23,10 @@ constexpr int64_t cache_bytes = 32768;
 template <class T>
 constexpr int dot_rows_of = std::min(std::is_integral_v<T> ? 2 : tile_rows, lanes<T>);
 
-// Adds to each lane those that stand a multiple of `apart` further on.
-template <int apart, class V, int... lane>
-V sum_lanes(V v, std::integer_sequence<int, lane...> all) {
-  constexpr int n = sizeof...(lane);
-  if constexpr (apart < n) {
-    v += shuffle<(lane ^ apart)...>(v, v);
-    return sum_lanes<2 * apart>(v, all);
-  }
-  return v;
-}
-
 template <class T> vec<T> load_first(const T* p, int64_t count) {
   vec<T> v = {};
   std::memcpy(&v, p, static_cast<size_t>(count) * sizeof(T));
   return v;
-}
-
-struct Wide {
-  vec<float> lower, upper;
-};
-// The halves in the lower part of a vector, and those in its upper one.
-inline Wide widened(vec<float> v) {
-  vec<uint16_t> bits = (vec<uint16_t>)v;
-  return {widened_halves(lower_half(bits)), widened_halves(upper_half(bits))};
-}
-
-// x * y + sum, where each lane holds an element of T or a pair of 16-bit floats E.
-template <class E, class V> RL_INLINE V add_dots(V x, V y, V sum) {
-  if constexpr (std::is_same_v<E, bfloat16>) {
-    using Bits = vec<uint32_t>;
-    auto lower = [](V v) { return (V)((Bits)v << 16); };
-    auto upper = [](V v) { return (V)((Bits)v & 0xffff0000u); };
-    return mul_add(upper(x), upper(y), mul_add(lower(x), lower(y), sum));
-  } else if constexpr (std::is_same_v<E, half>) {
-    Wide left = widened(x), right = widened(y);
-    return mul_add(left.upper, right.upper, mul_add(left.lower, right.lower, sum));
-  } else {
-    return mul_add(x, y, sum);
-  }
 }
 
 // One row, by a column that is contiguous along k: a dot product, in four partial sums.
@@ -102,22 +67,6 @@ std::complex<R> dot_product(const std::complex<R>* a, const std::complex<R>* b, 
   vec<R> parts = sum_lanes<2>(equal[0] + equal[1], lane_list<R>);
   return total +
          std::complex<R>(parts[0] - parts[1], sum_lanes<1>(unlike[0] + unlike[1], lane_list<R>)[0]);
-}
-
-// Adds to each lane of the rows' vectors the one whose number differs in the bit `apart`, and keeps
-// those of the row that has this bit: in the end lane r holds a sum of row r.
-template <int apart, int rows, class V, int... lane>
-void fold(V* sums, std::integer_sequence<int, lane...> all) {
-  constexpr int n = sizeof...(lane);
-  if constexpr (apart < rows) {
-#pragma GCC unroll 8
-    for (int r = 0; r + apart < rows; r += 2 * apart) {
-      V a = sums[r], b = sums[r + apart];
-      sums[r] = shuffle<(lane & apart ? n + lane : lane)...>(a, b) +
-                shuffle<(lane & apart ? n + lane - apart : lane + apart)...>(a, b);
-    }
-    fold<2 * apart, rows>(sums, all);
-  }
 }
 
 // `m` of `rows` rows, `depth` apart, by `columns` columns of c.
@@ -195,75 +144,6 @@ template <class T, class E> void by_dot_tiles(const Problem<T>& p) {
     for (; j < p.n; ++j)
       dot_rows<T, E, 1>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep, to.at(0, j));
   }
-}
-
-// Lines that are contiguous along a short k, of which a vector's lanes would stay empty, turned
-// some hundred at a time: row k has element k of each.
-template <class T> class TurnedLines {
- public:
-  static constexpr int64_t width = 256;
-  explicit TurnedLines(int64_t k) : k_(k), rows_(k * width) {}
-  void turn(const T* from, int64_t step, int64_t count) {
-    constexpr int64_t size = sizeof(T);
-    transpose(size, reinterpret_cast<const char*>(from), step * size, size,
-              reinterpret_cast<char*>(rows_.data()), width * size, size, count, k_, false);
-  }
-  const T* row(int64_t k) const { return rows_.data() + k * width; }
-
- private:
-  int64_t k_;
-  Buffer<T> rows_;
-};
-
-// A few rows by many columns that are such lines.
-template <class T> void by_turned_columns(const Problem<T>& p) {
-  constexpr int64_t width = TurnedLines<T>::width;
-  TurnedLines<T> columns(p.k);
-  alignas(64) T sums[width];
-  const Target<T> to = p.target.part(true, false);
-  for (int64_t j0 = 0; j0 < p.n; j0 += width) {
-    const int64_t count = std::min(width, p.n - j0);
-    columns.turn(p.b + j0 * p.b_col, p.b_col, count);
-    for (int64_t i = 0; i < p.m; ++i) {
-      std::fill(sums, sums + count, T(0));
-      for (int64_t k = 0; k < p.k; ++k) {
-        const T a = p.a[i * p.a_row + k * p.a_col], *y = columns.row(k);
-        for (int64_t j = 0; j < count; ++j) sums[j] = plus_product(sums[j], a, y[j]);
-      }
-      put_tile(sums, 1, width, count, to.at(i, j0));
-    }
-  }
-}
-// A batch of short dot products, likewise.
-template <class T> void by_turned_dots(const Problem<T>& p) {
-  constexpr int64_t width = TurnedLines<T>::width;
-  TurnedLines<T> left(p.k), right(p.k);
-  alignas(64) T sums[width];
-  Target<T> to = p.target;
-  to.col = p.c_step, to.added_col = p.added_step;
-  for (int64_t i0 = 0; i0 < p.count; i0 += width) {
-    const int64_t count = std::min(width, p.count - i0);
-    left.turn(p.a + i0 * p.a_step, p.a_step, count);
-    right.turn(p.b + i0 * p.b_step, p.b_step, count);
-    std::fill(sums, sums + count, T(0));
-    for (int64_t k = 0; k < p.k; ++k) {
-      const T *x = left.row(k), *y = right.row(k);
-      for (int64_t i = 0; i < count; ++i) sums[i] = plus_product(sums[i], x[i], y[i]);
-    }
-    put_tile(sums, 1, width, count, to.at(0, i0));
-  }
-}
-template <class T> bool is_short_dots(const Problem<T>& p) {
-  constexpr int64_t longest = 64 / sizeof(T), fewest = 32;
-  return std::is_floating_point_v<T> && p.m == 1 && p.n == 1 && p.k <= longest &&
-         p.count >= fewest && p.a_col == 1 && p.b_row == 1 && !p.target.ends();
-}
-
-// As measured: where vectors are filled, they add up quickly.
-template <class T> bool has_short_columns(const Problem<T>& p) {
-  if (!std::is_floating_point_v<T> || p.n < 64) return false;
-  const int64_t n = lanes<T>, rest = p.k % n;
-  return p.m == 1 ? p.k <= n || (rest && p.k < 2 * n) : rest && p.k < 6 * n;
 }
 
 template <class T, class E> void by_dots(const Problem<T>& p) {

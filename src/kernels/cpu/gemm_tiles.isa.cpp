@@ -401,7 +401,6 @@ template <class T> void solve(Problem<T>&& p) {
   if (p.packed || p.group > 1) return by_tiles(p);
   if constexpr (std::is_same_v<T, float>)
     if (p.pairs != DType::Float32) return solve_pairs(p, finished);
-  if (is_short_dots(p)) return by_turned_dots(p);
   if constexpr (std::is_floating_point_v<T>)
     if (has_small_squares(p))
       return p.n == 2   ? by_small_squares<2>(p)
@@ -414,7 +413,7 @@ template <class T> void solve(Problem<T>&& p) {
   // Rows of b are then read on and on, and c, which is small, comes by more often.
   if (few && p.b_col == 1) p.deepest = std::min<int64_t>(p.deepest, 32);
   if (p.b_row == 1 && (p.m == 1 || (!complex<T> && (p.m < 4 || (few && p.k >= least_dots)))))
-    return has_short_columns(p) ? finished(by_turned_columns<T>) : finished(by_dots<T, T>);
+    return finished(by_dots<T, T>);
   if constexpr (!complex<T>) {
     if (few && p.b_col == 1 && p.target.col != 1 && p.k >= least_dots)
       return each(by_row_buffer<T>);

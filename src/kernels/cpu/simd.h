@@ -238,6 +238,11 @@ template <class T, class I> vec<T> gather(const T* p, vec<I> at) {
 }
 
 // The first n elements of a vector, and zeros; n < its lanes.
+template <class T> [[gnu::noinline]] vec<T> copy_part(const T* p, int64_t n) {
+  vec<T> v = {};
+  __builtin_memcpy(&v, p, static_cast<size_t>(n) * sizeof(T));
+  return v;
+}
 template <class T> RL_INLINE vec<T> load_part(const T* p, int64_t n) {
 #ifdef __AVX512F__
   if constexpr (sizeof(T) == 4)
@@ -245,9 +250,20 @@ template <class T> RL_INLINE vec<T> load_part(const T* p, int64_t n) {
   if constexpr (sizeof(T) == 8)
     return (vec<T>)_mm512_maskz_loadu_epi64(static_cast<__mmask8>((1u << n) - 1), p);
 #endif
-  vec<T> v = {};
-  __builtin_memcpy(&v, p, static_cast<size_t>(n) * sizeof(T));
-  return v;
+#ifdef __AVX512BW__
+  if constexpr (sizeof(T) == 2)
+    return (vec<T>)_mm512_maskz_loadu_epi16(static_cast<__mmask32>((1u << n) - 1), p);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 4) {
+    const vec<int32_t> used = vec<int32_t>{0, 1, 2, 3, 4, 5, 6, 7} < static_cast<int32_t>(n);
+    return (vec<T>)_mm256_maskload_epi32((const int*)p, (__m256i)used);
+  }
+  if constexpr (sizeof(T) == 8) {
+    const vec<int64_t> used = vec<int64_t>{0, 1, 2, 3} < n;
+    return (vec<T>)_mm256_maskload_epi64((const long long*)p, (__m256i)used);
+  }
+#endif
+  return copy_part(p, n);
 }
 template <class T> RL_INLINE void store_part(T* p, vec<T> v, int64_t n) {
 #ifdef __AVX512F__
@@ -292,6 +308,29 @@ template <class V> RL_INLINE auto upper_half(V v) {
   Half part;
   std::memcpy(&part, reinterpret_cast<const char*>(&v) + sizeof part, sizeof part);
   return part;
+}
+
+// A vector of 16 bytes each from `p`, p + step and so on.
+template <class V> RL_INLINE V load_pieces(const char* p, int64_t step) {
+#ifdef __AVX__
+  [[maybe_unused]] auto piece = [=](int i) {
+    return _mm_loadu_si128((const __m128i*)(p + i * step));
+  };
+  if constexpr (sizeof(V) == 32)
+    return (V)_mm256_inserti128_si256(_mm256_castsi128_si256(piece(0)), piece(1), 1);
+#endif
+#ifdef __AVX512F__
+  if constexpr (sizeof(V) == 64) {
+    __m512i v = _mm512_castsi128_si512(piece(0));
+    v = _mm512_inserti32x4(v, piece(1), 1);
+    v = _mm512_inserti32x4(v, piece(2), 2);
+    return (V)_mm512_inserti32x4(v, piece(3), 3);
+  }
+#endif
+  V v;
+  for (int64_t i = 0; i < int64_t(sizeof v / 16); ++i)
+    std::memcpy(reinterpret_cast<char*>(&v) + 16 * i, p + i * step, 16);
+  return v;
 }
 
 // As many bytes as a vector has floats, as integers of 32 bits.

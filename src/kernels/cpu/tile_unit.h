@@ -255,6 +255,19 @@ RL_INLINE Words next_part(vec<float>& x) {
   return nearest;
 }
 
+// Exchanges, between rows `apart` from each other, the elements whose column differs in that bit.
+template <int apart, class V, int... column>
+void exchange(V* rows, std::integer_sequence<int, column...>) {
+  constexpr int n = sizeof...(column);
+#pragma GCC unroll 16
+  for (int r = 0; r < n; ++r) {
+    if (r & apart) continue;
+    V a = rows[r], b = rows[r + apart];
+    rows[r] = shuffle<(column & apart ? n + column - apart : column)...>(a, b);
+    rows[r + apart] = shuffle<(column & apart ? n + column : column + apart)...>(a, b);
+  }
+}
+
 // Sixteen vectors, as the rows of a square become its columns.
 template <class V> RL_INLINE void transpose_registers(V* rows) {
   constexpr auto columns = std::make_integer_sequence<int, Vector<float>::lanes>();

@@ -1,0 +1,54 @@
+// Matrix products so small, or of rows so short, that they would not fill vectors: each lane
+// computes one of them.
+//
+// The matrices of 16 products make a group: the elements of one place, of all 16, stand side by
+// side. A dense matrix of some groups becomes so by one transposition, as 16 lines of several
+// products each, in whole squares whatever the size of a product.
+#pragma once
+#include "core/scalar.h"
+#include "core/view.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/gemm.h"
+
+namespace rl::kernels {
+
+inline constexpr int64_t group_lanes = 16;
+
+// Matrices of groups; each place of them is group_lanes elements long.
+struct LaneMatrices {
+  void* data = nullptr;
+  int64_t row = 0, column = 0, group = 0;
+  template <class T> T* at(int64_t g, int64_t i, int64_t j) const {
+    return static_cast<T*>(data) + g * group + i * row + j * column;
+  }
+};
+
+// c (m, n) = alpha * a (m, k) @ b (k, n) + beta * added (m, n), if there is that, of each group.
+// Integers wrap, whatever their sign.
+struct LaneProducts {
+  DType dtype;
+  int64_t groups, m, n, k;
+  LaneMatrices a, b, c, added;
+  Scalar alpha, beta;
+};
+RL_ISA_KERNEL(multiply_lanes, (const LaneProducts& p))
+
+// out[i] = the dot product of lines i of a and b, whose elements stand side by side, each `step`
+// further than the last; b's lines are all the same where its step is 0. Of all `count`, those of
+// the blocks that begin in [first, last); there is at least one block. Float16 only where the
+// processor converts it.
+inline constexpr int dot_block_lines = 8;
+struct LineDots {
+  DType dtype;
+  int64_t count, k;
+  const void *a, *b;
+  int64_t a_step, b_step;
+  void* out;
+  int64_t out_step, first = 0, last = 0;
+};
+RL_ISA_KERNEL(line_dots, (const LineDots& p))
+// As gemm(), if this is the quicker way; false, and nothing done, else.
+bool gemm_in_lanes(const View& a, const View& b, const View& out, const GemmScale& scale,
+                   const View* added);
+
+}  // namespace rl::kernels
