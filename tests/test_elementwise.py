@@ -497,6 +497,31 @@ def test_short_rows(inner, dtype):
         np.testing.assert_array_equal(changed.numpy(), expected)
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, rl.float64], ids=str)
+@pytest.mark.parametrize("inner", [130, 512, 700, 1024, 2049])
+def test_long_rows(inner, dtype):
+    """Beside an element for each of them, one row for all, and cut out of longer ones."""
+    a, wide = few((13, 3, inner), dtype), few((13, 3, 2 * inner + 1), dtype)
+    operands = (few((13, 3, 1), dtype), few((3, 1), dtype), few((inner,), dtype),
+                few((13, 1, inner), dtype), few((13, 1, 1), dtype), wide[..., 1 : inner + 1],
+                wide[..., 1::2])  # fmt: skip
+    functions = [(rl.add, np.add), (rl.maximum, np.maximum)]
+    for f, reference in functions[: 1 if dtype.is_complex else 2]:
+        for other in operands:
+            expected = reference(a.numpy(), other.numpy())
+            np.testing.assert_array_equal(values(f(a, other)), expected)
+            np.testing.assert_array_equal(values(f(other, a)), expected)
+            in_place = a.clone()
+            f(in_place, other, out=in_place)
+            np.testing.assert_array_equal(values(in_place), expected)
+            spread = rl.zeros(13, 3, 2 * inner, dtype=dtype)
+            f(a, other, out=spread[..., ::2])
+            np.testing.assert_array_equal(values(spread[..., ::2]), expected)
+            assert not spread[..., 1::2].any()
+    for part in (wide[..., 1 : inner + 1], wide[..., 1::2]):
+        np.testing.assert_array_equal(values(part.square()), np.square(part.numpy()))
+
+
 def test_results_larger_than_the_caches():
     """They are streamed; from addresses of any alignment, by one thread and by two."""
     threads = rl.get_num_threads()
