@@ -584,6 +584,27 @@ def test_maximum_and_minimum_hand_nan_on():
     assert rl.nn.functional.relu(rl.tensor([nan])).isnan().all()
 
 
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 1000])
+def test_choices_of_bools_and_complex_numbers(count):
+    """Their loops are those of other dtypes."""
+    a, b = rl.arange(count) % 2 == 0, rl.arange(count) % 3 == 0
+    x, y = a.numpy(), b.numpy()
+    for f, reference in ((rl.maximum, x | y), (rl.fmax, x | y), (rl.minimum, x & y),
+                         (rl.fmin, x & y)):  # fmt: skip
+        np.testing.assert_array_equal(f(a, b).numpy(), reference)
+    for dtype in (rl.complex64, rl.complex128):
+        u = rl.complex(rl.arange(count).float(), -rl.arange(count).float()).to(dtype)
+        u[0] = complex(-0.0, float("nan"))
+        v = u.conj().resolve_conj() * 3
+        expected = np.where(x, u.numpy(), v.numpy())
+        np.testing.assert_array_equal(rl.where(a, u, v).numpy(), expected)
+        np.testing.assert_array_equal(rl.where(a, u, 2.5).numpy(), np.where(x, u.numpy(), 2.5))
+        filled = u.masked_fill(a, 1 - 2j).numpy()
+        np.testing.assert_array_equal(filled, np.where(x, 1 - 2j, u.numpy()))
+    with pytest.raises(RuntimeError, match="where: expected a condition of dtype bool"):
+        rl.where(rl.zeros(count), u, v)
+
+
 def test_the_third_power_and_its_gradient():
     x = rl.tensor([-2.0, 0.5, 3.0], dtype=rl.float64, requires_grad=True)
     (x**3).sum().backward()
