@@ -16,8 +16,6 @@ constexpr int64_t strip_length = 2048;
 // lines come while this one is worked on. relu of every second double of 2 MB takes 77 us, in
 // strips of 16 KB 104.
 constexpr int64_t bytes_of_copies = 4096;
-// An element that is repeated for one row after the other fills as little as that each time.
-constexpr int64_t bytes_of_repeats = 2048;
 // What is computed for streaming stores: one part is computed while the last one is on its way to
 // memory. A sum of 64 MB takes 5.5 ms, in strips of 256 6.3 and of 2048 9.3; exp takes 5.0, in
 // strips of 256 4.6.
@@ -88,19 +86,21 @@ class LoopRun {
           const DType* computed, const Scalar* numbers, bool streamed)
       : strips_(strips), walk_(walk), stored_(stored), numbers_(numbers) {
     std::copy(computed, computed + N, computed_);
-    int64_t bytes = 0, size = 1, copied_bytes = bytes_of_copies;
+    int64_t bytes = 0, size = 1;
     for (int k = 0; k < N; ++k) {
       direct_[k] = walk.strides[k][0] == itemsize(stored[k]) && stored[k] == computed[k];
       filled_[k] = nullptr;
       bytes += itemsize(computed[k]);
       size = std::max(size, itemsize(computed[k]));
-      if (walk.strides[k][0] == 0 && walk.sizes[0] <= strip_length && !same_row(walk, k))
-        copied_bytes = bytes_of_repeats;
+      repeats_ = repeats_ || (walk.strides[k][0] == 0 && !same_row(walk, k));
     }
     while (strip_ * bytes > first_level) strip_ /= 2;
-    copied_ = std::min(strip_, copied_bytes / size);
+    copied_ = std::min(strip_, bytes_of_copies / size);
     streamed_ = streamed && direct_[0];
-    if (streamed_) copied_ = strip_ = std::min(strip_, streamed_strip);
+    if (streamed_) {
+      copied_ = strip_ = std::min(strip_, streamed_strip);
+      repeats_ = false;
+    }
     direct_[0] = direct_[0] && !streamed;
   }
 
@@ -119,9 +119,7 @@ class LoopRun {
   // Runs of dim 0 that are short, as many as fill a strip. What lies in one piece is used there;
   // the rest is gathered operand by operand, along what are its own steps from row to row.
   void rows(int64_t begin, int64_t end) {
-    const int64_t n = walk_.sizes[0];
-    const bool together = rows_lie_together(walk_, stored_, computed_);
-    const int64_t at_once = std::max<int64_t>(1, (together ? strip_ : copied_) / n);
+    const int64_t n = walk_.sizes[0], at_once = std::max<int64_t>(1, copied_ / n);
     for (int k = 0; k < N; ++k) {
       for (int d = 1; d < walk_.ndim; ++d) lines_[k].add(walk_.sizes[d], {walk_.strides[k][d]});
       lines_[k].base[0] = walk_.base[k];
@@ -160,18 +158,23 @@ class LoopRun {
 
  private:
   void take_constant() {
+    // Calls for strips as short as those that are streamed take longer than filling one for each
+    // row.
+    if (streamed_ && !is_reduced(computed_[0])) return;
     constant_ = constant_input(strips_, walk_, computed_[0]);
     if (!constant_) return;
     if (is_reduced(computed_[0])) computed_[constant_] = DType::Float32;
     direct_[constant_] = stored_[constant_] == computed_[constant_];
     copied_ = strip_;
+    repeats_ = false;
   }
 
   char* buffer(int k) { return buffers_ + k * (strip_length * widest + slack); }
 
   void long_run(char* const* p, int64_t n) {
     bool all_direct = std::all_of(direct_, direct_ + N, [](bool d) { return d; });
-    int64_t step = all_direct ? n : copied_;
+    // An element that is repeated for one row after the other fills half of a strip each time.
+    int64_t step = all_direct ? n : repeats_ && n <= strip_length ? copied_ / 2 : copied_;
     for (int64_t i = 0; i < n; i += step) {
       int64_t m = std::min(step, n - i);
       void* operands[N];
@@ -293,7 +296,7 @@ class LoopRun {
   const Scalar* numbers_;
   int64_t strip_ = strip_length;
   int64_t copied_;  // elements of a strip of which operands are copied or converted
-  bool streamed_;
+  bool streamed_, repeats_ = false;
   bool direct_[N];
   const char* filled_[N];
   int64_t filled_count_[N] = {};
