@@ -102,7 +102,7 @@ for _name, _sign, _alias, _slot in (
                 slot=_slot)
 for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
     elementwise(f"bitwise_{_name}(input: Tensor, other: Tensor | Number)", f"input {_sign} other",
-                dtypes=INTEGRAL | BOOL,
+                constant_operands=True, dtypes=INTEGRAL | BOOL,
                 inplace=True, doc=f"input {_sign} other, bit by bit.",
                 grad="integers have no gradient",
                 slot=(f"nb_{_name}", f"__{_name}__", f"__r{_name}__", f"__i{_name}__"))
@@ -211,7 +211,7 @@ elementwise("pow(input: Tensor | Number, exponent: Tensor)", "pow(input, exponen
 for _name, _sign, _other, _doc in (("maximum", ">", "<", "larger"),
                                    ("minimum", "<", ">", "smaller")):
     elementwise(f"{_name}(input: Tensor, other: Tensor)", f"{_name}(input, other)",
-                dtypes=REAL | BOOL, ref=f"numpy.{_name}",
+                constant_operands=True, dtypes=REAL | BOOL, ref=f"numpy.{_name}",
                 doc=f"The {_doc} of two elements; NaN if either is.",
                 grad={"input": f"where(input == other, grad / 2, where(input {_other} other, 0, "
                                f"grad))",

@@ -46,8 +46,8 @@ class Row:
     loss: bool = False
     # elementwise: the types the formula is compiled for
     dtypes: frozenset = ALL
-    # elementwise of two tensors, arithmetic alone: there are also loops of which one operand is the
-    # same element all along, as in x * column, and loops that widen and round 16-bit floats in
+    # elementwise of two tensors: there are also loops of which one operand is the same element all
+    # along, as in x * column, and of arithmetic alone loops that widen and round 16-bit floats in
     # registers.
     constant_operands: bool = False
     # {input: formula}, or a sentence that says why there is none. "a, b": one formula that returns

@@ -497,6 +497,64 @@ def test_short_rows(inner, dtype):
         np.testing.assert_array_equal(changed.numpy(), expected)
 
 
+def functions_of_two(dtype):
+    """With what NumPy computes."""
+    functions = [(rl.add, np.add), (rl.mul, np.multiply)]
+    if not dtype.is_complex:
+        functions += [(rl.maximum, np.maximum), (rl.minimum, np.minimum)]
+    if dtype != rl.bool:
+        functions.append((rl.sub, np.subtract))
+    if not (dtype.is_complex or dtype.is_floating_point):
+        functions += [(rl.bitwise_and, np.bitwise_and), (rl.bitwise_or, np.bitwise_or),
+                      (rl.bitwise_xor, np.bitwise_xor)]  # fmt: skip
+    return functions
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, rl.int8, rl.float64, rl.complex64], ids=str)
+@pytest.mark.parametrize("inner", [16, 37, 130, 512, 700, 1024, 2049])
+def test_long_rows(inner, dtype):
+    """Beside an element for each of them, one row for all, and cut out of longer ones."""
+    a, wide = few((13, 3, inner), dtype), few((13, 3, 2 * inner + 1), dtype)
+    operands = (few((13, 3, 1), dtype), few((3, 1), dtype), few((inner,), dtype),
+                few((13, 1, inner), dtype), few((13, 1, 1), dtype), wide[..., 1 : inner + 1],
+                wide[..., 1::2])  # fmt: skip
+    for f, reference in functions_of_two(dtype):
+        for other in operands:
+            expected = reference(a.numpy(), other.numpy())
+            np.testing.assert_array_equal(f(a, other).numpy(), expected)
+            np.testing.assert_array_equal(f(other, a).numpy(), reference(other.numpy(), a.numpy()))
+            in_place = a.clone()
+            f(in_place, other, out=in_place)
+            np.testing.assert_array_equal(in_place.numpy(), expected)
+            spread = rl.zeros(13, 3, 2 * inner, dtype=dtype)
+            f(a, other, out=spread[..., ::2])
+            np.testing.assert_array_equal(spread[..., ::2].numpy(), expected)
+            assert not spread[..., 1::2].any()
+            if dtype == rl.int32:  # beside another dtype, in either order
+                wider = other.long()
+                np.testing.assert_array_equal(f(a, wider).numpy(), expected)
+                np.testing.assert_array_equal(f(wider, a), reference(other.numpy(), a.numpy()))
+    if dtype not in (rl.bool, rl.float16):
+        column, x = operands[0], a.numpy()
+        twice = (column + column).numpy()
+        np.testing.assert_array_equal(rl.add(a, column, alpha=2).numpy(), x + twice)
+        np.testing.assert_array_equal(rl.sub(a, column, alpha=2).numpy(), x - twice)
+        np.testing.assert_array_equal(rl.sub(column, a, alpha=2).numpy(), column.numpy() - x - x)
+    for part in (wide[..., 1 : inner + 1], wide[..., 1::2]):
+        np.testing.assert_array_equal(values(part.square()), np.square(part.numpy()))
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64])
+def test_an_element_beside_a_row_hands_nan_on(dtype):
+    nan = float("nan")
+    x = rl.tensor([[nan, 1.0, -2.0] * 20, [0.0, nan, 3.0] * 20], dtype=dtype)
+    for f, reference in functions_of_two(dtype):
+        for column in ([[nan], [1.0]], [[1.0], [nan]], [[float("inf")], [-float("inf")]]):
+            c = rl.tensor(column, dtype=dtype)
+            np.testing.assert_array_equal(f(x, c).numpy(), reference(x.numpy(), c.numpy()))
+            np.testing.assert_array_equal(f(c, x).numpy(), reference(c.numpy(), x.numpy()))
+
+
 def test_results_larger_than_the_caches():
     """They are streamed; from addresses of any alignment, by one thread and by two."""
     threads = rl.get_num_threads()
@@ -557,6 +615,27 @@ def test_maximum_and_minimum_hand_nan_on():
         np.testing.assert_array_equal(function(a, b).numpy(), reference(a.numpy(), b.numpy()))
     assert rl.nn.functional.relu(rl.tensor([nan, -1.0, 2.0])).tolist()[1:] == [0.0, 2.0]
     assert rl.nn.functional.relu(rl.tensor([nan])).isnan().all()
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 1000])
+def test_choices_of_bools_and_complex_numbers(count):
+    """Their loops are those of other dtypes."""
+    a, b = rl.arange(count) % 2 == 0, rl.arange(count) % 3 == 0
+    x, y = a.numpy(), b.numpy()
+    for f, reference in ((rl.maximum, x | y), (rl.fmax, x | y), (rl.minimum, x & y),
+                         (rl.fmin, x & y)):  # fmt: skip
+        np.testing.assert_array_equal(f(a, b).numpy(), reference)
+    for dtype in (rl.complex64, rl.complex128):
+        u = rl.complex(rl.arange(count).float(), -rl.arange(count).float()).to(dtype)
+        u[0] = complex(-0.0, float("nan"))
+        v = u.conj().resolve_conj() * 3
+        expected = np.where(x, u.numpy(), v.numpy())
+        np.testing.assert_array_equal(rl.where(a, u, v).numpy(), expected)
+        np.testing.assert_array_equal(rl.where(a, u, 2.5).numpy(), np.where(x, u.numpy(), 2.5))
+        filled = u.masked_fill(a, 1 - 2j).numpy()
+        np.testing.assert_array_equal(filled, np.where(x, 1 - 2j, u.numpy()))
+    with pytest.raises(RuntimeError, match="where: expected a condition of dtype bool"):
+        rl.where(rl.zeros(count), u, v)
 
 
 def test_the_third_power_and_its_gradient():

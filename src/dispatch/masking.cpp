@@ -13,8 +13,10 @@
 namespace rl {
 
 void check_condition(const Tensor& condition) {
-  if (__builtin_expect(condition.dtype() == DType::UInt8, 0))
-    warn("where: a condition of dtype uint8 is deprecated; use bool");
+  if (condition.dtype() == DType::Bool) return;
+  check(condition.dtype() == DType::UInt8, "where: expected a condition of dtype bool, but got ",
+        condition.dtype());
+  warn("where: a condition of dtype uint8 is deprecated; use bool");
 }
 namespace kernels {
 extern const Loop where_loop;

@@ -12,11 +12,10 @@ namespace rl::kernels {
 namespace {
 
 constexpr int64_t strip_length = 2048;
-// Passes over a strip that convert read ahead less than they would over all: the next strip's lines
-// come while this one is worked on.
-constexpr int64_t strip_of_conversions = 1024;
-// An element that is repeated for one row after the other fills as little as that each time.
-constexpr int64_t strip_of_repeats = 512;
+// Passes that copy or convert a strip read ahead less than they would over all: the next strip's
+// lines come while this one is worked on. relu of every second double of 2 MB takes 77 us, in
+// strips of 16 KB 104.
+constexpr int64_t bytes_of_copies = 4096;
 // What is computed for streaming stores: one part is computed while the last one is on its way to
 // memory. A sum of 64 MB takes 5.5 ms, in strips of 256 6.3 and of 2048 9.3; exp takes 5.0, in
 // strips of 256 4.6.
@@ -26,8 +25,11 @@ constexpr int64_t widest = 8;  // bytes of the widest element of which a whole s
 constexpr int64_t slack = 64;  // bytes that repeat_elements may write beyond a strip
 // Innermost runs of fewer elements and of fewer bytes than this are collected into one strip, by
 // which x + row takes 100 us for a million floats in rows of 64, not 400. Wider ones pay for their
-// copies.
+// copies; where nothing is copied, all of so many bytes are collected. Runs that the loop can take
+// where they lie are collected if they are yet shorter: x[:, 1:] + y[:, 1:] of 1 MB of floats in
+// rows of 128 takes 37 us, collected 47.
 constexpr int64_t short_row = 512, short_bytes = 2048, streamed_bytes = 1024;
+constexpr int64_t short_bytes_in_place = 512;
 constexpr int64_t short_row_of_constant = 192;
 // But loops of a constant take rows of so many elements one by one, if there are enough at a time.
 constexpr int64_t least_row_of_constant = 16, least_panel_of_constant = 256;
@@ -39,11 +41,49 @@ struct Strips {
   ConstantStripFunction of_constant[2];
 };
 
+// Whether all runs of dim 0 of an operand are one.
+template <int N> bool same_row(const StridedIterator<N>& walk, int k) {
+  const int64_t* strides = walk.strides[k];
+  return std::all_of(strides + 1, strides + walk.ndim, [](int64_t step) { return step == 0; });
+}
+
+// Whether runs of dim 0 are taken together without copies: what is neither one element in each of
+// them nor the same run lies in one piece.
+template <int N>
+bool rows_lie_together(const StridedIterator<N>& walk, const DType* stored, const DType* computed) {
+  for (int k = 0; k < N; ++k) {
+    if (stored[k] != computed[k]) return false;
+    if (k > 0 && (walk.strides[k][0] == 0 || same_row(walk, k))) continue;
+    int64_t dense = itemsize(stored[k]);
+    for (int d = 0; d < walk.ndim; dense *= walk.sizes[d++])
+      if (walk.strides[k][d] != dense) return false;
+  }
+  return true;
+}
+
+// Whether a loop of a constant is worth a call for each row: gcc works through what is left of 32
+// bytes element by element. x + column of bytes in rows of 31 took 4.5 times as long as by strips.
+bool rows_suit_vectors(int64_t n, DType computed) {
+  if (itemsize(computed) >= 4 || is_reduced(computed)) return true;
+  return n % (32 / itemsize(computed)) <= n / 8;
+}
+
+// Whether each run of dim 0 is, of all operands, what the loop reads and writes.
+template <int N>
+bool runs_in_place(const StridedIterator<N>& walk, const DType* stored, const DType* computed) {
+  for (int k = 0; k < N; ++k)
+    if (stored[k] != computed[k] || walk.strides[k][0] != itemsize(stored[k])) return false;
+  return true;
+}
+
 // The input that is one element in each run, if the formula has a loop for that; else 0.
-template <int N> int constant_input(const Strips& strips, const StridedIterator<N>& walk) {
+template <int N>
+int constant_input(const Strips& strips, const StridedIterator<N>& walk, DType computed) {
   if constexpr (N == 3) {
     bool first = walk.strides[1][0] == 0, second = walk.strides[2][0] == 0;
-    if (first != second && strips.of_constant[second]) return second ? 2 : 1;
+    if (first != second && strips.of_constant[second] &&
+        (walk.ndim == 1 || rows_suit_vectors(walk.sizes[0], computed)))
+      return second ? 2 : 1;
   }
   return 0;
 }
@@ -57,22 +97,32 @@ class LoopRun {
           const DType* computed, const Scalar* numbers, bool streamed)
       : strips_(strips), walk_(walk), stored_(stored), numbers_(numbers) {
     std::copy(computed, computed + N, computed_);
-    int64_t bytes = 0;
+    int64_t bytes = 0, size = 1;
     for (int k = 0; k < N; ++k) {
       direct_[k] = walk.strides[k][0] == itemsize(stored[k]) && stored[k] == computed[k];
       filled_[k] = nullptr;
       bytes += itemsize(computed[k]);
-      repeats_ = repeats_ || (walk.strides[k][0] == 0 && walk.ndim > 1);
-      converts_ = converts_ || stored[k] != computed[k];
+      size = std::max(size, itemsize(computed[k]));
+      repeats_ = repeats_ || (walk.strides[k][0] == 0 && !same_row(walk, k));
     }
     while (strip_ * bytes > first_level) strip_ /= 2;
+    copied_ = std::min(strip_, bytes_of_copies / size);
     streamed_ = streamed && direct_[0];
-    if (streamed_) strip_ = std::min(strip_, streamed_strip);
+    if (streamed_) {
+      copied_ = strip_ = std::min(strip_, streamed_strip);
+      repeats_ = false;
+    }
     direct_[0] = direct_[0] && !streamed;
   }
 
   void range(int64_t begin, int64_t end, char* const* start) {
     take_constant();
+    if (!constant_ && std::all_of(direct_, direct_ + N, [](bool d) { return d; }))
+      return walk_.range(begin, end, start, [&](char* const* p, int64_t n) {
+        void* operands[N];
+        for (int k = 0; k < N; ++k) operands[k] = p[k];
+        strips_.any(n, operands, numbers_);
+      });
     walk_.range(begin, end, start, [&](char* const* p, int64_t n) { long_run(p, n); });
     if (streamed_) end_streaming();
   }
@@ -80,7 +130,7 @@ class LoopRun {
   // Runs of dim 0 that are short, as many as fill a strip. What lies in one piece is used there;
   // the rest is gathered operand by operand, along what are its own steps from row to row.
   void rows(int64_t begin, int64_t end) {
-    int64_t n = walk_.sizes[0], at_once = std::max<int64_t>(1, strip_ / n);
+    const int64_t n = walk_.sizes[0], at_once = std::max<int64_t>(1, copied_ / n);
     for (int k = 0; k < N; ++k) {
       for (int d = 1; d < walk_.ndim; ++d) lines_[k].add(walk_.sizes[d], {walk_.strides[k][d]});
       lines_[k].base[0] = walk_.base[k];
@@ -119,10 +169,14 @@ class LoopRun {
 
  private:
   void take_constant() {
-    constant_ = constant_input(strips_, walk_);
+    // Calls for strips as short as those that are streamed take longer than filling one for each
+    // row.
+    if (streamed_ && !is_reduced(computed_[0])) return;
+    constant_ = constant_input(strips_, walk_, computed_[0]);
     if (!constant_) return;
     if (is_reduced(computed_[0])) computed_[constant_] = DType::Float32;
     direct_[constant_] = stored_[constant_] == computed_[constant_];
+    copied_ = strip_;
     repeats_ = false;
   }
 
@@ -130,10 +184,8 @@ class LoopRun {
 
   void long_run(char* const* p, int64_t n) {
     bool all_direct = std::all_of(direct_, direct_ + N, [](bool d) { return d; });
-    int64_t most = converts_                       ? strip_of_conversions
-                   : repeats_ && n <= strip_length ? strip_of_repeats
-                                                   : strip_;
-    int64_t step = all_direct ? n : std::min(strip_, most);
+    // An element that is repeated for one row after the other fills half of a strip each time.
+    int64_t step = all_direct ? n : repeats_ && n <= strip_length ? copied_ / 2 : copied_;
     for (int64_t i = 0; i < n; i += step) {
       int64_t m = std::min(step, n - i);
       void* operands[N];
@@ -254,8 +306,8 @@ class LoopRun {
   DType computed_[N];
   const Scalar* numbers_;
   int64_t strip_ = strip_length;
-  bool streamed_;
-  bool converts_ = false, repeats_ = false;
+  int64_t copied_;  // elements of a strip of which operands are copied or converted
+  bool streamed_, repeats_ = false;
   bool direct_[N];
   const char* filled_[N];
   int64_t filled_count_[N] = {};
@@ -269,7 +321,7 @@ class LoopRun {
 template <int N>
 bool run_rows_of_constant(const Strips& strips, const StridedIterator<N>& walk, const DType* stored,
                           const DType* computed, const Scalar* numbers) {
-  const int constant = constant_input(strips, walk);
+  const int constant = constant_input(strips, walk, computed[0]);
   const int64_t n = walk.sizes[0];
   if (!constant || walk.ndim == 1 || is_reduced(computed[0])) return false;
   if (n < least_row_of_constant || n * walk.sizes[1] < least_panel_of_constant) return false;
@@ -301,6 +353,12 @@ void run(const Strips& strips, const View& out, const View* inputs, const DType*
     if (inputs[k - 1].data == out.data) streamed = false;  // in place: the line is there
   }
   StridedIterator<N> walk(views, true);
+  if constexpr (N == 3)  // which of the two is a constant makes no difference to this formula
+    if (!strips.of_constant[0] && strips.of_constant[1] && walk.strides[1][0] == 0) {
+      std::swap(walk.base[1], walk.base[2]);
+      std::swap(walk.strides[1], walk.strides[2]);
+      std::swap(stored[1], stored[2]);
+    }
   int transposed = 0;
   for (int k = 1; k < N && !transposed; ++k) transposed = walk.transposed_dim(k);
   if (transposed)
@@ -310,10 +368,14 @@ void run(const Strips& strips, const View& out, const View* inputs, const DType*
   // Rows too short for streaming stores are quicker through the caches than through copies.
   const bool streams = streamed && walk.sizes[0] * itemsize(out.dtype) >= streamed_bytes;
   if (!streams && run_rows_of_constant(strips, walk, stored, computed, numbers)) return;
-  int64_t n = walk.sizes[0], most = streamed ? streamed_bytes : short_bytes;
+  const int64_t n = walk.sizes[0], most = streamed ? streamed_bytes : short_bytes;
+  const bool in_place = !streamed && runs_in_place(walk, stored, computed);
   int64_t size = std::max(itemsize(computed[0]), itemsize(computed[N - 1]));
-  int64_t short_to = constant_input(strips, walk) ? short_row_of_constant : short_row;
-  if (walk.ndim > 1 && n < short_to && n * size < most)
+  const bool constant = constant_input(strips, walk, computed[0]);
+  const int64_t short_to = constant ? short_row_of_constant : short_row;
+  const bool together = !constant && n * size <= most && rows_lie_together(walk, stored, computed);
+  const int64_t short_of = in_place ? short_bytes_in_place : most;
+  if (walk.ndim > 1 && (together || (n < short_to && n * size < short_of)))
     return parallel_for(0, walk.numel / n, default_grain / n, [&](int64_t begin, int64_t end) {
       LoopRun<N>(strips, walk, stored, computed, numbers, streamed).rows(begin, end);
     });
