@@ -75,7 +75,7 @@ void load_panel(DType from, const char* in, int64_t row, int64_t column, DType t
     return;
   }
   alignas(64) char gathered[piece * widest];
-  for (int64_t r = 0, n = piece / columns; r < rows; r += n) {
+  for (int64_t r = 0, n = piece * widest / (columns * size); r < rows; r += n) {
     n = std::min(n, rows - r);
     copy_panel(size, in + r * row, row, column, gathered, columns * size, size, n, columns);
     convert_contiguous(from, to, gathered, out + r * to_row, n * columns);
@@ -96,7 +96,7 @@ void store_panel(DType from, const void* packed, DType to, char* out, int64_t ro
     return;
   }
   alignas(64) char converted[piece * widest];
-  for (int64_t r = 0, n = piece / columns; r < rows; r += n) {
+  for (int64_t r = 0, n = piece * widest / (columns * size); r < rows; r += n) {
     n = std::min(n, rows - r);
     convert_contiguous(from, to, in + r * from_row, converted, n * columns);
     copy_panel(size, converted, columns * size, size, out + r * row, row, column, n, columns);
