@@ -10,6 +10,8 @@ constexpr int64_t widest = 16;  // bytes of a complex128
 
 // The dtype to pass through on the way, or `to` where one step suffices.
 DType stepping_stone(DType from, DType to) {
+  const bool narrow = is_integral(to) && itemsize(to) <= 4 && to != DType::Bool;
+  if (from == DType::BFloat16 && narrow) return to;
   if (is_reduced(from) && to != DType::Float32) return DType::Float32;
   if (is_complex(from) && !is_complex(to) && to != DType::Bool && to != to_real(from))
     return to_real(from);
