@@ -15,8 +15,8 @@ namespace rl::kernels {
 // M views of that shape without dim, which hold an element per line. Tiles of neighbouring lines
 // run across the lines where a view lies so or the lines are short. Each view is handed on where it
 // lies if it has the compute dtype and its elements are dense in the rows of the tile, else through
-// a copy; what is written may share that of an operand. Few neighbouring lines are put beside
-// others that lie further away.
+// a copy; what is written across lines shares that of an operand. Few neighbouring lines are put
+// beside others that lie further away.
 template <int N, int M = 0, bool writes = true>
 class SoftmaxLines {
  public:
@@ -57,8 +57,8 @@ class SoftmaxLines {
     if (walk_.numel == 0 || n_ == 0) return;
     if (beside_others_) return run_beside_others(f);
     // Few classes have wide tiles, for whose rows the memory's prefetching pays; many narrow ones,
-    // which stay in the caches.
-    const int64_t elements = copies_ == 0 ? 65536 : across_ ? 32768 : 4096;
+    // which stay in the caches: copies of lines in the first-level one.
+    const int64_t elements = copies_ == 0 ? 65536 : across_ ? 32768 : 6144 / copies_;
     const int64_t least = !across_ ? 1 : copies_ ? 16 : 64;
     const int64_t widest = std::clamp(elements / n_, least, softmax_columns);
     const int64_t grain = std::max<int64_t>(widest, default_grain / 4 / n_);
@@ -100,7 +100,9 @@ class SoftmaxLines {
       direct_[k] = dtype_ == element_ && dense && !beside_others_;
     }
     copies_ = std::count(direct_, direct_ + N, false);
-    if (writes && !direct_[N - 1] && copies_ > 1) --copies_;
+    // Along lines, loads of parts of vectors would wait for the stores of the line before.
+    shares_copy_ = across_ && writes && !direct_[N - 1];
+    if (shares_copy_ && copies_ > 1) --copies_;
   }
 
   std::unique_ptr<char[]> memory_of_copies(int64_t width) const {
@@ -128,20 +130,20 @@ class SoftmaxLines {
   void run_tile(const SoftmaxTile& tile, char* const* p, char* scratch, F& f,
                 BlocksOf blocks_of) const {
     char *at[N + M], *copy = scratch;
+    constexpr int out = N - 1;
     std::copy(p, p + N + M, at);
     int64_t strides[N];
     for (int k = 0; k < N; ++k) {
       strides[k] = (across_ ? step_[k] : walk_.strides[k][0]) / size_;
       if (direct_[k]) continue;
       strides[k] = across_ ? tile.width : n_;
-      const bool written = writes && k == N - 1;
-      at[k] = written ? scratch : copy;
-      if (written) break;
+      at[k] = k == out && shares_copy_ ? scratch : copy;
+      if (writes && k == out) break;
       load(p[k], blocks_of(k), copy);
       copy += bytes_of_copy(tile.width);
     }
     f(tile, static_cast<char* const*>(at), static_cast<const int64_t*>(strides));
-    if (writes && !direct_[N - 1]) store(scratch, p[N - 1], blocks_of(N - 1));
+    if (writes && !direct_[out]) store(at[out], p[out], blocks_of(out));
   }
 
   void load(const char* from, const Blocks& b, char* copy) const {
@@ -158,7 +160,7 @@ class SoftmaxLines {
   StridedIterator<N + M> walk_;
   int64_t n_, size_, step_[N], copies_;
   DType dtype_, element_;
-  bool across_, beside_others_, direct_[N];
+  bool across_, beside_others_, shares_copy_, direct_[N];
 };
 
 }  // namespace rl::kernels
