@@ -109,12 +109,12 @@ template <class F> void for_runs(const ChannelLayout& l, int64_t together, F&& f
   for (int64_t n = 0; n < l.batch; n += together) f(n, std::min(together, l.batch - n));
 }
 
-// How many runs are taken at a time: of those that are converted as many as stay in the first-level
-// cache, because a call for each of 64 elements took as long as the sums.
+// How many runs are taken at a time: of those that are converted as many as have 512 elements,
+// because a call for each of 64 took as long as the sums; more would leave the first-level cache.
 int64_t runs_together(const ChannelLayout& l, std::initializer_list<const ChannelData*> all) {
   for (const ChannelData* d : all)
     if (d->dtype == l.dtype) return 1;
-  return std::max<int64_t>(1, 1024 / std::max<int64_t>(1, l.length));
+  return std::max<int64_t>(1, 512 / std::max<int64_t>(1, l.length));
 }
 
 // Blocks of rows that stay in the second-level cache. Their number follows from the sizes alone.
