@@ -180,6 +180,9 @@ def test_many_lines(n, dtype):
             close(ours, other)
     for ours, other in zip(results(turned, grad.view(10, 53, n).transpose(0, 1)), expected):
         close(ours.transpose(0, 1).reshape(530, n), other)
+    same = grad[:1].expand(530, n)
+    for ours, other in zip(results(x, same), results(x, same.contiguous())):
+        close(ours, other)
     for neighbours in (1, 2, 5, 10, 53):  # along a dim in the middle
         of, g = (t.view(-1, neighbours, n).transpose(1, 2) for t in (x, grad))
         spread = rl.zeros(*of.shape[:2], 2 * neighbours, dtype=x.dtype)

@@ -90,8 +90,10 @@ class SoftmaxLines {
     constexpr int64_t least_turned = 16;
     const int64_t neighbours = walk_.sizes[0];
     bool lies_across = false;
-    for (int k = 0; k < N && neighbours >= 4; ++k)
-      lies_across = lies_across || std::abs(walk_.strides[k][0]) < std::abs(step_[k]);
+    for (int k = 0; k < N && neighbours >= 4; ++k) {
+      const int64_t line = std::abs(walk_.strides[k][0]);  // 0: the same line for all
+      lies_across = lies_across || (line != 0 && line < std::abs(step_[k]));
+    }
     across_ = lies_across || (n_ <= longest_across && neighbours >= least_turned);
     beside_others_ = M == 0 && lies_across && walk_.ndim > 1 &&
                      (neighbours < 16 || (neighbours <= 64 && n_ * neighbours <= 512));
