@@ -35,9 +35,16 @@ _HEADER = """// Made by gen/loops.py from ops/{table}.py.
 """
 
 
+def _where_possible(dtype, name):
+    """A loop of 16-bit floats, where the instruction set has one."""
+    return f"has_reduced_loops<{CXX[dtype]}> ? {name} : nullptr"
+
+
 class Loop:
-    def __init__(self, name, shown, formula, operands, numbers, result, dtypes, constants=False):
-        self.name, self.shown, self.formula, self.constants = name, shown, formula, constants
+    def __init__(self, name, shown, formula, operands, numbers, result, dtypes, row=None):
+        self.name, self.shown, self.formula = name, shown, formula
+        self.constants = row and row.constant_operands
+        self.in_registers = row and row.reduced_in_registers
         self.operands, self.numbers, self.result, self.dtypes = operands, numbers, result, dtypes
 
     def template(self):
@@ -166,6 +173,23 @@ class Loop:
         ]
         return "\n".join(lines)
 
+    def template_in_registers(self):
+        """The loop of 16-bit floats, by vectors, of a formula of floats."""
+        parameters = ", ".join(f"float {cxx_variable(o)}" for o in self.operands)
+        lines = [
+            f"template <class T> void {self.name}_in_registers(int64_t count, "
+            "void* const* operands, const Scalar* numbers) {",
+            "  (void)numbers;",
+            *(
+                f"  const float {cxx_variable(name)} = numbers[{i}].to<float>();"
+                for i, name in enumerate(self.numbers)
+            ),
+            f"  reduced_loop_of<T>(count, operands, std::make_index_sequence<{len(self.operands)}>(),",
+            f"      [=]({parameters}) {{ return static_cast<float>({self.formula.scalar()}); }});",
+            "}",
+        ]
+        return "\n".join(lines)
+
     def begin_of_constants(self, kind):
         """How a loop of rows with a constant begins."""
         return [
@@ -182,7 +206,9 @@ class Loop:
         if dtype in _REDUCED and self.changes_sign():
             return f"{self.name}<half>"
         if dtype in _REDUCED and self.constants and self.is_arithmetic():
-            return self.reduced(dtype, 0)
+            return _where_possible(dtype, f"{self.name}_reduced<{CXX[dtype]}, 0>")
+        if dtype in _REDUCED and self.in_registers:
+            return _where_possible(dtype, f"{self.name}_in_registers<{CXX[dtype]}>")
         return "nullptr"
 
     def strip_of_constant(self, dtype, constant):
@@ -191,17 +217,14 @@ class Loop:
                 return "nullptr"
             return f"{self.name}_of_constant<{CXX[dtype]}, {constant}>"
         if dtype in _REDUCED and self.is_arithmetic():
-            return self.reduced(dtype, constant, "reduced_of_constant")
+            name = f"{self.name}_reduced_of_constant<{CXX[dtype]}, {constant}>"
+            return _where_possible(dtype, name)
         return "nullptr"
-
-    def reduced(self, dtype, constant, kind="reduced"):
-        """Its loop of 16-bit floats, where the instruction set has one."""
-        name = f"{self.name}_{kind}<{CXX[dtype]}, {constant}>"
-        return f"has_reduced_loops<{CXX[dtype]}> ? {name} : nullptr"
 
     def changes_sign(self):
         """Whether it leaves all bits but the first: 16-bit elements then need no conversion."""
-        return self.formula.scalar() in {f(o) for f in _OF_SIGN for o in self.operands}
+        of_sign = {f(o) for f in _OF_SIGN for o in self.operands}
+        return self.formula.scalar() in {*of_sign, f"copysign({', '.join(self.operands)})"}
 
     def is_arithmetic(self):
         """Whether vectors of floats can be put into the formula."""
@@ -247,7 +270,7 @@ def loops_of(ops):
                     [p.name for p in op.number_parameters],
                     op.row.result,
                     op.row.dtypes,
-                    op.row.constant_operands,
+                    op.row,
                 )
             )
         for g in op.gradients:
@@ -289,10 +312,12 @@ def write(table, ops):
             templates.append(loop.template_of_constants())
             if loop.is_arithmetic():
                 templates.append(loop.template_of_reduced())
+        if loop.in_registers and not loop.changes_sign():
+            templates.append(loop.template_in_registers())
     body = "\n\n".join(templates)
     tables = "\n".join(loop.strips() for loop in loops)
     header = _HEADER.format(table=table)
-    if any(loop.constants for loop in loops):
+    if any(loop.constants or loop.in_registers for loop in loops):
         header += '#include "kernels/cpu/reduced_loops.h"\n'
     return (
         header

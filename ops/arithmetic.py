@@ -44,7 +44,7 @@ elementwise("hypot(input: Tensor, other: Tensor)", "hypot(input, other)", dtypes
                                                   "other": "grad * other / out"})
 elementwise("copysign(input: Tensor, other: Tensor | Number)", "copysign(input, other)",
             node={None: "CopysignBackward0", "other": "CopysignBackward1"},
-            result="float", dtypes=FLOATING, inplace=True,
+            result="float", dtypes=FLOATING, inplace=True, reduced_in_registers=True,
             ref="numpy.copysign", doc="The size of input with the sign of other.",
             grad={"input": "grad * where(input == 0, 0, out / input)", "other": "zeros_like(grad)"})
 elementwise("nextafter_elements(input: Tensor, other: Tensor)", "nextafter(input, other)",
@@ -89,12 +89,13 @@ composite("float_power(input: Tensor | Number, exponent: Tensor | Number)", """
 
 elementwise("lerp(input: Tensor, end: Tensor, weight: Tensor | Number)", "lerp(input, end, weight)",
             node={None: "LerpBackward1", "weight": "LerpBackward0"},
-            dtypes=FLOATING | COMPLEX,
+            dtypes=FLOATING | COMPLEX, reduced_in_registers=True,
             inplace=True, doc="input + weight * (end - input).",
             grad={"input": "grad * conj(1 - weight)", "end": "grad * conj(weight)",
                   "weight": "grad * conj(end - input)"})
 elementwise("addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1)",
             "input + value * tensor1 * tensor2", dtypes=NUMERIC, inplace=True,
+            reduced_in_registers=True,
             doc="input + value * tensor1 * tensor2.",
             grad={"input": "grad", "tensor1": "grad * conj(tensor2 * value)",
                   "tensor2": "grad * conj(tensor1 * value)"})

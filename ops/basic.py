@@ -77,7 +77,7 @@ elementwise("sgn(input: Tensor)", "sgn(input)",
             doc="Sign of each element; z / |z| for complex numbers.",
             grad={"input": "sgn_backward(grad, input, out)"}, inplace=True)
 elementwise("square_elements(input: Tensor)", "input * input", dtypes=NUMERIC, node="PowBackward0",
-            doc="Square of each element.", names=(), inplace=True,
+            doc="Square of each element.", names=(), inplace=True, reduced_in_registers=True,
             grad={"input": "grad * conj(2 * input)"})
 elementwise("cube_elements(input: Tensor)", "input * input * input", dtypes=NUMERIC,
             node="PowBackward0", doc="Cube of each element.", names=(), inplace=True,
@@ -211,7 +211,8 @@ elementwise("pow(input: Tensor | Number, exponent: Tensor)", "pow(input, exponen
 for _name, _sign, _other, _doc in (("maximum", ">", "<", "larger"),
                                    ("minimum", "<", ">", "smaller")):
     elementwise(f"{_name}(input: Tensor, other: Tensor)", f"{_name}(input, other)",
-                constant_operands=True, dtypes=REAL | BOOL, ref=f"numpy.{_name}",
+                dtypes=REAL | BOOL, constant_operands=True, reduced_in_registers=True,
+                ref=f"numpy.{_name}",
                 doc=f"The {_doc} of two elements; NaN if either is.",
                 grad={"input": f"where(input == other, grad / 2, where(input {_other} other, 0, "
                                f"grad))",
@@ -298,6 +299,7 @@ for _name, _grad, _doc in (
         ("cos", "neg(grad * conj(sin(input)))", "Cosine, of radians.")):
     elementwise(f"{_name}(input: Tensor)", f"{_name}(input)", result="float",
                 dtypes=FLOATING | COMPLEX, doc=_doc, grad={"input": _grad}, inplace=True,
+                reduced_in_registers=_name in ("sqrt", "rsqrt", "reciprocal"),
                 ref="1 / numpy.sqrt" if _name == "rsqrt" else f"numpy.{_name}")
 elementwise("exp2(input: Tensor)", "exp2(input)", result="float", dtypes=FLOATING | COMPLEX,
             names=("torch.exp2", "Tensor.exp2", "special.exp2"), inplace=True, ref="numpy.exp2",
@@ -306,8 +308,10 @@ elementwise("exp2(input: Tensor)", "exp2(input)", result="float", dtypes=FLOATIN
 for _name, _doc in (("floor", "Largest integer not above each element."),
                     ("ceil", "Smallest integer not below each element.")):
     elementwise(f"{_name}(input: Tensor)", f"{_name}(input)", dtypes=REAL, doc=_doc,
+                reduced_in_registers=True,
                 grad={"input": "zeros_like(grad)"}, inplace=True, ref=f"numpy.{_name}")
 elementwise("round(input: Tensor)", "round(input)", dtypes=REAL, inplace=True, ref="numpy.round",
+            reduced_in_registers=True,
             names=("torch.round", "Tensor.round", "special.round"),
             doc="The nearest integer; halves go to the even one.",
             grad={"input": "zeros_like(grad)"})

@@ -50,6 +50,9 @@ class Row:
     # along, as in x * column, and of arithmetic alone loops that widen and round 16-bit floats in
     # registers.
     constant_operands: bool = False
+    # elementwise, of 16-bit floats: they are widened and rounded in registers. For short formulas:
+    # to convert them in passes before and after takes longer than the formula.
+    reduced_in_registers: bool = False
     # {input: formula}, or a sentence that says why there is none. "a, b": one formula that returns
     # an array, undefined where wants(a) or wants(b) is false. One that names `accumulated`
     # (dispatch/gradient_buffer.h) adds to it where it is defined.

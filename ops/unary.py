@@ -96,6 +96,7 @@ _function("sinc", "sinc_backward(grad, input)", "sin(pi input) / (pi input), 1 a
           names=_both("sinc") + ("special.sinc",))
 
 elementwise("trunc(input: Tensor)", "trunc(input)", dtypes=REAL, inplace=True,
+            reduced_in_registers=True,
             names=_both("trunc", "fix"), ref="numpy.trunc",
             doc="Each element without its fraction.", grad={"input": "zeros_like(grad)"})
 elementwise("frac(input: Tensor)", "frac(input)", dtypes=FLOATING,

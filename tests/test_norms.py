@@ -123,3 +123,36 @@ def test_second_gradients_of_no_elements(kind):
     x = rl.zeros(0, 4, dtype=rl.float64, requires_grad=True)
     (grad,) = rl.autograd.grad(run(kind, [x]).sum(), x, create_graph=True)
     assert rl.autograd.grad(grad.sum(), x, allow_unused=True)[0].shape == (0, 4)
+
+
+@pytest.mark.parametrize("dtype", [rl.float64, rl.float32, rl.bfloat16, rl.float16])
+@pytest.mark.parametrize("last", [False, True], ids=["planes", "channels last"])
+@pytest.mark.parametrize(
+    "sizes", [(31, 3), (33, 3), (517, 10), (70, 17), (40, 5, 7), (37, 3, 60), (3, 2, 2500)]
+)
+def test_batch_norm(sizes, last, dtype):
+    """Narrow rows, which are taken some at a time, and short planes, with some left over."""
+    random = np.random.default_rng(2)
+    channels, others = sizes[1], (0, *range(2, len(sizes)))
+    x, grad = (rl.from_numpy(random.standard_normal(sizes) + m).to(dtype) for m in (3, 0))
+    w, b = (rl.from_numpy(random.standard_normal(channels)).to(dtype) for _ in range(2))
+    if last and len(sizes) > 2:
+        x, grad = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (x, grad))
+    elif last:  # rows with gaps
+        x = rl.cat([x, x], 1)[:, :channels]
+    x, w, b = (t.requires_grad_() for t in (x, w, b))
+    out = F.batch_norm(x, None, None, w, b, training=True)
+    along = (slice(None), *[None] * (len(sizes) - 2))
+    values, slopes, weight, bias = (t.detach().double().numpy() for t in (x, grad, w, b))
+    scale = 1 / np.sqrt(values.var(others, keepdims=True) + 1e-5)
+    normal = (values - values.mean(others, keepdims=True)) * scale
+    products = (slopes * normal).mean(others, keepdims=True)
+    inner = slopes - slopes.mean(others, keepdims=True) - normal * products
+    count = values.size / channels
+    expected = [normal * weight[along] + bias[along], inner * scale * weight[along],
+                products.squeeze(others) * count, slopes.sum(others)]  # fmt: skip
+    found = [out, *rl.autograd.grad(out, (x, w, b), grad)]
+    step = rl.finfo(dtype).eps
+    for ours, theirs, terms in zip(found, expected, (4, 4, 4 * count, count), strict=True):
+        tolerance = step * (16 * max(1, abs(theirs).max()) + terms)
+        np.testing.assert_allclose(ours.detach().double().numpy(), theirs, 0, tolerance)

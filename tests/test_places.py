@@ -207,6 +207,36 @@ def test_signs_of_16_bit_numbers_change_no_other_bit(dtype):
     assert (-rushlight.ones(3, dtype=dtype) + x[:3].float()).dtype == rushlight.float32
 
 
+IN_REGISTERS = {
+    **dict.fromkeys(("floor", "ceil", "trunc", "round", "sqrt", "rsqrt", "reciprocal", "square"), 1),
+    **dict.fromkeys(("maximum", "minimum", "copysign"), 2),
+    **dict.fromkeys(("lerp", "addcmul"), 3),
+}
+
+
+@pytest.mark.parametrize("dtype", [rushlight.float16, rushlight.bfloat16])
+@pytest.mark.parametrize("name, count", IN_REGISTERS.items())
+def test_16_bit_numbers_are_rounded_once_from_what_floats_give(name, count, dtype):
+    """All of them, NaN and signs of zero among them, and pieces that fill no vector."""
+    bits = rushlight.arange(-(1 << 15), 1 << 15, dtype=rushlight.int16)
+    order = rushlight.arange(1 << 16)
+    operands = [bits[order * k % (1 << 16)].view(dtype) for k in (1, 40503, 30011)[:count]]
+    op = getattr(rushlight, name)
+
+    def check(*operands):
+        found, expected = op(*operands), op(*(x.float() for x in operands)).to(dtype)
+        same = (found == expected) & (found.signbit() == expected.signbit())
+        assert (same | (found.isnan() & expected.isnan())).all()
+
+    for n in (1 << 16, 77, 5):
+        check(*(x[-n:] for x in operands))
+    check(*(x[1::3] for x in operands))
+    first, *others = operands
+    if others:
+        check(first.view(64, -1), *(x[:64, None] for x in others))
+        check(first.view(64, -1), *(x[: 1 << 10] for x in others))
+
+
 @pytest.mark.parametrize("width", [1, 64, 65, 513, 1024, 2049])
 def test_columns_and_numbers_that_repeat(width):
     for dtype in (rushlight.float32, rushlight.int64, rushlight.bfloat16):

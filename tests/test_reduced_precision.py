@@ -179,3 +179,40 @@ def test_few_rows_are_added_to_something(m, k, n, dtype):
     expected = rushlight.addmm(plus.double(), a.double(), b.double(), beta=0.5, alpha=2)
     found = rushlight.addmm(plus, a, b, beta=0.5, alpha=2).double()
     assert (found - expected).abs().max() <= rushlight.finfo(dtype).eps * expected.abs().max()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("layout", ["rows", "columns", "steps"])
+def test_average_pooling_is_that_of_floats(layout, dtype):
+    x = draw(dtype, 3, 5, 13, 18, layout=layout)
+    if layout == "columns":
+        x = x.contiguous(memory_format=rushlight.channels_last)
+    for pool in (
+        lambda x: F.avg_pool2d(x, 2),
+        lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+        lambda x: F.adaptive_avg_pool2d(x, 1),
+        lambda x: F.adaptive_avg_pool2d(x, (4, 5)),
+    ):
+        narrow, wide = x.detach().requires_grad_(), x.detach().float().requires_grad_()
+        found, expected = pool(narrow), pool(wide)
+        assert rushlight.equal(found, expected.to(found.dtype))
+        grad = draw(dtype, *found.shape)
+        ours = rushlight.autograd.grad(found, narrow, grad)[0]
+        theirs = rushlight.autograd.grad(expected, wide, grad.float())[0]
+        assert rushlight.equal(ours, theirs.to(ours.dtype))
+
+
+@pytest.mark.parametrize("to", ["uint8", "int8", "int16", "int32", "int64", "bool"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_all_numbers_as_integers(dtype, to):
+    """By blocks of those that fit into 32 bits, and of others among them."""
+    bits = rushlight.arange(-(1 << 15), 1 << 15, dtype=rushlight.int16)
+    x = bits.view(getattr(rushlight, dtype))
+    x = x[x.float().abs() < 2.0**62]
+    exact = x.float().numpy().astype(np.int64)
+    for step in (1, 3):
+        expected, some = exact[::step], x[::step]
+        if to == "bool":
+            assert (some.to(rushlight.bool).numpy() == (some.float().numpy() != 0)).all()
+        else:
+            assert (some.to(getattr(rushlight, to)).numpy() == expected.astype(to)).all()

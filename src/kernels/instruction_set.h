@@ -4,7 +4,7 @@
 
 namespace rl::kernels {
 
-const char* instruction_set();  // "avx2"
+const char* instruction_set();
 
 // What is wrong with RUSHLIGHT_ISA, which names no set, or none of this build or processor; ""
 // where nothing is.

@@ -2,7 +2,7 @@
 
 #include "core/parallel.h"
 #include "kernels/cpu/batch_norm_loops.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/cpu/workspace.h"
 
@@ -14,24 +14,41 @@ template <class T> T* run_of(const ChannelData& d, int64_t n, int64_t c) {
   return static_cast<T*>(d.data) + n * d.batch_step + c * d.channel_step;
 }
 
-// Runs of elements as T: where they lie, or converted to and from memory nearby.
+// Runs of `length` elements as T: where they lie, or converted to and from memory nearby, as many
+// as `most` behind each other.
 template <class T> class Runs {
  public:
-  Runs(const ChannelData& d, int64_t longest)
-      : d_(d), converts_(d.dtype != dtype_of<T>), memory_(converts_ ? longest : 0) {}
-  const T* read(int64_t n, int64_t c, int64_t length) const {
+  Runs(const ChannelData& d, int64_t length, int64_t most = 1)
+      : d_(d),
+        length_(length),
+        step_(d.batch_step * itemsize(d.dtype)),
+        converts_(d.dtype != dtype_of<T>),
+        memory_(converts_ ? most * length : 0) {}
+  const T* read(int64_t n, int64_t c, int64_t count = 1) const {
     if (!converts_) return run_of<const T>(d_, n, c);
-    convert_direct(d_.dtype, dtype_of<T>, d_.at(n, c), memory_.data(), length);
+    if (gapless(count))
+      convert_direct(d_.dtype, dtype_of<T>, d_.at(n, c), memory_.data(), count * length_);
+    else
+      load_panel(d_.dtype, static_cast<const char*>(d_.at(n, c)), step_, itemsize(d_.dtype),
+                 dtype_of<T>, memory_.data(), count, length_);
     return memory_.data();
   }
   T* place(int64_t n, int64_t c) const { return converts_ ? memory_.data() : run_of<T>(d_, n, c); }
   // What was written there.
-  void write(int64_t n, int64_t c, int64_t length) const {
-    if (converts_) convert_direct(dtype_of<T>, d_.dtype, memory_.data(), d_.at(n, c), length);
+  void write(int64_t n, int64_t c, int64_t count = 1) const {
+    if (!converts_) return;
+    if (gapless(count))
+      convert_direct(dtype_of<T>, d_.dtype, memory_.data(), d_.at(n, c), count * length_);
+    else
+      store_panel(dtype_of<T>, memory_.data(), d_.dtype, static_cast<char*>(d_.at(n, c)), step_,
+                  itemsize(d_.dtype), count, length_);
   }
 
  private:
+  bool gapless(int64_t count) const { return count == 1 || d_.batch_step == length_; }
+
   const ChannelData& d_;
+  int64_t length_, step_;
   bool converts_;
   Buffer<T> memory_;
 };
@@ -39,6 +56,19 @@ template <class T> class Runs {
 struct Pair {
   double first, second;
 };
+
+// The sum of the lanes, in double.
+inline double sum_lanes(vec<double> v) {
+  double sum;
+  fold_lanes<Add>(v, &sum);
+  return sum;
+}
+inline double sum_lanes(vec<float> v) {
+  vec<float, vector_bytes / 2> halves[2];
+  std::memcpy(halves, &v, sizeof v);
+  return sum_lanes(__builtin_convertvector(halves[0], vec<double>) +
+                   __builtin_convertvector(halves[1], vec<double>));
+}
 
 // The sums of first(at) and second(at) over runs of n elements, in two vectors of partial sums
 // each. The functions take a reader: read(p) is p's element, or its vector of elements, at the
@@ -62,13 +92,8 @@ Pair sum_run(int64_t n, First&& first, Second&& second) {
     rest_a += first(here);
     rest_b += second(here);
   }
-  vec<T> all_a = a[0] + a[1], all_b = b[0] + b[1];
-  Pair sums{static_cast<double>(rest_a), static_cast<double>(rest_b)};
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    sums.first += static_cast<double>(all_a[lane]);
-    sums.second += static_cast<double>(all_b[lane]);
-  }
-  return sums;
+  return {static_cast<double>(rest_a) + sum_lanes(a[0] + a[1]),
+          static_cast<double>(rest_b) + sum_lanes(b[0] + b[1])};
 }
 
 // f(c) for each channel of planes, in parallel.
@@ -77,6 +102,19 @@ template <class F> void for_channels(const ChannelLayout& l, F&& f) {
   parallel_for(0, l.channels, default_grain / (work + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) f(c);
   });
+}
+
+// f(n, count) for the runs of a channel, `together` at a time.
+template <class F> void for_runs(const ChannelLayout& l, int64_t together, F&& f) {
+  for (int64_t n = 0; n < l.batch; n += together) f(n, std::min(together, l.batch - n));
+}
+
+// How many runs are taken at a time: of those that are converted as many as have 512 elements,
+// because a call for each of 64 took as long as the sums; more would leave the first-level cache.
+int64_t runs_together(const ChannelLayout& l, std::initializer_list<const ChannelData*> all) {
+  for (const ChannelData* d : all)
+    if (d->dtype == l.dtype) return 1;
+  return std::max<int64_t>(1, 512 / std::max<int64_t>(1, l.length));
 }
 
 // Blocks of rows that stay in the second-level cache. Their number follows from the sizes alone.
@@ -192,8 +230,41 @@ void join_moments(double count, double& mean, double& squares, double n, double 
   squares += more_squares + apart * apart * count * n / total;
 }
 
+// Narrow rows without gaps: `rows` of them are one row of as many times the channels, which fill
+// vectors, and some are left over.
+struct WidenedRows {
+  static constexpr int64_t rows = 16;
+  ChannelLayout wide, rest;
+
+  template <class T>
+  static bool pay(const ChannelLayout& l, std::initializer_list<const ChannelData*> all) {
+    bool gapless = l.channels < Vector<T>::lanes && l.batch >= 2 * rows;
+    for (const ChannelData* d : all)
+      gapless = gapless && d->batch_step == l.channels && !d->formula;
+    return gapless;
+  }
+  explicit WidenedRows(const ChannelLayout& l)
+      : wide{l.dtype, l.batch / rows, rows * l.channels, 1, true},
+        rest{l.dtype, l.batch % rows, l.channels, 1, true} {}
+  ChannelData wide_of(const ChannelData& d) const { return {d.dtype, d.data, wide.channels, 1}; }
+  ChannelData rest_of(const ChannelData& d) const {
+    return {d.dtype, d.at(wide.batch * rows, 0), rest.channels, 1};
+  }
+};
+
 template <class T>
 void moments_by_rows(const ChannelLayout& l, const ChannelData& x, double* mean, double* squares) {
+  if (WidenedRows::pay<T>(l, {&x})) {
+    const WidenedRows of(l);
+    Buffer<double> means(of.wide.channels), sums(of.wide.channels);
+    moments_by_rows<T>(of.wide, of.wide_of(x), means.data(), sums.data());
+    moments_by_rows<T>(of.rest, of.rest_of(x), mean, squares);
+    double seen = static_cast<double>(of.rest.batch), more = static_cast<double>(of.wide.batch);
+    for (int64_t i = 0; i < of.wide.channels; i += l.channels, seen += more)
+      for (int64_t c = 0; c < l.channels; ++c)
+        join_moments(seen, mean[c], squares[c], more, means[i + c], sums[i + c]);
+    return;
+  }
   RowBlocks blocks(l);
   int64_t channels = l.channels;
   Buffer<T> partial(2 * blocks.count * channels);
@@ -234,25 +305,40 @@ template <class T>
 void moments_typed(const ChannelLayout& l, const ChannelData& x, double* mean, double* squares) {
   if (l.by_rows) return moments_by_rows<T>(l, x, mean, squares);
   auto zero = [](auto&&) { return T(0); };
-  double length = static_cast<double>(l.length);
+  const int64_t together = runs_together(l, {&x});
   for_channels(l, [&](int64_t c) {
     mean[c] = squares[c] = 0;
-    Runs<T> runs(x, l.length);
-    for (int64_t n = 0; n < l.batch; ++n) {
-      const T* v = runs.read(n, c, l.length);
-      double sum = sum_run<T>(l.length, [=](auto&& at) { return at(v); }, zero).first;
-      T m = static_cast<T>(sum / length);
+    Runs<T> runs(x, l.length, together);
+    for_runs(l, together, [&](int64_t n, int64_t count) {
+      const T* v = runs.read(n, c, count);
+      const int64_t all = count * l.length;
+      double sum = sum_run<T>(all, [=](auto&& at) { return at(v); }, zero).first;
+      T m = static_cast<T>(sum / static_cast<double>(all));
       double square =
-          sum_run<T>(l.length, [=](auto&& at) { return (at(v) - m) * (at(v) - m); }, zero).first;
-      join_moments(static_cast<double>(n) * length, mean[c], squares[c], length,
+          sum_run<T>(all, [=](auto&& at) { return (at(v) - m) * (at(v) - m); }, zero).first;
+      join_moments(static_cast<double>(n * l.length), mean[c], squares[c], static_cast<double>(all),
                    static_cast<double>(m), square);
-    }
+    });
   });
 }
 
 template <class T>
 void grad_sums_by_rows(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
                        const T* center, double* sums, double* products) {
+  if (WidenedRows::pay<T>(l, {&g, &x})) {
+    const WidenedRows of(l);
+    Buffer<T> centers(of.wide.channels);
+    for (int64_t i = 0; i < of.wide.channels; ++i) centers[i] = center[i % l.channels];
+    Buffer<double> more(of.wide.channels), more_products(of.wide.channels);
+    grad_sums_by_rows<T>(of.wide, of.wide_of(g), of.wide_of(x), centers.data(), more.data(),
+                         more_products.data());
+    grad_sums_by_rows<T>(of.rest, of.rest_of(g), of.rest_of(x), center, sums, products);
+    for (int64_t i = 0; i < of.wide.channels; ++i) {
+      sums[i % l.channels] += more[i];
+      products[i % l.channels] += more_products[i];
+    }
+    return;
+  }
   RowBlocks blocks(l);
   int64_t channels = l.channels;
   Buffer<T> partial(2 * blocks.count * channels);
@@ -304,8 +390,8 @@ struct WideRows {
   }
 };
 
-// f(each) for parts of the wide rows, in parallel, where each(g) calls g(n, length) for those of a
-// part.
+// f(each) for parts of the wide rows, in parallel, where each(g) calls g(n, count) for those of a
+// part: as many rows from n on.
 template <class F> void for_wide_rows(const ChannelLayout& l, const WideRows& wide, F&& f) {
   int64_t runs = (l.batch + wide.rows - 1) / wide.rows;
   parallel_for(0, runs, default_grain / (l.channels * wide.rows + 1) + 1,
@@ -313,7 +399,7 @@ template <class F> void for_wide_rows(const ChannelLayout& l, const WideRows& wi
                  f([&](auto&& g) {
                    for (int64_t n = begin * wide.rows; n < std::min(end * wide.rows, l.batch);
                         n += wide.rows)
-                     g(n, std::min(wide.rows, l.batch - n) * l.channels);
+                     g(n, std::min(wide.rows, l.batch - n));
                  });
                });
 }
@@ -321,28 +407,29 @@ template <class F> void for_wide_rows(const ChannelLayout& l, const WideRows& wi
 template <class T>
 void affine_typed(const ChannelLayout& l, const ChannelData& x, const double* scale,
                   const double* shift, const ChannelData& out) {
+  const int64_t together = runs_together(l, {&x, &out});
   if (!l.by_rows)
     return for_channels(l, [&](int64_t c) {
       T s = static_cast<T>(scale[c]), t = static_cast<T>(shift[c]);
-      Runs<T> from(x, l.length), results(out, l.length);
-      for (int64_t n = 0; n < l.batch; ++n) {
-        const T* __restrict v = from.read(n, c, l.length);
+      Runs<T> from(x, l.length, together), results(out, l.length, together);
+      for_runs(l, together, [&](int64_t n, int64_t count) {
+        const T* __restrict v = from.read(n, c, count);
         T* __restrict to = results.place(n, c);
-        for (int64_t i = 0; i < l.length; ++i) to[i] = mul_add(v[i], s, t);
-        results.write(n, c, l.length);
-      }
+        for (int64_t i = 0; i < count * l.length; ++i) to[i] = mul_add(v[i], s, t);
+        results.write(n, c, count);
+      });
     });
   WideRows wide(l, {&x, &out});
   Buffer<T> scales = wide.repeated<T>(scale, l.channels);
   Buffer<T> shifts = wide.repeated<T>(shift, l.channels);
   for_wide_rows(l, wide, [&](auto&& each) {
-    Runs<T> from(x, wide.rows * l.channels), results(out, wide.rows * l.channels);
-    each([&](int64_t n, int64_t length) {
-      const T* __restrict v = from.read(n, 0, length);
+    Runs<T> from(x, l.channels, wide.rows), results(out, l.channels, wide.rows);
+    each([&](int64_t n, int64_t count) {
+      const T* __restrict v = from.read(n, 0, count);
       const T* __restrict s = scales.data(), * __restrict t = shifts.data();
       T* __restrict to = results.place(n, 0);
-      for (int64_t c = 0; c < length; ++c) to[c] = mul_add(v[c], s[c], t[c]);
-      results.write(n, 0, length);
+      for (int64_t c = 0; c < count * l.channels; ++c) to[c] = mul_add(v[c], s[c], t[c]);
+      results.write(n, 0, count);
     });
   });
 }
@@ -361,10 +448,11 @@ void grad_by_rows(const ChannelLayout& l, const ChannelData& g, const ChannelDat
   Buffer<T> slopes = wide.repeated<T>(slope.data(), l.channels);
   Buffer<T> scales = wide.repeated<T>(of.scale, l.channels);
   for_wide_rows(l, wide, [&](auto&& each) {
-    int64_t longest = wide.rows * l.channels;
-    Runs<T> gradients(g, longest), from(x, longest), results(out, longest);
-    each([&](int64_t n, int64_t length) {
-      const T *v = from.read(n, 0, length), *d = g.formula ? nullptr : gradients.read(n, 0, length);
+    Runs<T> gradients(g, l.channels, wide.rows), from(x, l.channels, wide.rows);
+    Runs<T> results(out, l.channels, wide.rows);
+    each([&](int64_t n, int64_t count) {
+      const T *v = from.read(n, 0, count), *d = g.formula ? nullptr : gradients.read(n, 0, count);
+      const int64_t length = count * l.channels;
       const T *m = centers.data(), *o = offsets.data(), *k = slopes.data(), *s = scales.data();
       T* to = results.place(n, 0);
       if constexpr (std::is_same_v<T, float>)
@@ -374,7 +462,7 @@ void grad_by_rows(const ChannelLayout& l, const ChannelData& g, const ChannelDat
         }
       RL_INDEPENDENT
       for (int64_t c = 0; c < length; ++c) to[c] = mul_add(m[c] - v[c], k[c], d[c] - o[c]) * s[c];
-      results.write(n, 0, length);
+      results.write(n, 0, count);
     });
   });
 }
@@ -383,29 +471,30 @@ void grad_by_rows(const ChannelLayout& l, const ChannelData& g, const ChannelDat
 template <class T>
 void backward_by_planes(const ChannelLayout& l, const ChannelData& g, const ChannelData& x,
                         const ChannelGradient& of, const ChannelData* out) {
+  const int64_t together = runs_together(l, {&g, &x, out ? out : &x});
   for_channels(l, [&](int64_t c) {
     T m = static_cast<T>(of.center[c]);
     of.sums[c] = of.products[c] = 0;
-    Runs<T> gradients(g, l.length), from(x, l.length);
-    for (int64_t n = 0; n < l.batch; ++n) {
-      const T *d = gradients.read(n, c, l.length), *v = from.read(n, c, l.length);
+    Runs<T> gradients(g, l.length, together), from(x, l.length, together);
+    for_runs(l, together, [&](int64_t n, int64_t count) {
+      const T *d = gradients.read(n, c, count), *v = from.read(n, c, count);
       Pair part = sum_run<T>(
-          l.length, [=](auto&& at) { return at(d); },
+          count * l.length, [=](auto&& at) { return at(d); },
           [=](auto&& at) { return at(d) * (at(v) - m); });
       of.sums[c] += part.first;
       of.products[c] += part.second;
-    }
+    });
     if (!out) return;
     T o = static_cast<T>(of.offset(c, l.count())), k = static_cast<T>(of.slope(c, l.count())),
       s = static_cast<T>(of.scale[c]);
-    Runs<T> results(*out, l.length);
-    for (int64_t n = 0; n < l.batch; ++n) {
-      const T *d = gradients.read(n, c, l.length), *v = from.read(n, c, l.length);
+    Runs<T> results(*out, l.length, together);
+    for_runs(l, together, [&](int64_t n, int64_t count) {
+      const T *d = gradients.read(n, c, count), *v = from.read(n, c, count);
       T* to = results.place(n, c);
       RL_INDEPENDENT
-      for (int64_t i = 0; i < l.length; ++i) to[i] = mul_add(m - v[i], k, d[i] - o) * s;
-      results.write(n, c, l.length);
-    }
+      for (int64_t i = 0; i < count * l.length; ++i) to[i] = mul_add(m - v[i], k, d[i] - o) * s;
+      results.write(n, c, count);
+    });
   });
 }
 

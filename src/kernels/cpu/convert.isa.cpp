@@ -15,42 +15,56 @@ void loop(const void* in, void* out, int64_t n) {
 }
 
 // The same for integers of 32 bits and less. Through 64 bits, as convert() goes, AVX2 has no
-// vectors: blocks of numbers that fit into 32 take their 32 bits.
+// vectors and AVX512 takes twice as many: blocks of numbers that fit into 32 take their 32 bits,
+// but with AVX512 those that have 32 or 64 and become int32, whose check would take longer.
 template <class From, class To>
 void to_integers(const void* in, void* out, int64_t n) {
   constexpr int64_t block = 64;
-  constexpr From limit = From(int64_t(1) << 31);
-  using Flag = std::conditional_t<sizeof(From) == 8, int64_t, int32_t>;
+  using Value = compute_t<From>;
+  constexpr Value limit = Value(int64_t(1) << 31);
+  using Flag = std::conditional_t<sizeof(Value) == 8, int64_t, int32_t>;
   const From* x = static_cast<const From*>(in);
   To* y = static_cast<To*>(out);
-  if constexpr (vector_bytes < 64)
+  constexpr bool same_width = sizeof(From) >= 4 && sizeof(To) == 4;
+  if constexpr (vector_bytes < 64 || !same_width)
     for (; n >= block; n -= block, x += block, y += block) {
       Flag beyond = 0;
-      for (int64_t i = 0; i < block; ++i) beyond |= !(x[i] < limit && x[i] > -limit);
+      for (int64_t i = 0; i < block; ++i) {
+        const Value value = x[i];
+        beyond |= !(value < limit && value > -limit);
+      }
       if (beyond) loop<From, To>(x, y, block);
       else
-        for (int64_t i = 0; i < block; ++i) y[i] = static_cast<To>(static_cast<int32_t>(x[i]));
+        for (int64_t i = 0; i < block; ++i)
+          y[i] = static_cast<To>(static_cast<int32_t>(static_cast<Value>(x[i])));
     }
   loop<From, To>(x, y, n);
 }
 template <class From, class To>
 void to_narrow(const void* in, void* out, int64_t n) {
-  if constexpr (std::is_floating_point_v<From>) to_integers<From, To>(in, out, n);
+  if constexpr (std::is_floating_point_v<compute_t<From>>) to_integers<From, To>(in, out, n);
   else loop<From, To>(in, out, n);
 }
 
+// To float32, or to one of the integers of 32 bits and less.
 template <class From>
-void from_real(DType to, const void* in, void* out, int64_t n) {
+void from_any_real(DType to, const void* in, void* out, int64_t n) {
   switch (to) {
-    case DType::Bool: return loop<From, bool>(in, out, n);
     case DType::UInt8: return to_narrow<From, uint8_t>(in, out, n);
     case DType::Int8: return to_narrow<From, int8_t>(in, out, n);
     case DType::Int16: return to_narrow<From, int16_t>(in, out, n);
     case DType::Int32: return to_narrow<From, int32_t>(in, out, n);
-    case DType::Int64: return loop<From, int64_t>(in, out, n);
     case DType::Float32: return loop<From, float>(in, out, n);
-    case DType::Float64: return loop<From, double>(in, out, n);
     default: return;
+  }
+}
+template <class From>
+void from_real(DType to, const void* in, void* out, int64_t n) {
+  switch (to) {
+    case DType::Bool: return loop<From, bool>(in, out, n);
+    case DType::Int64: return loop<From, int64_t>(in, out, n);
+    case DType::Float64: return loop<From, double>(in, out, n);
+    default: return from_any_real<From>(to, in, out, n);
   }
 }
 
@@ -182,7 +196,7 @@ void convert_direct(DType from, DType to, const void* in, void* out, int64_t n) 
     case DType::Int32: return from_real<int32_t>(to, in, out, n);
     case DType::Int64: return from_real<int64_t>(to, in, out, n);
     case DType::Float16: return half_to_float(in, out, n);
-    case DType::BFloat16: return loop<bfloat16, float>(in, out, n);
+    case DType::BFloat16: return from_any_real<bfloat16>(to, in, out, n);
     case DType::Float32: return from_float(to, in, out, n);
     case DType::Float64: return from_double(to, in, out, n);
     case DType::Complex64: return from_complex64(to, in, out, n);

@@ -58,7 +58,7 @@ template <class C> class Problem {
             int64_t c = at<int64_t>(p[1], j, steps[0]);
             at<C>(p[2], j, steps[1]) = high[j];
             at<C>(p[3], j, steps[2]) = sum[j];
-            C score = c == ignored ? C(0) : scores[c * row + j];
+            C score = c == ignored ? C(0) : scores[tile.offset(j, c, row)];
             C value = target.hard(c) * ((high[j] - score) + logs[j]);
             if (target.even != 0) value += target.even * (target.mass * logs[j] - weighted[j]);
             at<C>(p[4], j, steps[3]) = c == ignored ? C(0) : value;
@@ -93,7 +93,8 @@ template <class C> class Problem {
           C* slopes = reinterpret_cast<C*>(p[1]);
           for (int64_t j = 0; j < tile.width; ++j) {
             int64_t c = at<int64_t>(p[2], j, steps[0]);
-            if (c != ignored) slopes[c * row + j] -= at<C>(p[5], j, steps[3]) * target.hard(c);
+            if (c != ignored)
+              slopes[tile.offset(j, c, row)] -= at<C>(p[5], j, steps[3]) * target.hard(c);
           }
         });
   }

@@ -1,6 +1,8 @@
 // Elementwise loops over 16-bit floats, which are widened and rounded in registers; for *.isa.cpp
 // files.
 #pragma once
+#include <utility>
+
 #include "kernels/cpu/reduced_floats.h"
 #include "math/formula.h"
 
@@ -15,6 +17,14 @@ inline vec<float> plus_product(vec<float> z, vec<float> x, vec<float> y) {
 }
 inline vec<float> minus_product(vec<float> z, vec<float> x, vec<float> y) {
   return mul_add(-x, y, z);
+}
+
+// Of 16-bit floats, as of others, the bits of one and the sign of another.
+using math::copysign;
+inline half copysign(half x, half y) {
+  half result;
+  result.bits = static_cast<uint16_t>((x.bits & 0x7fff) | (y.bits & 0x8000));
+  return result;
 }
 
 // What is computed at once: of bfloat16 the even and the odd elements of a vector, which lie in the
@@ -37,15 +47,15 @@ template <> struct WideElements<bfloat16> {
   }
   explicit WideElements(float same) : even(vec<float>{} + same), odd(even) {}
 };
-template <class T, class F>
-void store_reduced(T* to, const WideElements<T>& x, const WideElements<T>& y, F f) {
+template <class T, class F, class... Elements>
+void store_reduced(T* to, F f, const Elements&... x) {
   if constexpr (std::is_same_v<T, bfloat16>) {
-    vec<uint32_t> even = rounded_to_upper_half(f(x.even, y.even)),
-                  odd = rounded_to_upper_half(f(x.odd, y.odd)),
+    vec<uint32_t> even = rounded_to_upper_half(f(x.even...)),
+                  odd = rounded_to_upper_half(f(x.odd...)),
                   pairs = even >> 16 | (odd & 0xffff0000u);
     std::memcpy(static_cast<void*>(to), &pairs, sizeof pairs);
   } else {
-    store_narrow(to, f(x.all, y.all));
+    store_narrow(to, f(x.all...));
   }
 }
 
@@ -68,9 +78,9 @@ void reduced_loop(int64_t count, void* const* operands, F f) {
   auto *first = static_cast<const T*>(operands[1]), *second = static_cast<const T*>(operands[2]);
   const Elements same(constant ? *static_cast<const float*>(operands[constant]) : 0.0f);
   auto compute = [&](const T* x, const T* y, T* to) {
-    if constexpr (constant == 0) store_reduced(to, Elements(x), Elements(y), f);
-    else if constexpr (constant == 1) store_reduced(to, same, Elements(y), f);
-    else store_reduced(to, Elements(x), same, f);
+    if constexpr (constant == 0) store_reduced(to, f, Elements(x), Elements(y));
+    else if constexpr (constant == 1) store_reduced(to, f, same, Elements(y));
+    else store_reduced(to, f, Elements(x), same);
   };
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) compute(first + i, second + i, result + i);
@@ -80,6 +90,40 @@ void reduced_loop(int64_t count, void* const* operands, F f) {
   if (constant != 1) std::memcpy(static_cast<void*>(x), first + i, bytes);
   if (constant != 2) std::memcpy(static_cast<void*>(y), second + i, bytes);
   compute(x, y, to);
+  std::memcpy(static_cast<void*>(result + i), to, bytes);
+}
+
+// A function of floats for vectors of them: gcc makes vector instructions of the loop.
+template <class F> auto by_lanes(F f) {
+  return [f](auto... vectors) {
+    constexpr int64_t lanes = Vector<float>::lanes;
+    auto compute = [f](const auto*... x) {
+      float y[lanes];
+      for (int64_t i = 0; i < lanes; ++i) y[i] = f(x[i]...);
+      return load(y);
+    };
+    struct Lanes {
+      float of[lanes];
+      explicit Lanes(vec<float> v) { std::memcpy(of, &v, sizeof v); }
+    };
+    return compute(Lanes(vectors).of...);
+  };
+}
+
+// result[i] = f(x[i]...), a function of as many floats as there are operands x.
+template <class T, class F, size_t... k>
+void reduced_loop_of(int64_t count, void* const* operands, std::index_sequence<k...>, F f) {
+  constexpr int64_t lanes = reduced_lanes<T>;
+  auto* result = static_cast<T*>(operands[0]);
+  const T* const from[] = {static_cast<const T*>(operands[1 + k])...};
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    store_reduced(result + i, by_lanes(f), WideElements<T>(from[k] + i)...);
+  if (i == count) return;
+  T part[sizeof...(k)][lanes] = {}, to[lanes];
+  auto bytes = static_cast<size_t>(count - i) * sizeof(T);
+  (std::memcpy(static_cast<void*>(part[k]), from[k] + i, bytes), ...);
+  store_reduced(to, by_lanes(f), WideElements<T>(part[k])...);
   std::memcpy(static_cast<void*>(result + i), to, bytes);
 }
 

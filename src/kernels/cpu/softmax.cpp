@@ -6,7 +6,8 @@ namespace rl::kernels {
 namespace {
 
 void forward(const char* name, bool log, const View& input, int64_t dim, const View& out) {
-  SoftmaxLines<2>(name, {&input, &out}, dim, log ? 56 : 40)
+  const int64_t longest_across = !log ? 40 : is_reduced(input.dtype) ? 96 : 56;
+  SoftmaxLines<2>(name, {&input, &out}, dim, longest_across)
       .run([log](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
         softmax_forward(log, tile, p[0], strides[0], p[1], strides[1]);
       });
@@ -14,7 +15,7 @@ void forward(const char* name, bool log, const View& input, int64_t dim, const V
 
 void backward(const char* name, bool log, const View& grad, const View& output, int64_t dim,
               const View& grad_input) {
-  SoftmaxLines<3>(name, {&grad, &output, &grad_input}, dim, log ? 24 : 8)
+  SoftmaxLines<3>(name, {&grad, &output, &grad_input}, dim, log ? 12 : 8)
       .run([log](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
         softmax_gradient(log, tile, p[0], strides[0], p[1], strides[1], p[2], strides[2]);
       });

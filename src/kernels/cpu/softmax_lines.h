@@ -8,20 +8,20 @@
 #include "kernels/cpu/softmax_tiles.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
-#include "kernels/cpu/transpose.h"
 
 namespace rl::kernels {
 
 // Lines along dim of N views of one shape and dtype, the last of which is written if `writes`, and
 // M views of that shape without dim, which hold an element per line. Tiles of neighbouring lines
-// are handed on where they lie if their elements have the compute dtype and are dense, else through
-// a copy. Lines that are short and dense are turned in it, so that the loops run across them; few
-// neighbouring lines are put beside others that lie further away.
+// run across the lines where a view lies so or the lines are short. Each view is handed on where it
+// lies if it has the compute dtype and its elements are dense in the rows of the tile, else through
+// a copy; what is written across lines shares that of an operand. Few neighbouring lines are put
+// beside others that lie further away.
 template <int N, int M = 0, bool writes = true>
 class SoftmaxLines {
  public:
-  // Lines of up to `longest_turned` elements are turned: as measured, for each kind of loop.
-  SoftmaxLines(const char* name, const View* const (&views)[N], int64_t dim, int64_t longest_turned,
+  // Tiles run across lines of up to `longest_across` elements: as measured, for each kind of loop.
+  SoftmaxLines(const char* name, const View* const (&views)[N], int64_t dim, int64_t longest_across,
                const std::array<const View*, M>& beside = {}) {
     const View& first = *views[0];
     check_implemented(is_floating(first.dtype), name, ": not implemented for dtype ", first.dtype);
@@ -47,21 +47,7 @@ class SoftmaxLines {
       walk_.add(first.sizes[d], step);
     }
     walk_.finish(true);
-    across_ = walk_.sizes[0] >= 4 && std::abs(walk_.strides[0][0]) < std::abs(step_[0]);
-    direct_ = dtype_ == element_;
-    for (int k = 0; k < N; ++k)
-      direct_ = direct_ && (across_ ? walk_.strides[k][0] == size_ : n_ == 1 || step_[k] == size_);
-    if (dtype_ != element_) longest_turned = std::max<int64_t>(longest_turned, 96);
-    const int64_t neighbours = walk_.sizes[0];
-    beside_others_ = M == 0 && across_ && walk_.ndim > 1 &&
-                     (neighbours < 16 || (neighbours <= 64 && n_ * neighbours <= 512));
-    direct_ = direct_ && !beside_others_;
-    turned_ = !across_ && n_ <= longest_turned && walk_.sizes[0] >= least_turned &&
-              std::all_of(step_, step_ + N, [&](int64_t step) { return n_ == 1 || step == size_; });
-    if (turned_) {
-      across_ = true;
-      direct_ = false;
-    }
+    choose_tiles(longest_across);
   }
 
   // f(tile, pointers, row strides in elements); of the views beside, pointers go with the tile's
@@ -71,19 +57,22 @@ class SoftmaxLines {
     if (walk_.numel == 0 || n_ == 0) return;
     if (beside_others_) return run_beside_others(f);
     // Few classes have wide tiles, for whose rows the memory's prefetching pays; many narrow ones,
-    // which stay in the caches.
-    int64_t elements = direct_ ? 65536 : 16384, least = direct_ ? 64 : 1;
-    int64_t widest = across_ ? std::clamp(elements / n_, least, softmax_columns) : 1;
-    int64_t grain = std::max<int64_t>(widest, default_grain / 4 / n_);
-    size_t bytes = direct_ ? 0 : static_cast<size_t>((N + 1) * n_ * widest * itemsize(element_));
+    // which stay in the caches: copies of lines in the first-level one.
+    const int64_t elements = copies_ == 0 ? 65536 : across_ ? 32768 : 6144 / copies_;
+    const int64_t least = !across_ ? 1 : copies_ ? 16 : 64;
+    const int64_t widest = std::clamp(elements / n_, least, softmax_columns);
+    const int64_t grain = std::max<int64_t>(widest, default_grain / 4 / n_);
     walk_.parallel_runs(grain, [&](char* const* start, int64_t m) {
-      std::unique_ptr<char[]> scratch(bytes ? new char[bytes] : nullptr);
+      const auto scratch = memory_of_copies(std::min(widest, m));
       for (int64_t j = 0; j < m; j += widest) {
         char* p[N + M];
         for (int k = 0; k < N + M; ++k) p[k] = start[k] + j * walk_.strides[k][0];
         SoftmaxTile tile{across_, element_, n_, std::min(widest, m - j)};
-        if (direct_) run_direct(tile, p, f);
-        else run_copied(tile, p, {1, tile.width, 0}, scratch.get(), f);
+        run_tile(tile, p, scratch.get(), f, [&](int k) {
+          const int64_t line = walk_.strides[k][0];
+          return across_ ? Blocks{1, 0, n_, step_[k], tile.width, line}
+                         : Blocks{1, 0, tile.width, line, n_, step_[k]};
+        });
       }
     });
   }
@@ -91,11 +80,38 @@ class SoftmaxLines {
   int64_t step(int beside) const { return walk_.strides[N + beside][0]; }
 
  private:
-  // The lines of a tile: so many rows, along dim d of the walk, of neighbours.
-  struct Panel {
-    int64_t rows, neighbours;
-    int d;
+  // Where the elements of a tile lie in a view: that many blocks of rows of columns, the bytes from
+  // one to the next after each number.
+  struct Blocks {
+    int64_t blocks, block, rows, row, columns, column;
   };
+
+  void choose_tiles(int64_t longest_across) {
+    constexpr int64_t least_turned = 16;
+    const int64_t neighbours = walk_.sizes[0];
+    bool lies_across = false;
+    for (int k = 0; k < N && neighbours >= 4; ++k) {
+      const int64_t line = std::abs(walk_.strides[k][0]);  // 0: the same line for all
+      lies_across = lies_across || (line != 0 && line < std::abs(step_[k]));
+    }
+    across_ = lies_across || (n_ <= longest_across && neighbours >= least_turned);
+    beside_others_ = M == 0 && lies_across && walk_.ndim > 1 &&
+                     (neighbours < 16 || (neighbours <= 64 && n_ * neighbours <= 512));
+    for (int k = 0; k < N; ++k) {
+      bool dense = across_ ? walk_.strides[k][0] == size_ : n_ == 1 || step_[k] == size_;
+      direct_[k] = dtype_ == element_ && dense && !beside_others_;
+    }
+    copies_ = std::count(direct_, direct_ + N, false);
+    // Along lines, loads of parts of vectors would wait for the stores of the line before.
+    shares_copy_ = across_ && writes && !direct_[N - 1];
+    if (shares_copy_ && copies_ > 1) --copies_;
+  }
+
+  std::unique_ptr<char[]> memory_of_copies(int64_t width) const {
+    if (copies_ == 0) return nullptr;
+    return std::unique_ptr<char[]>(new char[static_cast<size_t>(copies_ * bytes_of_copy(width))]);
+  }
+  int64_t bytes_of_copy(int64_t width) const { return n_ * width * itemsize(element_); }
 
   template <class F>
   void run_beside_others(F& f) const {
@@ -103,81 +119,50 @@ class SoftmaxLines {
     const int d = walk_.dim_of_rows();
     const int64_t neighbours = walk_.sizes[0], most = softmax_columns / neighbours;
     const int64_t height = std::clamp<int64_t>(elements / (n_ * neighbours), 1, most);
-    const int64_t bytes = (N + 1) * n_ * height * neighbours * itemsize(element_);
     walk_.parallel_panels(d, height, default_grain / 4 / n_, [&](char* const* p, int64_t rows) {
-      std::unique_ptr<char[]> scratch(new char[static_cast<size_t>(bytes)]);
       SoftmaxTile tile{true, element_, n_, rows * neighbours};
-      run_copied(tile, p, {rows, neighbours, d}, scratch.get(), f);
+      const auto scratch = memory_of_copies(tile.width);
+      run_tile(tile, p, scratch.get(), f, [&](int k) {
+        return Blocks{n_, step_[k], rows, walk_.strides[k][d], neighbours, walk_.strides[k][0]};
+      });
     });
   }
 
-  template <class F>
-  void run_direct(const SoftmaxTile& tile, char* const* p, F& f) const {
-    int64_t strides[N];
-    for (int k = 0; k < N; ++k) strides[k] = step_[k] / size_;
-    f(tile, p, static_cast<const int64_t*>(strides));
-  }
-
-  template <class F>
-  void run_copied(const SoftmaxTile& tile, char* const* p, const Panel& panel, char* scratch,
-                  F& f) const {
-    char* copies[N + M];
-    std::copy(p + N, p + N + M, copies + N);
-    const int64_t bytes = n_ * tile.width * itemsize(element_);  // of a copy
-    char* turned = scratch + N * bytes;
+  template <class F, class BlocksOf>
+  void run_tile(const SoftmaxTile& tile, char* const* p, char* scratch, F& f,
+                BlocksOf blocks_of) const {
+    char *at[N + M], *copy = scratch;
+    constexpr int out = N - 1;
+    std::copy(p, p + N + M, at);
     int64_t strides[N];
     for (int k = 0; k < N; ++k) {
-      copies[k] = scratch + k * bytes;
-      strides[k] = tile.width;
-      if (!writes || k < N - 1) load(k, p[k], panel, copies[k], turned);
+      strides[k] = (across_ ? step_[k] : walk_.strides[k][0]) / size_;
+      if (direct_[k]) continue;
+      strides[k] = across_ ? tile.width : n_;
+      at[k] = k == out && shares_copy_ ? scratch : copy;
+      if (writes && k == out) break;
+      load(p[k], blocks_of(k), copy);
+      copy += bytes_of_copy(tile.width);
     }
-    f(tile, static_cast<char* const*>(copies), static_cast<const int64_t*>(strides));
-    if (writes) store(copies[N - 1], p[N - 1], panel, turned);
+    f(tile, static_cast<char* const*>(at), static_cast<const int64_t*>(strides));
+    if (writes && !direct_[out]) store(at[out], p[out], blocks_of(out));
   }
 
-  void load(int k, const char* from, const Panel& panel, char* copy, char* turned) const {
-    const int64_t line = walk_.strides[k][0], width = panel.rows * panel.neighbours;
-    if (turned_) {
-      const bool converted = dtype_ != element_;
-      transpose(size_, from, line, size_, converted ? turned : copy, width * size_, size_, width,
-                n_, false);
-      if (converted) load_strip(dtype_, turned, size_, element_, copy, n_ * width);
-    } else if (across_) {
-      for (int64_t i = 0; i < n_; ++i)
-        load_panel(dtype_, from + i * step_[k], row_step(k, panel), line, element_,
-                   copy + i * width * itemsize(element_), panel.rows, panel.neighbours);
-    } else {
-      load_strip(dtype_, from, step_[k], element_, copy, n_);
-    }
+  void load(const char* from, const Blocks& b, char* copy) const {
+    for (int64_t i = 0; i < b.blocks; ++i)
+      load_panel(dtype_, from + i * b.block, b.row, b.column, element_,
+                 copy + i * b.rows * b.columns * itemsize(element_), b.rows, b.columns);
   }
-
-  void store(const char* copy, char* to, const Panel& panel, char* turned) const {
-    constexpr int k = N - 1;
-    const int64_t line = walk_.strides[k][0], width = panel.rows * panel.neighbours;
-    if (turned_) {
-      const bool converted = dtype_ != element_;
-      if (converted) store_strip(element_, copy, dtype_, turned, size_, n_ * width);
-      transpose(size_, converted ? turned : copy, width * size_, size_, to, line, size_, n_, width,
-                false);
-    } else if (across_) {
-      for (int64_t i = 0; i < n_; ++i)
-        store_panel(element_, copy + i * width * itemsize(element_), dtype_, to + i * step_[k],
-                    row_step(k, panel), line, panel.rows, panel.neighbours);
-    } else {
-      store_strip(element_, copy, dtype_, to, step_[k], n_);
-    }
+  void store(const char* copy, char* to, const Blocks& b) const {
+    for (int64_t i = 0; i < b.blocks; ++i)
+      store_panel(element_, copy + i * b.rows * b.columns * itemsize(element_), dtype_,
+                  to + i * b.block, b.row, b.column, b.rows, b.columns);
   }
-
-  int64_t row_step(int k, const Panel& panel) const {
-    return panel.rows > 1 ? walk_.strides[k][panel.d] : panel.neighbours * walk_.strides[k][0];
-  }
-
-  static constexpr int64_t least_turned = 16;  // lines
 
   StridedIterator<N + M> walk_;
-  int64_t n_, size_, step_[N];
+  int64_t n_, size_, step_[N], copies_;
   DType dtype_, element_;
-  bool across_, direct_, turned_, beside_others_;
+  bool across_, beside_others_, shares_copy_, direct_[N];
 };
 
 }  // namespace rl::kernels

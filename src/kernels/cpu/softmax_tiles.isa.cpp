@@ -15,13 +15,13 @@ void softmax_line(const T* x, T* y, int64_t n) {
     sum += sum_exponentials(x + i, high, m, n, [to](auto at, auto e) { at.put(to, e); });
   }
   T scale = T(1) / sum;
-  for (int64_t i = 0; i < n; ++i) y[i] *= scale;
+  for_offsets<T>(n, [=](auto at) { at.put(y, at(y) * scale); });
 }
 
 template <class T>
 void log_softmax_line(const T* x, T* y, int64_t n) {
   T high, shift = math::log(sum_exponentials_of_row(x, n, &high));
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - high - shift;
+  for_offsets<T>(n, [=](auto at) { at.put(y, at(x) - high - shift); });
 }
 
 template <class T>
@@ -36,18 +36,22 @@ void softmax_block(bool log, const T* x, int64_t x_stride, T* y, int64_t y_strid
                    int64_t m) {
   T high[softmax_columns], sum[softmax_columns] = {};
   largest_of_block(x, x_stride, n, m, high);
-  for (int64_t i = 0; i < n; ++i)
+  for (int64_t i = 0; i < n; ++i) {
+    RL_INDEPENDENT
     for (int64_t j = 0; j < m; ++j) {
       T e = exp_below(x[i * x_stride + j] - high[j]);
       if (!log) y[i * y_stride + j] = e;
       sum[j] += e;
     }
+  }
   for (int64_t j = 0; j < m; ++j) sum[j] = log ? math::log(sum[j]) : T(1) / sum[j];
-  for (int64_t i = 0; i < n; ++i)
+  for (int64_t i = 0; i < n; ++i) {
+    RL_INDEPENDENT
     for (int64_t j = 0; j < m; ++j) {
       T& out = y[i * y_stride + j];
       out = log ? x[i * x_stride + j] - high[j] - sum[j] : out * sum[j];
     }
+  }
 }
 
 template <class T>
@@ -55,19 +59,22 @@ void forward(bool log, const SoftmaxTile& t, const void* in, int64_t x_stride, v
              int64_t y_stride) {
   const T* x = static_cast<const T*>(in);
   T* y = static_cast<T*>(out);
-  if (t.across) softmax_block(log, x, x_stride, y, y_stride, t.n, t.width);
-  else if (log) log_softmax_line(x, y, t.n);
-  else softmax_line(x, y, t.n);
+  if (t.across) return softmax_block(log, x, x_stride, y, y_stride, t.n, t.width);
+  for (int64_t j = 0; j < t.width; ++j, x += x_stride, y += y_stride)
+    if (log) log_softmax_line(x, y, t.n);
+    else softmax_line(x, y, t.n);
 }
 
 // softmax: (g - sum(g y)) y; log_softmax: g - exp(y) sum(g).
 template <class T>
 void gradient_line(bool log, const T* g, const T* y, T* gx, int64_t n) {
-  T sum = log ? fold<Add>(g, n) : sum_at<T>(n, [g, y](auto at) { return at(g) * at(y); });
-  if (log)
-    for (int64_t i = 0; i < n; ++i) gx[i] = mul_add(-exp_below(y[i]), sum, g[i]);
-  else
-    for (int64_t i = 0; i < n; ++i) gx[i] = (g[i] - sum) * y[i];
+  if (log) {
+    const vec<T> sum = fold<Add>(g, n) - vec<T>{};
+    for_offsets<T>(n, [=](auto at) { at.put(gx, mul_add(-exp_below(at(y)), sum, at(g))); });
+  } else {
+    const T sum = sum_at<T>(n, [=](auto at) { return at(g) * at(y); });
+    for_offsets<T>(n, [=](auto at) { at.put(gx, (at(g) - sum) * at(y)); });
+  }
 }
 
 template <class T>
@@ -80,10 +87,13 @@ void gradient_block(bool log, const T* g, int64_t g_stride, const T* y, int64_t 
   for (int64_t i = 0; i < n; ++i) {
     const T *g_row = g + i * g_stride, *y_row = y + i * y_stride;
     T* out = gx + i * gx_stride;
-    if (log)
+    if (log) {
+      RL_INDEPENDENT
       for (int64_t j = 0; j < m; ++j) out[j] = mul_add(-exp_below(y_row[j]), sum[j], g_row[j]);
-    else
+    } else {
+      RL_INDEPENDENT
       for (int64_t j = 0; j < m; ++j) out[j] = (g_row[j] - sum[j]) * y_row[j];
+    }
   }
 }
 
@@ -92,8 +102,9 @@ void gradient(bool log, const SoftmaxTile& t, const void* grad, int64_t g_stride
               const void* output, int64_t y_stride, void* grad_x, int64_t gx_stride) {
   const T *g = static_cast<const T*>(grad), *y = static_cast<const T*>(output);
   T* gx = static_cast<T*>(grad_x);
-  if (t.across) gradient_block(log, g, g_stride, y, y_stride, gx, gx_stride, t.n, t.width);
-  else gradient_line(log, g, y, gx, t.n);
+  if (t.across) return gradient_block(log, g, g_stride, y, y_stride, gx, gx_stride, t.n, t.width);
+  for (int64_t j = 0; j < t.width; ++j, g += g_stride, y += y_stride, gx += gx_stride)
+    gradient_line(log, g, y, gx, t.n);
 }
 
 template <class T>
@@ -103,10 +114,12 @@ void sums(const SoftmaxTile& t, const void* in, int64_t stride, const void* weig
   T *high = static_cast<T*>(largest), *sum = static_cast<T*>(sums_out);
   T *log_sum = static_cast<T*>(logs), *weighted = static_cast<T*>(weighted_out);
   if (!t.across) {
-    *sum = sum_exponentials_of_row(x, t.n, high);
-    *log_sum = math::log(*sum);
-    T top = *high;
-    if (w) *weighted = sum_at<T>(t.n, [x, w, top](auto at) { return at(w) * (at(x) - top); });
+    for (int64_t j = 0; j < t.width; ++j, x += stride) {
+      sum[j] = sum_exponentials_of_row(x, t.n, high + j);
+      log_sum[j] = math::log(sum[j]);
+      T top = high[j];
+      if (w) weighted[j] = sum_at<T>(t.n, [x, w, top](auto at) { return at(w) * (at(x) - top); });
+    }
     return;
   }
   largest_of_block(x, stride, t.n, t.width, high);
@@ -129,16 +142,21 @@ void slopes(const SoftmaxTile& t, const void* in, int64_t x_stride, const void* 
   const T* share = static_cast<const T*>(shares);
   T* gx = static_cast<T*>(out);
   if (!t.across) {
-    T top = *high, factor = *scale, part = *share;
-    if (w)
-      for (int64_t i = 0; i < t.n; ++i)
-        gx[i] = mul_add(factor, exp_below(x[i] - top), -(w[i] * part));
-    else
-      for (int64_t i = 0; i < t.n; ++i) gx[i] = factor * exp_below(x[i] - top);
+    for (int64_t j = 0; j < t.width; ++j, x += x_stride, gx += out_stride) {
+      const T top = high[j];
+      const vec<T> factor = scale[j] - vec<T>{};
+      const T part = share[j];
+      if (w)
+        for_offsets<T>(t.n, [=](auto at) {
+          at.put(gx, mul_add(factor, exp_below(at(x) - top), -(at(w) * part)));
+        });
+      else for_offsets<T>(t.n, [=](auto at) { at.put(gx, factor * exp_below(at(x) - top)); });
+    }
     return;
   }
   for (int64_t i = 0; i < t.n; ++i, x += x_stride, gx += out_stride) {
     T weight = w ? w[i] : T(0);
+    RL_INDEPENDENT
     for (int64_t j = 0; j < t.width; ++j)
       gx[j] = mul_add(scale[j], exp_below(x[j] - high[j]), -(weight * share[j]));
   }

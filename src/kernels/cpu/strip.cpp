@@ -10,6 +10,8 @@ constexpr int64_t widest = 16;  // bytes of a complex128
 
 // The dtype to pass through on the way, or `to` where one step suffices.
 DType stepping_stone(DType from, DType to) {
+  const bool narrow = is_integral(to) && itemsize(to) <= 4 && to != DType::Bool;
+  if (from == DType::BFloat16 && narrow) return to;
   if (is_reduced(from) && to != DType::Float32) return DType::Float32;
   if (is_complex(from) && !is_complex(to) && to != DType::Bool && to != to_real(from))
     return to_real(from);
@@ -75,7 +77,7 @@ void load_panel(DType from, const char* in, int64_t row, int64_t column, DType t
     return;
   }
   alignas(64) char gathered[piece * widest];
-  for (int64_t r = 0, n = piece / columns; r < rows; r += n) {
+  for (int64_t r = 0, n = piece * widest / (columns * size); r < rows; r += n) {
     n = std::min(n, rows - r);
     copy_panel(size, in + r * row, row, column, gathered, columns * size, size, n, columns);
     convert_contiguous(from, to, gathered, out + r * to_row, n * columns);
@@ -96,7 +98,7 @@ void store_panel(DType from, const void* packed, DType to, char* out, int64_t ro
     return;
   }
   alignas(64) char converted[piece * widest];
-  for (int64_t r = 0, n = piece / columns; r < rows; r += n) {
+  for (int64_t r = 0, n = piece * widest / (columns * size); r < rows; r += n) {
     n = std::min(n, rows - r);
     convert_contiguous(from, to, in + r * from_row, converted, n * columns);
     copy_panel(size, converted, columns * size, size, out + r * row, row, column, n, columns);

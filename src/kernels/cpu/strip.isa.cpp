@@ -1,9 +1,11 @@
 #include "kernels/cpu/strip.h"
 
+#include <cstdlib>
 #include <type_traits>
 #include <utility>
 
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/transpose.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -129,11 +131,12 @@ void reverse_rows(int64_t columns, const char* from, int64_t from_stride, char* 
   by(std::integral_constant<int, 8>());
 }
 
-// Row after row, or column after column of rows that stay in the first-level cache: whichever has
-// fewer calls.
+// Row after row where these are dense and not short, else along the longer side: fewer calls, in
+// strips of rows that stay in the first-level cache.
 void copy_lines(int64_t size, const char* from, int64_t from_row, int64_t from_column, char* to,
                 int64_t to_row, int64_t to_column, int64_t rows, int64_t columns) {
-  if (rows < columns) {
+  const bool dense = std::abs(from_column) < std::abs(from_row) && to_column < to_row;
+  if (rows < columns || (dense && columns >= 16)) {
     std::swap(rows, columns);
     std::swap(from_row, from_column);
     std::swap(to_row, to_column);
@@ -212,6 +215,13 @@ void copy_panel(int64_t size, const char* from, int64_t from_row, int64_t from_c
       case 8:
         if (columns > 1) return reverse_rows<uint64_t>(columns, from, from_row, to, to_row, rows);
     }
+  constexpr int64_t square = 16;
+  if (size <= 8 && rows >= square && columns >= square) {
+    if (from_column == size && to_row == size)
+      return transpose(size, from, from_row, size, to, to_column, size, rows, columns, false);
+    if (from_row == size && to_column == size)
+      return transpose(size, from, from_column, size, to, to_row, size, columns, rows, false);
+  }
   copy_lines(size, from, from_row, from_column, to, to_row, to_column, rows, columns);
 }
 
