@@ -101,12 +101,13 @@ template <class E, class T> RL_INLINE void dot_block(const LineDots& p, int64_t 
     const E* b = static_cast<const E*>(p.b) + i * p.b_step;
     vec<T> sums[rows] = {};
     auto step = [&](auto read) {
-      if (p.b_step == 0) {
-        const vec<T> y = read(b);
+      if constexpr (std::is_floating_point_v<E>)
+        if (p.b_step == 0) {
+          const vec<T> y = read(b);
 #pragma GCC unroll 8
-        for (int r = 0; r < rows; ++r) sums[r] = add_dots<E>(read(a + r * p.a_step), y, sums[r]);
-        return;
-      }
+          for (int r = 0; r < rows; ++r) sums[r] = add_dots<E>(read(a + r * p.a_step), y, sums[r]);
+          return;
+        }
 #pragma GCC unroll 8
       for (int r = 0; r < rows; ++r)
         sums[r] = add_dots<E>(read(a + r * p.a_step), read(b + r * p.b_step), sums[r]);

@@ -104,15 +104,16 @@ Tiles fold_tiles() {
           fold_join<Op, T, period>};
 }
 
-// Of what `step`, for which is_fused() holds, makes of each element.
+// Of what `step`, for which is_fused() holds, makes of each element. Extremes are of elements or of
+// their magnitudes.
 template <class Op, class T>
 Tiles fold_prepared(Prepare step) {
-  switch (step) {
-    case Prepare::NanToZero: return fold_tiles<Op, T, 1, NanToZero>();
-    case Prepare::Absolute: return fold_tiles<Op, T, 1, Magnitude>();
-    case Prepare::Square: return fold_tiles<Op, T, 1, Square>();
-    default: return fold_tiles<Op, T>();
+  if (step == Prepare::Absolute) return fold_tiles<Op, T, 1, Magnitude>();
+  if constexpr (std::is_same_v<Op, Add>) {
+    if (step == Prepare::NanToZero) return fold_tiles<Op, T, 1, NanToZero>();
+    if (step == Prepare::Square) return fold_tiles<Op, T, 1, Square>();
   }
+  return fold_tiles<Op, T>();
 }
 
 // Complex products: vectors of the parts along rows, one number after the other down columns.
@@ -392,12 +393,11 @@ template <class Op, class H, class Map> void set_reduced(Tiles* tiles) {
   tiles->columns = fold_reduced_columns<Op, H, Map>;
 }
 template <class Op, class H> void set_reduced(Prepare step, Tiles* tiles) {
-  switch (step) {
-    case Prepare::NanToZero: return set_reduced<Op, H, NanToZero>(tiles);
-    case Prepare::Absolute: return set_reduced<Op, H, Magnitude>(tiles);
-    case Prepare::Square: return set_reduced<Op, H, Square>(tiles);
-    case Prepare::None: return set_reduced<Op, H, Same>(tiles);
-    default: return;
+  if (step == Prepare::None) return set_reduced<Op, H, Same>(tiles);
+  if (step == Prepare::Absolute) return set_reduced<Op, H, Magnitude>(tiles);
+  if constexpr (std::is_same_v<Op, Add>) {
+    if (step == Prepare::NanToZero) return set_reduced<Op, H, NanToZero>(tiles);
+    if (step == Prepare::Square) return set_reduced<Op, H, Square>(tiles);
   }
 }
 template <class H> void set_reduced(Fold fold, Prepare step, Tiles* tiles) {
