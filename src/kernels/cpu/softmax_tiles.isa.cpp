@@ -31,16 +31,16 @@ void largest_of_block(const T* x, int64_t stride, int64_t n, int64_t m, T* high)
     for (int64_t j = 0; j < m; ++j) high[j] = Max::apply(high[j], x[i * stride + j]);
 }
 
-template <class T>
-void softmax_block(bool log, const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t n,
-                   int64_t m) {
+// `log` is known to the loops: asked for each element, it kept gcc from vectors of logarithms.
+template <bool log, class T>
+void softmax_block(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t n, int64_t m) {
   T high[softmax_columns], sum[softmax_columns] = {};
   largest_of_block(x, x_stride, n, m, high);
   for (int64_t i = 0; i < n; ++i) {
     RL_INDEPENDENT
     for (int64_t j = 0; j < m; ++j) {
       T e = exp_below(x[i * x_stride + j] - high[j]);
-      if (!log) y[i * y_stride + j] = e;
+      if constexpr (!log) y[i * y_stride + j] = e;
       sum[j] += e;
     }
   }
@@ -59,7 +59,10 @@ void forward(bool log, const SoftmaxTile& t, const void* in, int64_t x_stride, v
              int64_t y_stride) {
   const T* x = static_cast<const T*>(in);
   T* y = static_cast<T*>(out);
-  if (t.across) return softmax_block(log, x, x_stride, y, y_stride, t.n, t.width);
+  if (t.across) {
+    auto block = log ? softmax_block<true, T> : softmax_block<false, T>;
+    return block(x, x_stride, y, y_stride, t.n, t.width);
+  }
   for (int64_t j = 0; j < t.width; ++j, x += x_stride, y += y_stride)
     if (log) log_softmax_line(x, y, t.n);
     else softmax_line(x, y, t.n);
