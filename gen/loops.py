@@ -184,7 +184,8 @@ class Loop:
                 f"  const float {cxx_variable(name)} = numbers[{i}].to<float>();"
                 for i, name in enumerate(self.numbers)
             ),
-            f"  reduced_loop_of<T>(count, operands, std::make_index_sequence<{len(self.operands)}>(),",
+            "  reduced_loop_of<T>(count, operands, "
+            f"std::make_index_sequence<{len(self.operands)}>(),",
             f"      [=]({parameters}) {{ return static_cast<float>({self.formula.scalar()}); }});",
             "}",
         ]

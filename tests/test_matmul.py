@@ -571,8 +571,9 @@ def test_batches_of_small_matrices(m, k, n, dtype):
 
 
 @pytest.mark.parametrize("dtype", SMALL_DTYPES)
-@pytest.mark.parametrize("k, n", [(2, 1), (7, 1), (40, 1), (131, 1), (1, 3), (2, 2), (3, 10), (7, 7),
-                                  (10, 3), (11, 20), (24, 5)])  # fmt: skip
+@pytest.mark.parametrize("k, n", [
+    (2, 1), (7, 1), (40, 1), (131, 1), (1, 3), (2, 2), (3, 10), (7, 7), (10, 3), (11, 20), (24, 5)
+])  # fmt: skip
 def test_many_short_rows_by_a_small_matrix(k, n, dtype):
     random = np.random.default_rng(k)
     for rows in (65, 600, 2049):

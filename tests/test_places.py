@@ -208,7 +208,7 @@ def test_signs_of_16_bit_numbers_change_no_other_bit(dtype):
 
 
 IN_REGISTERS = {
-    **dict.fromkeys(("floor", "ceil", "trunc", "round", "sqrt", "rsqrt", "reciprocal", "square"), 1),
+    **dict.fromkeys("floor ceil trunc round sqrt rsqrt reciprocal square".split(), 1),
     **dict.fromkeys(("maximum", "minimum", "copysign"), 2),
     **dict.fromkeys(("lerp", "addcmul"), 3),
 }

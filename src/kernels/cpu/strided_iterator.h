@@ -153,8 +153,8 @@ struct StridedIterator {
     parallel_for(0, numel, grain, [&](int64_t b, int64_t e) { range(b, e, base, f); });
   }
 
-  // f(pointers, rows) for panels of up to `height` rows of dim d, each row all of dim 0 (or, if that
-  // is d, one element), over all other dims. Ctrl-C ends the loop between panels.
+  // f(pointers, rows) for panels of up to `height` rows of dim d, each row all of dim 0 (or, if
+  // that is d, one element), over all other dims. Ctrl-C ends the loop between panels.
   template <class F>
   void parallel_panels(int d, int64_t height, int64_t grain, F&& f) const {
     int64_t panels = (sizes[d] + height - 1) / height;
