@@ -115,12 +115,12 @@ class Operand {
 
 // Whether bfloat16 is multiplied as it is: where each channel or a few have a filter of their own,
 // floats are as quick.
-bool multiplies_bfloat16(const ConvProblem& p, const View& large, const View& small,
+bool multiplies_bfloat16(ConvOp op, const ConvProblem& p, const View& large, const View& small,
                          const View& weight) {
   for (const View* v : {&large, &small, &weight})
     if (v->dtype != DType::BFloat16 || !v->numel || !separate(*v)) return false;
   return (has_bfloat16_products() || has_matrix_unit()) &&
-         (p.groups == 1 || p.channels >= 16 * p.groups) && !has_few_planes(p);
+         (p.groups == 1 || p.channels >= 16 * p.groups) && !suits_planes(op, p);
 }
 
 // The kernels read and write what a problem says exists: nothing may stick out.
@@ -177,7 +177,7 @@ bool run(ConvOp op, const View& large, const View& small, const View& weight, co
     else bias_copy.emplace(RowMajor::copy_of(*bias, dtype));
   }
   const float* added = bias && op != ConvOp::Weight ? bias_copy->ptr<float>() : nullptr;
-  if (!formula && multiplies_bfloat16(problem, large, small, weight) &&
+  if (!formula && multiplies_bfloat16(op, problem, large, small, weight) &&
       window_conv(op, problem, large, small, weight, added, true)) {
     if (op == ConvOp::Weight && bias) sum_channels(small, *bias);
     return true;

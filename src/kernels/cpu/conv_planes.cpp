@@ -4,12 +4,13 @@
 #include <cmath>
 #include <vector>
 
+#include "core/parallel.h"
 #include "kernels/copy.h"
 #include "kernels/cpu/conv_problem.h"
 #include "kernels/cpu/plane_product.h"
 #include "kernels/cpu/scratch.h"
-#include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {
@@ -49,19 +50,17 @@ class PlaneConv {
         other_(scatter_ ? large : small),
         sources_((scatter_ ? p.filters : p.channels) / p.groups),
         others_((scatter_ ? p.channels : p.filters) / p.groups) {
-    const int x = p.dims - 1;
     for (int axis : {0, 1}) {  // rows and columns
-      const int d = axis == 1 ? x : x - 1;
+      const int d = p.dims - 2 + axis;
       kernel_[axis] = d < 0 ? 1 : p.kernel[d];
       dilation_[axis] = d < 0 ? 1 : p.dilation[d];
-      const int64_t reach = (kernel_[axis] - 1) * dilation_[axis],
-                    padding = d < 0 ? 0 : p.padding[d];
-      before_[axis] = scatter_ ? reach - padding : padding;
+      reach_[axis] = (kernel_[axis] - 1) * dilation_[axis];
+      const int64_t padding = d < 0 ? 0 : p.padding[d];
+      before_[axis] = scatter_ ? reach_[axis] - padding : padding;
     }
     const Planes result(other_, 0, 0);
     height_ = result.height;
     width_ = result.width;
-    for (int axis : {0, 1}) reach_[axis] = (kernel_[axis] - 1) * dilation_[axis];
     columns_ = std::min(width_, band_width);
     pitch_ = columns_ + reach_[1] + plane_slack;
     rows_ = std::min(height_, std::max<int64_t>(8, band_floats / (pitch_ * sources_) - reach_[0]));
@@ -74,16 +73,11 @@ class PlaneConv {
           offsets_.push_back(s * plane_ + y * dilation_[0] * pitch_ + k * dilation_[1]);
   }
 
-  bool suits() const {
-    for (int d = 0; d < p_.dims; ++d)
-      if (p_.stride[d] != 1) return false;
-    return p_.dims <= 2 && has_few_planes(p_) && width_ >= least_width && before_[0] >= 0 &&
-           before_[1] >= 0;
-  }
-
-  void run_data(const View& weight, const float* bias) {
-    const int64_t taps = static_cast<int64_t>(offsets_.size());
-    Scratch<float> weights = ordered(weight);
+  // False if a tap is not finite, which must not meet the zeros around a plane.
+  bool run_data(const View& weight, const float* bias) {
+    const Scratch<float> weights = ordered(weight);
+    if (!std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); }))
+      return false;
     parallel_for(0, units(), grain(), [&](int64_t begin, int64_t end) {
       Scratch<float> band = empty_band(), rows(static_cast<size_t>(rows_ * columns_));
       for (int64_t u = begin; u < end; ++u) {
@@ -95,7 +89,7 @@ class PlaneConv {
           const int64_t at = unit.group * others_ + r;
           char* first = to.at(r, unit.row, unit.column);
           plane_product(rows_of(unit, band.data(), dense ? to.row_step / size : columns_),
-                        weights.data() + at * taps, bias ? bias[at] : 0,
+                        weights.data() + at * taps(), bias ? bias[at] : 0,
                         dense ? reinterpret_cast<float*>(first) : rows.data());
           if (!dense)
             copy_panel(size, reinterpret_cast<char*>(rows.data()), columns_ * size, size, first,
@@ -103,12 +97,12 @@ class PlaneConv {
         }
       }
     });
+    return true;
   }
 
   // False if a sum is not finite: zeros around a plane may have met an infinity.
   bool run_weight(const View& weight) {
-    const int64_t taps = static_cast<int64_t>(offsets_.size()), all = p_.filters * taps;
-    const int64_t parts = std::min(units(), most_parts);
+    const int64_t all = p_.filters * taps(), parts = std::min(units(), most_parts);
     Scratch<double> sums(static_cast<size_t>(parts * all), 0.0);
     parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
       const int64_t pitch = columns_ + plane_slack;
@@ -125,19 +119,18 @@ class PlaneConv {
             for (int64_t y = 0; y < unit.rows; ++y)
               std::fill_n(grad.data() + y * pitch + unit.columns, plane_slack, 0.0f);
             plane_dots(rows_of(unit, band.data(), pitch), grad.data(),
-                       sums.data() + part * all + (unit.group * others_ + r) * taps);
+                       sums.data() + part * all + (unit.group * others_ + r) * taps());
           }
         }
     });
-    Scratch<float> total(static_cast<size_t>(all));
+    RowMajor total(weight.shape(), DType::Float32);
     for (int64_t i = 0; i < all; ++i) {
       double sum = 0;
       for (int64_t part = 0; part < parts; ++part) sum += sums[static_cast<size_t>(part * all + i)];
-      total[static_cast<size_t>(i)] = static_cast<float>(sum);
+      total.ptr<float>()[i] = static_cast<float>(sum);
       if (!std::isfinite(sum)) return false;
     }
-    Dims strides = contiguous_strides(weight.shape());
-    copy({total.data(), weight.sizes, strides.data(), weight.ndim, all, DType::Float32}, weight);
+    copy(total.view(), weight);
     return true;
   }
 
@@ -154,16 +147,14 @@ class PlaneConv {
           columns(std::min(c.columns_, c.width_ - column)) {}
   };
 
+  int64_t taps() const { return static_cast<int64_t>(offsets_.size()); }
   int64_t units() const { return p_.batch * p_.groups * bands_ * pieces_; }
-  int64_t grain() const {
-    return 1 + default_grain / (rows_ * columns_ * static_cast<int64_t>(offsets_.size()));
-  }
+  int64_t grain() const { return 1 + default_grain / (rows_ * columns_ * taps()); }
   Scratch<float> empty_band() const {
     return Scratch<float>(static_cast<size_t>(sources_ * plane_ + plane_slack), 0.0f);
   }
   PlaneRows rows_of(const Unit& unit, const float* band, int64_t step) const {
-    const auto taps = static_cast<int64_t>(offsets_.size());
-    return {band, pitch_, offsets_.data(), taps, unit.rows, unit.columns, step};
+    return {band, pitch_, offsets_.data(), taps(), unit.rows, unit.columns, step};
   }
 
   // The band's rows, with zeros for what surrounds the planes.
@@ -192,8 +183,7 @@ class PlaneConv {
 
   // The filters in the order of the taps, of each plane of the result one after the other.
   Scratch<float> ordered(const View& weight) const {
-    Scratch<float> weights(
-        static_cast<size_t>(p_.groups * others_ * sources_ * kernel_[0] * kernel_[1]));
+    Scratch<float> weights(static_cast<size_t>(p_.groups * others_ * taps()));
     const float* w = weight.ptr<float>();
     const int64_t *step = weight.strides, x = weight.ndim - 1;
     float* to = weights.data();
@@ -223,19 +213,21 @@ class PlaneConv {
 
 }  // namespace
 
+bool suits_planes(ConvOp op, const ConvProblem& p) {
+  constexpr int64_t few = 4;
+  if (p.dims > 2 || p.channels > few * p.groups || p.filters > few * p.groups) return false;
+  const bool scatter = op == ConvOp::Scatter;
+  for (int d = 0; d < p.dims; ++d)
+    if (p.stride[d] != 1 || (scatter && p.padding[d] > (p.kernel[d] - 1) * p.dilation[d]))
+      return false;
+  return (scatter ? p.large : p.small)[p.dims - 1] >= least_width;
+}
+
 bool plane_conv(ConvOp op, const ConvProblem& p, const View& large, const View& small,
                 const View& weight, const float* bias) {
+  if (!suits_planes(op, p)) return false;
   PlaneConv conv(op, p, large, small);
-  if (!conv.suits()) return false;
-  if (op == ConvOp::Weight) return conv.run_weight(weight);
-  bool finite = true;
-  StridedIterator<1> taps({&weight}, true);
-  taps.range(0, taps.numel, taps.base, [&](char* const* w, int64_t n) {
-    for (int64_t i = 0; i < n; ++i)
-      finite &= std::isfinite(*reinterpret_cast<const float*>(w[0] + i * taps.strides[0][0]));
-  });
-  if (finite) conv.run_data(weight, bias);
-  return finite;
+  return op == ConvOp::Weight ? conv.run_weight(weight) : conv.run_data(weight, bias);
 }
 
 }  // namespace rl::kernels

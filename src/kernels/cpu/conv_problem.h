@@ -28,12 +28,6 @@ inline bool is_pointwise(const ConvProblem& p) {
   return true;
 }
 
-// Whether few channels of each group make few filters.
-inline bool has_few_planes(const ConvProblem& p) {
-  constexpr int64_t few = 4;
-  return p.channels <= few * p.groups && p.filters <= few * p.groups;
-}
-
 // Whether no element of a view is seen twice.
 bool separate(const View& v);
 
@@ -63,8 +57,9 @@ bool panel_conv(ConvOp op, const ConvProblem& problem, const View& large, const 
 bool depthwise_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                     const View& weight, const float* bias, const StripFormula* formula);
 
-// The same, where a few planes make a few planes; false where that is not so, or where the result
-// might spread an infinity. Without a bias for Weight.
+// The same, where a few planes make a few planes; false where suits_planes() says that it is not
+// so, or where the result might spread an infinity. Without a bias for Weight.
+bool suits_planes(ConvOp op, const ConvProblem& problem);
 bool plane_conv(ConvOp op, const ConvProblem& problem, const View& large, const View& small,
                 const View& weight, const float* bias);
 

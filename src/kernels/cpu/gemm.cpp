@@ -552,9 +552,13 @@ bool floats_pay(int64_t m, int64_t n, int64_t k) {
 // The product itself, or the transposed one where that has more rows.
 bool multiply_in_lanes(const View& a, const View& b, const View& out, const GemmScale& scale,
                        const View* added) {
-  if (is_complex(out.dtype)) return false;
-  if (out.sizes[out.ndim - 2] >= out.sizes[out.ndim - 1])
-    return gemm_in_lanes(a, b, out, scale, added);
+  const int64_t m = out.sizes[out.ndim - 2], n = out.sizes[out.ndim - 1];
+  const int64_t count = out.ndim == 3 ? out.sizes[0] : 1, k = a.sizes[a.ndim - 1];
+  const int64_t step = m >= n ? a.strides[a.ndim - 1] : b.strides[b.ndim - 2];
+  if (is_complex(out.dtype) ||
+      !may_suit_lanes(out.dtype, count, std::max(m, n), std::min(m, n), k, step))
+    return false;
+  if (m >= n) return gemm_in_lanes(a, b, out, scale, added);
   Exchanged x(a), y(b), z(out), with(added ? *added : out);
   return gemm_in_lanes(y.view(), x.view(), z.view(), scale, added ? &with.view() : nullptr);
 }

@@ -202,6 +202,15 @@ struct Sizes {
   int64_t count, m, n, k;
   bool shared;
 
+  static Sizes of_batch(DType dtype, int64_t count, int64_t m, int64_t n, int64_t k) {
+    return {dtype, count, m, n, k, false};
+  }
+  // None where rows lie across others: these are columns of tiles, which need not be turned.
+  static Sizes of_rows(DType dtype, int64_t m, int64_t n, int64_t k, int64_t step) {
+    return {dtype, k == 1 || step == 1 ? m : 0, 1, n, k, true};
+  }
+
+  bool may_suit() const { return count >= dot_block_lines && (suit_dots() || suit_lanes()); }
   bool is_narrow() const { return !is_floating(dtype) && itemsize(dtype) < 4; }
   bool is_wide() const { return itemsize(dtype) >= 4; }
   // Lines that fill vectors, or too few of them for lanes; of long ones, tiles add up several parts
@@ -257,9 +266,7 @@ Matrices batch_of(const View& v) {
 // False if tiles are quicker.
 bool run(const Batch& x, const Sizes& sizes) {
   const bool dots = sizes.suit_dots() && x.is_plain() && x.are_dots();
-  // Rows that lie across others are columns of tiles, which need not be turned.
-  const bool across = sizes.shared && x.a.columns > 1 && x.a.column != 1;
-  if (!dots && (across || !sizes.suit_lanes())) return false;
+  if (!dots && !sizes.suit_lanes()) return false;
   ScopedGilRelease long_work(2.0 * double(x.count * x.c.numel()) * double(x.a.columns) >
                              long_operations);
   dots ? run_dots(x) : run_lanes(x);
@@ -268,19 +275,24 @@ bool run(const Batch& x, const Sizes& sizes) {
 
 }  // namespace
 
+bool may_suit_lanes(DType dtype, int64_t count, int64_t m, int64_t n, int64_t k, int64_t step) {
+  return Sizes::of_batch(dtype, count, m, n, k).may_suit() ||
+         Sizes::of_rows(dtype, m, n, k, step).may_suit();
+}
+
 bool gemm_in_lanes(const View& a, const View& b, const View& out, const GemmScale& scale,
                    const View* added) {
-  constexpr int64_t fewest = dot_block_lines;
   const int64_t count = out.ndim == 3 ? out.sizes[0] : 1;
   const int64_t m = out.sizes[out.ndim - 2], n = out.sizes[out.ndim - 1], k = a.sizes[a.ndim - 1];
-  const Sizes products{out.dtype, count, m, n, k, false}, rows{out.dtype, m, 1, n, k, true};
+  const Sizes products = Sizes::of_batch(out.dtype, count, m, n, k);
   const View* plus = scale.beta.equals(0) ? nullptr : added ? added : &out;
   std::optional<Matrices> with;
-  if (count >= fewest && (products.suit_dots() || products.suit_lanes())) {
+  if (products.may_suit()) {
     if (plus) with = batch_of(*plus);
     if (run({count, batch_of(a), batch_of(b), batch_of(out), with, scale}, products)) return true;
   }
-  if (m < fewest || !(rows.suit_dots() || rows.suit_lanes())) return false;
+  const Sizes rows = Sizes::of_rows(out.dtype, m, n, k, a.strides[a.ndim - 1]);
+  if (!rows.may_suit()) return false;
   for (int64_t i = 0; i < count; ++i) {
     if (plus) with = rows_of(*plus, i);
     if (!run({m, rows_of(a, i), whole(b, i), rows_of(out, i), with, scale}, rows)) return false;

@@ -47,6 +47,9 @@ struct LineDots {
   int64_t out_step, first = 0, last = 0;
 };
 RL_ISA_KERNEL(line_dots, (const LineDots& p))
+// Whether a batch of `count` products (m, k) @ (k, n), m >= n, may be quicker so, where elements of
+// rows of the first matrix are `step` apart: asked first, as it takes less than exchanging views.
+bool may_suit_lanes(DType dtype, int64_t count, int64_t m, int64_t n, int64_t k, int64_t step);
 // As gemm(), if this is the quicker way; false, and nothing done, else.
 bool gemm_in_lanes(const View& a, const View& b, const View& out, const GemmScale& scale,
                    const View* added);

@@ -21,12 +21,13 @@ struct Norm {
   const char* name;
   DType element;
   int64_t rows, parts, n, cycle;
-  bool centred;
+  bool centred, converts;
   int64_t length() const { return parts * n; }
   int64_t channels() const { return parts * cycle; }
-  // That have the same channels, and as few as stay in the first-level cache with their copies.
+  // That have the same channels; of such as are converted, as few as stay in the first-level cache.
   int64_t rows_at_once() const {
-    return cycle == 1 ? std::max<int64_t>(1, elements_at_once / length()) : 1;
+    if (cycle != 1) return 1;
+    return converts ? std::max<int64_t>(1, elements_at_once / length()) : rows;
   }
   // Of row r's first channel, in bytes among values per channel.
   int64_t channel_offset(int64_t r) const { return r % cycle * parts * itemsize(element); }
@@ -199,7 +200,7 @@ Norm row_norm(const char* name, const View& input, const View& rstd, bool centre
   int64_t rows = rstd.numel, length = rows ? input.numel / rows : 0;
   check(rows * length == input.numel, name, ": ", rows, " rows do not divide an input of sizes ",
         input.shape());
-  return {name, element, rows, length, 1, 1, centred};
+  return {name, element, rows, length, 1, 1, centred, element != input.dtype};
 }
 
 Norm grouped_norm(const char* name, const View& input, const View& rstd) {
