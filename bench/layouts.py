@@ -10,7 +10,7 @@ that a library refuses are left out. Ten minutes on one thread.
 """
 
 from bench import report
-from bench.timing import Row, time_in_turns
+from bench.timing import Row, time_row
 
 DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", "int32", "int16", "uint8", "bool",
           "complex64")
@@ -109,15 +109,14 @@ def short_rows(dtype):
             yield Row(f"{name}, rows of {n}", call, code)
 
 
-def timers_of(row, libraries, clock):
-    """By library; None if one of them refuses."""
-    timers = {name: row.timer(library, clock) for name, library in libraries.items()}
-    for timer in timers.values():
+def is_refused(row, libraries, clock):
+    """Whether one of the libraries has no such operation of this dtype."""
+    for library in libraries.values():
         try:
-            timer.timeit(1)
-        except (RuntimeError, TypeError, ValueError, IndexError):  # of this dtype
-            return None
-    return timers
+            row.timer(library, clock).timeit(1)
+        except (RuntimeError, TypeError, ValueError, IndexError):
+            return True
+    return False
 
 
 def arguments():
@@ -136,10 +135,10 @@ def main():
     for dtype in options.dtypes.split(","):
         figures = []
         for row in (*matrices(dtype), *short_rows(dtype)):
-            if options.only not in row.name or not (timers := timers_of(row, libraries, clock)):
+            if options.only not in row.name or is_refused(row, libraries, clock):
                 continue
-            seconds = time_in_turns(timers, options.rounds, clock)
-            values = {name: value * 1e6 for name, value in seconds.items()}
+            values = {n: t / 1e3 for n, t in
+                      time_row(row, libraries, options.rounds, clock).items()}
             figures.append(report.Figure("layouts", f"{dtype} {row.name}", "us", values))
             if options.every or figures[-1].ratio("torch") < options.below:
                 table.add(figures[-1])

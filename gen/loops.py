@@ -64,8 +64,7 @@ class Loop:
                 lines.append(
                     f"  const Stored* at_{name} = static_cast<const Stored*>(operands[{i + 1}]);"
                 )
-        for i, name in enumerate(self.numbers):
-            lines.append(f"  const T {cxx_variable(name)} = numbers[{i}].to<T>();")
+        lines += self.numbers_as("T")
 
         used = [o for o in self.operands if o in self.formula.used]
 
@@ -131,10 +130,7 @@ class Loop:
         """The loop of rows of which operand `constant` (of 1 and 2) is one element all along."""
         lines = [
             *self.begin_of_constants("of_constant"),
-            *(
-                f"  const T {cxx_variable(name)} = numbers[{i}].to<T>();"
-                for i, name in enumerate(self.numbers)
-            ),
+            *self.numbers_as("T"),
             "  for (RowOperands row(operands); rows > 0; --rows, row.advance(steps)) {",
             "    auto* result = static_cast<T*>(row.at[0]);",
             "    const T same = *static_cast<const T*>(row.at[constant]);",
@@ -159,10 +155,7 @@ class Loop:
             f"template <class T, int constant> void {self.name}_reduced(int64_t count, "
             "void* const* operands, const Scalar* numbers) {",
             "  (void)numbers;",
-            *(
-                f"  const auto {cxx_variable(name)} = vec<float>{{}} + numbers[{i}].to<float>();"
-                for i, name in enumerate(self.numbers)
-            ),
+            *self.numbers_as("float", "vec<float>{} + "),
             "  reduced_loop<T, constant>(",
             f"      count, operands, [&]({parameters}) {{ return {self.formula.scalar()}; }});",
             "}",
@@ -180,16 +173,20 @@ class Loop:
             f"template <class T> void {self.name}_in_registers(int64_t count, "
             "void* const* operands, const Scalar* numbers) {",
             "  (void)numbers;",
-            *(
-                f"  const float {cxx_variable(name)} = numbers[{i}].to<float>();"
-                for i, name in enumerate(self.numbers)
-            ),
+            *self.numbers_as("float"),
             "  reduced_loop_of<T>(count, operands, "
             f"std::make_index_sequence<{len(self.operands)}>(),",
             f"      [=]({parameters}) {{ return static_cast<float>({self.formula.scalar()}); }});",
             "}",
         ]
         return "\n".join(lines)
+
+    def numbers_as(self, dtype, widened=""):
+        """The variables of the numbers that the formula names."""
+        return [
+            f"  const auto {cxx_variable(name)} = {widened}numbers[{i}].to<{dtype}>();"
+            for i, name in enumerate(self.numbers)
+        ]
 
     def begin_of_constants(self, kind):
         """How a loop of rows with a constant begins."""

@@ -2,11 +2,10 @@
 #include <cstdlib>
 
 #include "core/interpreter.h"
-#include "kernels/copy.h"
 #include "kernels/cpu/arg_tiles.h"
-#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
+#include "kernels/cpu/workspace.h"
 #include "kernels/reduce.h"
 
 namespace rl::kernels {
@@ -121,13 +120,9 @@ void arg_reduce(const char* name, bool largest, const View& input, const View* v
         " hold no element");
   ArgReducer reducer(largest, input, values, indices);
   if (!reducer.reads_across()) return reducer.run();
-  Scratch<char> packed(static_cast<size_t>(input.numel * itemsize(input.dtype)));
-  Dims strides = contiguous_strides(input.shape());
-  View contiguous = input;
-  contiguous.data = packed.data();
-  contiguous.strides = strides.data();
-  copy(input, contiguous);
-  ArgReducer(largest, contiguous, values, indices).run();
+  const RowMajor turned = RowMajor::copy_of(input, input.dtype);
+  const View in_order = turned.view();  // which the reducer refers to
+  ArgReducer(largest, in_order, values, indices).run();
 }
 
 }  // namespace

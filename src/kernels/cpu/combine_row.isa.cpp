@@ -21,8 +21,10 @@ void add_reduced(void* to, const void* from, int64_t n) {
     T* y = static_cast<T*>(to);
     const T* x = static_cast<const T*>(from);
     // One vector of a short row: the copies of reduced_loop would double the time of 16 bfloat16.
-    for (; n >= lanes && n < reduced_lanes<T>; n -= lanes, y += lanes, x += lanes)
+    if (n >= lanes && n < reduced_lanes<T>) {
       store_narrow(y, load_wide(y) + load_wide(x));
+      n -= lanes, y += lanes, x += lanes;
+    }
     void* const operands[] = {y, y, const_cast<T*>(x)};
     reduced_loop<T, 0>(n, operands, [](auto a, auto b) { return a + b; });
   } else {

@@ -42,7 +42,7 @@ template <class Op, class T>
 void extremes_of_numbers(const T* x, T* values, int64_t* places, int64_t n, int64_t first, T* best,
                          int64_t* place) {
   using Number = LaneOf<T>;
-  constexpr int lanes = lanes_of<T>;
+  constexpr int lanes = Vector<T>::lanes;
   constexpr int64_t strip = 512;
   Number numbers[strip];
   int64_t before = *place;
@@ -87,7 +87,7 @@ template <class T> bool has_nan(const T* x, int64_t n) {
     found |= v != v;
   });
   bool any = false;
-  for (int k = 0; k < lanes_of<T>; ++k) any |= found[k] != 0;
+  for (int k = 0; k < Vector<T>::lanes; ++k) any |= found[k] != 0;
   return any;
 }
 
@@ -170,7 +170,8 @@ ExtremeTile part_of(ExtremeTile t, int64_t line, int64_t lines, int64_t begin, i
   return t;
 }
 
-constexpr int place_lanes = lanes_of<int64_t>, gathered_lanes = place_lanes < 4 ? place_lanes : 4;
+constexpr int place_lanes = Vector<int64_t>::lanes,
+              gathered_lanes = place_lanes < 4 ? place_lanes : 4;
 
 // Lines whose elements lie side by side, in squares that are turned in registers: a third of the
 // time of gathered elements.

@@ -23,12 +23,6 @@ constexpr int64_t cache_bytes = 32768;
 template <class T>
 constexpr int dot_rows_of = std::min(std::is_integral_v<T> ? 2 : tile_rows, lanes<T>);
 
-template <class T> vec<T> load_first(const T* p, int64_t count) {
-  vec<T> v = {};
-  std::memcpy(&v, p, static_cast<size_t>(count) * sizeof(T));
-  return v;
-}
-
 // One row, by a column that is contiguous along k: a dot product, in four partial sums.
 template <class E, class T> T dot_product(const T* a, const T* b, int64_t length) {
   constexpr int n = lanes<T>;
@@ -43,7 +37,7 @@ template <class E, class T> T dot_product(const T* a, const T* b, int64_t length
   if constexpr (std::is_same_v<E, T>)
     for_rest(i, length, [&](int64_t rest) { total = plus_product(total, a[rest], b[rest]); });
   else if (i < length)
-    sums[0] = add_dots<E>(load_first(a + i, length - i), load_first(b + i, length - i), sums[0]);
+    sums[0] = add_dots<E>(load_part(a + i, length - i), load_part(b + i, length - i), sums[0]);
   return static_cast<T>(
       total + sum_lanes<1>((sums[0] + sums[1]) + (sums[2] + sums[3]), lane_list<RealOf<T>>)[0]);
 }
@@ -94,7 +88,7 @@ void dot_tile(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth,
   };
   int64_t k = depth;
   for (; k >= n; k -= n) step([](const T* p) { return load(p); });
-  if (k > 0) step([k](const T* p) { return load_first(p, k); });
+  if (k > 0) step([k](const T* p) { return load_part(p, k); });
 #pragma GCC unroll 8
   for (int j = 0; j < columns; ++j) {
     fold<1, rows>(sums[j], lane_list<RealOf<T>>);

@@ -79,7 +79,8 @@ std::vector<Run> useful_runs(const GatherLoops& loops, const Offsets& offsets) {
 }
 
 constexpr int64_t most_gathered = 512;  // bytes of rows that are not worth a call each
-constexpr int64_t column_strip = 128;   // elements of strided slices that stay in the cache
+constexpr int64_t few_gathered = 24, few_scattered = 64;  // columns that are taken one by one
+constexpr int64_t column_strip = 128;  // elements of strided slices that stay in the cache
 
 // Slices are cut for threads into parts of at least so many elements: each part passes all offsets,
 // and of short ones the offsets and what the memory does at each would take the time.
@@ -427,7 +428,7 @@ ScatterElements scatter_elements_of(const char* op_name, DType dtype, Combine op
 void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const View& out,
                int64_t index_dims) {
   if (out.numel == 0) return;
-  GatherLoops loops(input, rest, out, index_dims, 24);
+  GatherLoops loops(input, rest, out, index_dims, few_gathered);
   char* start[2] = {out.ptr<char>(), input.ptr<char>()};
   int64_t size = itemsize(out.dtype);
   if (loops.columns) return gather_columns(loops, offsets, size, start);
@@ -441,7 +442,7 @@ void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const Vi
 void scatter_at(const char* op_name, const Offsets& offsets, const View& self, IntSpan rest,
                 const View& src, int64_t index_dims, Combine op) {
   if (src.numel == 0) return;
-  GatherLoops loops(self, rest, src, index_dims, 64);
+  GatherLoops loops(self, rest, src, index_dims, few_scattered);
   const StridedIterator<2>& slice = loops.slice;
   int64_t n = loops.indices.numel, index_step = loops.indices.strides[0][0];
   char* start[2] = {src.ptr<char>(), self.ptr<char>()};

@@ -8,8 +8,6 @@
 namespace rl::kernels::RL_ISA {
 namespace {
 
-template <class A> constexpr int lanes_of = vector_bytes / static_cast<int>(sizeof(A));
-
 // A vector of few or many lanes; of one, the number: gcc keeps vectors of that size in memory.
 template <class T, int lanes> struct LanesOf {
   using type = vec<T, lanes * sizeof(T)>;
@@ -29,8 +27,8 @@ RL_INLINE vec<A> shifted(vec<A> v, vec<A> start, std::integer_sequence<int, k...
 // Lane k becomes the fold of lanes 0 to k, in as many steps as the number of lanes has bits.
 template <class Op, class A, int step = 1>
 RL_INLINE vec<A> prefix(vec<A> v, vec<A> identity) {
-  if constexpr (step < lanes_of<A>) {
-    auto all = std::make_integer_sequence<int, lanes_of<A>>();
+  if constexpr (step < Vector<A>::lanes) {
+    auto all = std::make_integer_sequence<int, Vector<A>::lanes>();
     return prefix<Op, A, 2 * step>(Op::apply(shifted<step, A>(v, identity, all), v), identity);
   } else {
     return v;

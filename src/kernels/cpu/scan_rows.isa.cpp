@@ -21,7 +21,7 @@ template <class T, int lanes, class V> RL_INLINE void store_as(void* y, V a) {
 
 template <class Op, class A, class T>
 void scan(const T* x, T* y, int64_t n, A identity, A* carry) {
-  constexpr int lanes = lanes_of<A>;
+  constexpr int lanes = Vector<A>::lanes;
   vec<A> start = identity - vec<A>{}, total = *carry - vec<A>{};
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
@@ -84,8 +84,8 @@ void scan_rows_of_lines(const TileOperand x, const TileOperand y, int64_t n, int
   constexpr int64_t cached = 16 << 10;
   const int64_t rows = cached / (lines * static_cast<int64_t>(sizeof(T)));
   for (int64_t i = 0; i < n; i += rows)
-    scan_columns<Op, lanes_of<A>, T>(x.data + i * x.step, x.step, y.data + i * y.step, y.step,
-                                     n - i < rows ? n - i : rows, lines, totals);
+    scan_columns<Op, Vector<A>::lanes, T>(x.data + i * x.step, x.step, y.data + i * y.step, y.step,
+                                          n - i < rows ? n - i : rows, lines, totals);
 }
 
 template <class Op, class T, class A>
@@ -146,7 +146,7 @@ void scan_typed(DType element, const ScanTile& t, int identity) {
 
 // sums[j] = log(exp(before[j]) + exp(x[j])); gcc makes vector instructions of the loop over lanes.
 void add_log_row(const double* before, const double* x, double* sums, int64_t n) {
-  constexpr int64_t lanes = lanes_of<double>;
+  constexpr int64_t lanes = Vector<double>::lanes;
   for (int64_t j = 0; j < n; j += lanes) {
     const int64_t m = n - j < lanes ? n - j : lanes;
     double a[lanes] = {}, b[lanes] = {};
