@@ -141,13 +141,14 @@ def _result(op, call, to_out, out_index, returns_type):
         return text + f"auto values = {call}; return wrap_named({returns_type}, {{{names}}});"
     if to_out:
         text = f"if (a.given({out_index})) return wrap({to_out}); "
+    for i, p in enumerate(s.parameters):
+        if p.name == "pin_memory":
+            call = f"a.pinned_if_asked({i}, {call})"
     return text + f"return wrap({call});"
 
 
 def _read(p, slots, out_index=None):
     i = slots[p.name]
-    if p.name == "pin_memory":
-        return f"a.pin_memory({i}, {slots['device']})"
     value = f"a.{p.cxx.reader}({i})"
     default = p.cxx_default
     if p.name in ("dtype", "device") and default == "std::nullopt" and out_index:

@@ -177,7 +177,7 @@ def test_the_host_touches_no_memory_of_the_device_in(program):
 
 FEATURES = (
     "accelerator older_names sparse_and_nested generators random_graphs graphed_callables "
-    "foreign_arrays data_parallel memory_history many_dims profiles"
+    "foreign_arrays data_parallel memory_history many_dims profiles page_locked"
 ).split()
 
 

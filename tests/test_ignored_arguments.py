@@ -98,8 +98,6 @@ EXCEPTIONS = {
     },  # fmt: skip
     "onnx/__init__.py:register_custom_op_symbolic": "it warns in any case",
     "onnx/symbolic_helper.py": "libraries describe operations when imported; export raises",
-    "_core_members.py:_Methods.is_pinned": ONE_DEVICE,
-    "storage.py:TypedStorage.is_pinned": ONE_DEVICE,
     "sparse/_make.py": {"check_invariants": "they are always checked"},
     "sparse/_functions.py:same": {"options": "there is one device and no memory format"},
     "sparse/_functions.py:is_contiguous": "never",

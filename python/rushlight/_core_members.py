@@ -35,13 +35,18 @@ class _Methods:
             )
         return self
 
-    def pin_memory(self, device: Device = "cuda") -> None:
-        """Raises RuntimeError: no accelerator is available that page-locked memory would serve."""
-        rushlight.empty(0).pin_memory(device)
+    def pin_memory(self, device: Device = "cuda") -> UntypedStorage:
+        """Return a copy in page-locked memory; itself if it is there.
+
+        Raises RuntimeError without an accelerator, whose transfers are what such memory serves.
+        """
+        if self.is_pinned(device):
+            return self
+        return as_tensor_of_bytes(self).pin_memory(device).untyped_storage()
 
     def is_pinned(self, device: Device = "cuda") -> bool:
         """Return whether the memory is page-locked: none is without an accelerator."""
-        return False
+        return as_tensor_of_bytes(self).is_pinned(device)
 
     def untyped(self) -> Self:
         """Return self, as a TypedStorage returns its bytes."""

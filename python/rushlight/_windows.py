@@ -27,13 +27,15 @@ def _positions(window_length, periodic, dtype):
 
 
 def _finish(values, window_length, dtype, layout, device, requires_grad, pin_memory):
-    rushlight.empty(0, device=device, pin_memory=pin_memory)  # complains if it is to be pinned
     if layout is not rushlight.strided:
         raise RuntimeError(f"window: the layout must be strided, got {layout}")
     if window_length == 1:
         values = rushlight.ones_like(values)
     dtype = rushlight.get_default_dtype() if dtype is None else dtype
-    return values.to(device or rushlight.get_default_device(), dtype).requires_grad_(requires_grad)
+    values = values.to(device or rushlight.get_default_device(), dtype)
+    if pin_memory and not values.is_meta:
+        values = values.pin_memory()
+    return values.requires_grad_(requires_grad)
 
 
 def _cosines(window_length, periodic, coefficients, dtype, *options):

@@ -273,13 +273,16 @@ class TypedStorage(metaclass=_StorageKind):
         self._untyped.share_memory_()
         return self
 
-    def pin_memory(self, device: Device = None) -> None:
-        """Raises RuntimeError: no accelerator is available that page-locked memory would serve."""
-        self._elements.pin_memory(device)
+    def pin_memory(self, device: Device = None) -> TypedStorage:
+        """Return a copy in page-locked memory; itself if it is there.
+
+        Raises RuntimeError without an accelerator, whose transfers are what such memory serves.
+        """
+        return TypedStorage(self._untyped.pin_memory(device), self.dtype)
 
     def is_pinned(self, device: Device = None) -> bool:
         """Return whether the memory is page-locked: none is without an accelerator."""
-        return False
+        return self._untyped.is_pinned(device)
 
     def clone(self) -> TypedStorage:
         """Return a copy."""

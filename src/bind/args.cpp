@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "bind/convert.h"
+#include "bind/cuda.h"
 #include "bind/types.h"
 #include "bind/volatile.h"
 #include "dispatch/op_types.h"
@@ -557,15 +558,9 @@ LayoutArgument Arguments::layout(int i) const {
                     ": only the layout torch.strided is supported");
   return {};
 }
-bool Arguments::pin_memory(int i, int device) const {
-  if (!given(i) || !boolean(i)) return false;
-  rl::Device place = given(device)                       ? to_device(slots_[device])
-                     : slots_[0] && is_tensor(slots_[0]) ? tensor(0).device()
-                                                         : rl::Device{};
-  check(place.is_meta(), spec_->name,
-        ": pin_memory=True asks for page-locked memory, which speeds up transfers to an "
-        "accelerator, but no accelerator is available");
-  return true;
+Tensor Arguments::pinned_if_asked(int i, Tensor made) const {
+  if (!given(i) || !boolean(i) || made.is_meta()) return made;
+  return pinned(spec_->name, made);
 }
 
 }  // namespace rl::bind

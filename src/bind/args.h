@@ -119,8 +119,9 @@ class Arguments {
   std::optional<rl::Device> device_or_none(int i) const;
   std::optional<MemoryFormat> memory_format_or_none(int i) const;
   rl::Generator* generator_or_none(int i) const;
-  LayoutArgument layout(int i) const;        // checks that it is strided
-  bool pin_memory(int i, int device) const;  // refuses to pin; `device` is the slot of that
+  LayoutArgument layout(int i) const;  // checks that it is strided
+  // What was made, in page-locked memory where argument `i`, pin_memory, asks for that.
+  Tensor pinned_if_asked(int i, Tensor made) const;
 
  private:
   struct Call;  // what was passed

@@ -502,22 +502,10 @@ FUNCTION(pin_memory) {
   return call([&] {
     PyObject* o;
     if (!PyArg_ParseTuple(args, "O", &o)) throw PythonError{};
-    Tensor t = checked_tensor(o);
-    check(t.device().is_cpu(), "cannot pin '", t.device(),
-          "' only dense CPU tensors can be pinned");
-    start();
-    int64_t bytes = t.numel() * itemsize(t.dtype());
-    void* data = cuda::allocate_pinned(static_cast<size_t>(bytes));
-    Tensor root = empty(Dims{0}, {t.dtype(), {}});
-    root.impl()->storage = Storage::borrow(data, bytes, release_pinned, data);
-    Tensor pinned = alias(root, t.sizes(), contiguous_strides(t.sizes()), 0);
-    {
-      NoGradGuard guard;
-      ops::copy_(pinned, t);
-    }
-    return wrap(std::move(pinned));
+    return wrap(pinned("pin_memory", alias(checked_tensor(o))));
   });
 }
+
 FUNCTION(is_pinned) {
   return call([&] {
     PyObject* o;
@@ -910,6 +898,26 @@ void init_cuda(PyObject* module) {
   cuda::install(prepare);
   Object own = checked(PyModule_Create(&definition));
   checked(PyModule_AddObjectRef(module, "_cuda", own.get()));
+}
+
+Tensor pinned(const char* who, const Tensor& t) {
+  check(t.device().is_cpu(), who, ": only tensors of the CPU lie in page-locked memory, not of '",
+        t.device(), "'");
+  check(lazy_count() > 0, who,
+        ": page-locked memory speeds up transfers to an accelerator, but no accelerator is "
+        "available");
+  start();
+  int64_t bytes = t.numel() * itemsize(t.dtype());
+  void* data = cuda::allocate_pinned(static_cast<size_t>(bytes));
+  Tensor root = empty(Dims{0}, {t.dtype(), {}});
+  root.impl()->storage = Storage::borrow(data, bytes, release_pinned, data);
+  Tensor copy = alias(root, t.sizes(), empty_like(t).strides(), 0);
+  {
+    NoGradGuard guard;
+    ops::copy_(copy, t);
+  }
+  copy.impl()->requires_grad = t.impl()->requires_grad;
+  return copy;
 }
 
 }  // namespace rl::bind

@@ -285,13 +285,12 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     Arguments a;
     if (a.parse(spec, nullptr, args, count, names) < 0) return a.result();
     if (is_tensor(a.object(0))) warn_of_tensor_as_data();
-    a.pin_memory(4, 2);
     if (is_carried_array(a.object(0))) return from_carried_array(a.object(0), a.object(1), true);
     Tensor t = tensor_from(a.object(0), a.dtype_or_none(1), a.device_or_none(2));
     if (is_half_complex(a.object(0), a.dtype_or_none(1).has_value(), t))
       return half_complex(std::move(t), flag(a, 3));
     set_requires_grad(t, flag(a, 3));
-    return wrap(std::move(t));
+    return wrap(a.pinned_if_asked(4, std::move(t)));
   });
 }
 
@@ -329,12 +328,11 @@ PyObject* make_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t coun
     Arguments a;
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
     if (is_tensor(a.object(1))) warn_of_tensor_as_data();
-    a.pin_memory(5, 3);
     const Tensor& like = tensor_of(self);
     Tensor t = tensor_from(a.object(1), a.dtype_or_none(2).value_or(like.dtype()),
                            a.device_or_none(3).value_or(like.device()));
     set_requires_grad(t, flag(a, 4));
-    return wrap(std::move(t));
+    return wrap(a.pinned_if_asked(5, std::move(t)));
   });
 }
 

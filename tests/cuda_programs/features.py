@@ -498,9 +498,50 @@ def sparse_and_nested():
     assert jagged.offsets().is_cuda and jagged.offsets().tolist() == [0, 3, 4]
 
 
+def page_locked():
+    """What is made with pin_memory=True, and what is pinned, keeps its layout and its elements."""
+    like = torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    for made, expected in (
+        (torch.empty(3, pin_memory=True), None),
+        (torch.zeros(2, 3, pin_memory=True), torch.zeros(2, 3)),
+        (torch.full((2,), 7, pin_memory=True), torch.full((2,), 7)),
+        (torch.ones_like(like, pin_memory=True), like),
+        (torch.arange(4, pin_memory=True), torch.arange(4)),
+        (torch.tensor([1.0, 2.0], pin_memory=True), torch.tensor([1.0, 2.0])),
+        (like.new_tensor([1, 2], pin_memory=True), torch.tensor([1.0, 2.0])),
+        (torch.hann_window(4, pin_memory=True), torch.hann_window(4)),
+        (torch.empty_strided((2, 3), (1, 2), pin_memory=True), None),
+        (like.pin_memory(), like),
+        (torch.ones(4)[::2].pin_memory(), torch.ones(2)),
+    ):
+        assert made.is_pinned() and made.storage().is_pinned() and made.device.type == "cpu"
+        assert expected is None or torch.equal(made, expected)
+        assert expected is not like or made.stride() == like.stride()
+        assert made.pin_memory() is made
+    assert torch.empty_strided((2, 3), (1, 2), pin_memory=True).stride() == (1, 2)
+    assert torch.zeros(2, pin_memory=True, requires_grad=True).requires_grad
+    bytes_of = torch.arange(3).untyped_storage()
+    pinned = bytes_of.pin_memory()
+    assert pinned.is_pinned() and not bytes_of.is_pinned() and pinned.tolist() == bytes_of.tolist()
+    weight = torch.ones(3, device="cuda", requires_grad=True)
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        y = (weight * weight).sum()
+    y.backward()
+    assert weight.grad.tolist() == [2.0] * 3
+    for call in (
+        lambda: torch.zeros(2, device="cuda", pin_memory=True),
+        lambda: torch.ones(2, device="cuda").pin_memory(),
+    ):
+        try:
+            call()
+            raise AssertionError("memory of a GPU was pinned")
+        except RuntimeError as error:
+            assert "only tensors of the CPU" in str(error), error
+
+
 PROGRAMS = (accelerator, older_names, sparse_and_nested, generators, random_graphs,
             graphed_callables, foreign_arrays, data_parallel, expandable_segments, memory_history,
-            many_dims, profiles)  # fmt: skip
+            many_dims, profiles, page_locked)  # fmt: skip
 
 if __name__ == "__main__":
     named = {program.__name__: program for program in PROGRAMS}

@@ -12,6 +12,7 @@ from rushlight.sparse._tensor import (
     CSC,
     CSR,
     check_has_elements,
+    check_not_pinned,
     compress,
     construct,
     keys_of,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def _place(what, device, pin_memory, *given):
     """The device of what is made: the one that is asked for, or that of the first tensor given."""
-    rushlight.empty(0, pin_memory=pin_memory)  # complains if memory is to be pinned
+    check_not_pinned(what, pin_memory)
     if device is not None:
         check_has_elements(what, device)
         return rushlight.device(device)

@@ -20,6 +20,7 @@ from rushlight.sparse._tensor import (
     CSC,
     CSR,
     check_has_elements,
+    check_not_pinned,
     coalesced,
     compress,
     construct,
@@ -250,7 +251,7 @@ def zeros_like(
         raise NotImplementedError(f"zeros_like: the layout {layout} for one of {input.layout}")
     if memory_format not in (None, rushlight.preserve_format):
         raise RuntimeError(f"zeros_like: sparse tensors have no memory format {memory_format}")
-    rushlight.empty(0, pin_memory=pin_memory)  # complains if memory is to be pinned
+    check_not_pinned("zeros_like", pin_memory)
     place = input.device if device is None else device
     check_has_elements("zeros_like", place)
     compressed, plain, old = _C._sparse_parts(input)

@@ -304,6 +304,12 @@ def check_has_elements(what: str, device: Any) -> None:
         raise NotImplementedError(f"{what}: sparse tensors of the meta device have no indices")
 
 
+def check_not_pinned(what: str, pin_memory: bool) -> None:
+    """Raise NotImplementedError where the indices and values are to be in page-locked memory."""
+    if pin_memory:
+        raise NotImplementedError(f"{what}: pin_memory=True is for dense tensors")
+
+
 def keys_of(indices: Tensor, shape: Sequence[int]) -> Tensor:
     """The place of each index in a tensor of the sparse dims, as one number."""
     keys = rushlight.zeros(indices.size(1), dtype=rushlight.int64, device=indices.device)

@@ -60,7 +60,7 @@ class CPUOffloadPolicy(OffloadPolicy):
     """Parameters, gradients and what optimizers keep stay on the CPU, where they are.
 
     Args:
-        pin_memory: page-locked memory, for copies to a GPU; refused without one.
+        pin_memory: page-locked memory, for copies to a GPU; refused.
 
     Example:
         >>> CPUOffloadPolicy(pin_memory=False)
@@ -928,8 +928,9 @@ def fully_shard(
         if value is not None:
             raise NotImplementedError(f"fully_shard: {name} is not supported")
     if isinstance(offload_policy, CPUOffloadPolicy) and offload_policy.pin_memory:
-        raise RuntimeError(
-            "fully_shard: CPUOffloadPolicy: there is no GPU to pin memory for: pin_memory=False"
+        raise NotImplementedError(
+            "fully_shard: CPUOffloadPolicy: shards are not put in page-locked memory:"
+            " pin_memory=False"
         )
     if offload_policy is not None and not isinstance(offload_policy, OffloadPolicy):
         raise TypeError(f"fully_shard: offload_policy: expected one, got {offload_policy!r}")
