@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "accelerator/__init__.py:current_accelerator": {
         "check_available": "a kind that is not there is never returned"
     },
+    "_batch_norm_parts.py:batch_norm_elemt": {"eps": AS_TORCH},
     "_checkpoint_numpy.py": PROTOCOL,
     "_checks.py:is_distributed": ONE_PROCESS,
     "_device.py:leave_device": PROTOCOL,

@@ -85,11 +85,12 @@ _SUBPACKAGES = (
     "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_higher_order_ops",
     "_inductor", "_jit_internal", "_ops", "_subclasses", "_tensor_str", "_utils",
     "_weights_only_unpickler", "accelerator", "amp", "ao", "autograd", "backends", "compiler",
-    "cpu", "cuda", "debug", "distributed", "distributions", "export", "fft", "func", "functional",
-    "functorch", "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "mtia",
-    "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "profiler",
-    "quasirandom", "random", "return_types", "serialization", "signal", "sparse", "special",
-    "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
+    "cpu", "cuda", "debug", "distributed", "distributions", "export", "fft", "func",
+    "functional", "functorch", "futures", "fx", "hub", "jit", "library", "linalg", "masked",
+    "monitor", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops", "optim",
+    "overrides", "profiler", "quantization", "quasirandom", "random", "return_types",
+    "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version",
+    "types", "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names that live in a module which is loaded when the first of them is used.
@@ -133,6 +134,21 @@ _ELSEWHERE = {
         "_chunk_cat", "_convolution", "_native_batch_norm_legit",
         "_native_batch_norm_legit_no_training", "native_batch_norm", "native_group_norm",
         "native_layer_norm", "split_copy", "split_with_sizes_copy", "unbind_copy",
+    ),
+    "_batch_norm_parts": (
+        "batch_norm_backward_elemt", "batch_norm_backward_reduce", "batch_norm_elemt",
+        "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts", "batch_norm_stats",
+        "batch_norm_update_stats",
+    ),
+    "_inner_functions": (
+        "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_", "_dirichlet_grad",
+        "_embedding_bag", "_fft_c2c", "_fft_c2r", "_fft_r2c", "_is_all_true", "_is_any_true",
+        "_linalg_det", "_linalg_eigh", "_linalg_slogdet", "_linalg_svd", "_pack_padded_sequence",
+        "_pad_packed_sequence", "_prelu_kernel", "_scaled_dot_product_attention_math",
+        "_standard_gamma_grad", "_unique2", "_weight_int8pack_mm", "ccol_indices_copy",
+        "col_indices_copy", "crow_indices_copy", "cudnn_is_acceptable", "detach_copy",
+        "indices_copy", "native_dropout", "row_indices_copy", "slice_copy", "to_dlpack",
+        "values_copy", "view_as_complex_copy", "view_as_real_copy",
     ),
     "_unsafe_indices": ("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
     "_symbolic_numbers": (
