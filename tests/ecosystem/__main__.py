@@ -12,6 +12,9 @@ import sys
 
 from . import report, suites, table
 from .libraries import LIBRARIES
+from .torch_suites import SUITES
+
+ALL = sorted([*LIBRARIES, *SUITES], key=lambda library: library.name.lower())
 
 
 def main():
@@ -22,14 +25,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=900, help="for each suite with each side")
     parser.add_argument("--examples", type=int, default=2, help="tests that are named by class")
     options = parser.parse_intermixed_args()
-    unknown = set(options.names) - {library.name for library in LIBRARIES}
+    unknown = set(options.names) - {library.name for library in ALL}
     if unknown:
         parser.error(f"no such library: {', '.join(sorted(unknown))}")
-    chosen = [one for one in LIBRARIES if not options.names or one.name in options.names]
+    chosen = [one for one in ALL if not options.names or one.name in options.names]
     if options.step == "classes":
         _show_classes(chosen, options.examples)
     elif options.step == "count":
-        table.write(LIBRARIES)
+        table.write(ALL)
     else:
         absent = []
         for library in chosen:

@@ -14,6 +14,9 @@ class Library:
         tests: what pytest gets, relative to the source's folder.
         needs: what the suite imports beside the library and its requirements.
         repository, commit: where the source comes from if not from the index.
+        archive: its address, instead of a repository; of what it holds the tests are unpacked.
+        folder: where the tests are in the source.
+        plugins: of pytest, in this folder, for the run with rushlight.
         install: False where the tests run in the source's folder without an installation.
         ignore: files that are left out, as they need a network, a GPU or an hour.
         arguments: further arguments for pytest.
@@ -27,6 +30,9 @@ class Library:
     needs: tuple = ()
     repository: str = ""
     commit: str = ""
+    archive: str = ""
+    folder: str = ""
+    plugins: tuple = ()
     install: bool = True
     ignore: tuple = ()
     arguments: tuple = ()

@@ -58,6 +58,8 @@ def fetch(library):
     unpacked = ROOT / "unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)
     unpacked.mkdir()
+    if library.archive:
+        return _unpack_tests(library, unpacked) and _move(unpacked, library)
     if library.repository:
         base = os.environ.get("ECOSYSTEM_GIT", "https://github.com/{}")
         source = base.format(library.repository, library.repository.replace("/", "+"))
@@ -75,6 +77,17 @@ def fetch(library):
         files.extractall(unpacked, filter="data")
     archive.unlink()
     return _move(unpacked, library)
+
+
+def _unpack_tests(library, unpacked):
+    archive = ROOT / "archives" / library.archive.rpartition("/")[2]
+    archive.parent.mkdir(exist_ok=True)
+    if not archive.exists() and not _call("curl", "-fsSLo", archive, library.archive):
+        return False
+    with tarfile.open(archive) as files:
+        inside = (m for m in files if m.name.partition("/")[2].startswith(f"{library.folder}/"))
+        files.extractall(unpacked, members=inside, filter="data")
+    return True
 
 
 def _move(unpacked, library):
@@ -110,7 +123,7 @@ def run(library, side, seconds):
     Returns how the process ended: pytest's exit status, minus the signal's number, or None if it
     was stopped after `seconds`.
     """
-    record, source = record_of(library, side), folder(library)
+    record, source = record_of(library, side), folder(library) / library.folder
     record.parent.mkdir(exist_ok=True)
     record.unlink(missing_ok=True)
     paths = [str(HERE)] if library.install else [str(HERE), str(source), str(source / "src")]
@@ -128,7 +141,8 @@ def run(library, side, seconds):
         only.write_text("\n".join(sorted(passed(library, "torch"))))
         environment["ECOSYSTEM_ONLY"] = str(only)
         environment["PYTHONPATH"] += os.pathsep + str(HERE.parents[1] / "python")
-        plugins = ["-p", "rushlight.pytest_plugin", *plugins]
+        given = ("rushlight.pytest_plugin", *library.plugins)
+        plugins = [*(part for name in given for part in ("-p", name)), *plugins]
     command = [
         PYTHON, "-m", "pytest", *plugins, "-p", "no:cacheprovider", "-o", "addopts=", "-q",
         "--tb=short", "--continue-on-collection-errors", "--timeout", SECONDS_PER_TEST,

@@ -1,0 +1,151 @@
+"""A plugin for pytest: PyTorch's own tests, run by rushlight.
+
+They stand on `torch.testing._internal`, which comes from the installed torch here. That names much
+of torch's inside; what rushlight does not have of it becomes a class whose use in a test raises
+NotImplementedError and names it, so that a test fails by what it uses and not by what its file
+imports.
+"""
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+
+# Before `torch` is rushlight's.
+HELPERS = f"{importlib.util.find_spec('torch').submodule_search_locations[0]}/testing"
+
+import rushlight  # noqa: E402
+import rushlight.testing  # noqa: E402
+from rushlight import _alias  # noqa: E402
+from rushlight.library._operator import Namespace  # noqa: E402
+
+torch = rushlight.as_torch()
+rushlight.testing.__path__.insert(0, HELPERS)
+
+
+class _AbsentType(type):
+    def __getattr__(cls, name):
+        if name.startswith("__") or not _by_helpers(sys._getframe(1)):
+            raise AttributeError(f"absent: {cls.__name__}.{name}")
+        return absent(f"{cls.__name__}.{name}")
+
+
+class _Absent(metaclass=_AbsentType):
+    def __new__(cls, *args, **kwargs):
+        if _by_helpers(sys._getframe(1)):  # a question about the build, while they are imported
+            return False
+        raise NotImplementedError(f"absent: {cls.__name__}")
+
+
+def absent(name):
+    """What stands for a name that rushlight does not have."""
+    return _AbsentType(name, (_Absent,), {"__module__": "torch"})
+
+
+def _by_helpers(frame):
+    return frame.f_code.co_filename.startswith(HELPERS)
+
+
+_TABLES = ("common_methods_invocations", "/opinfo/definitions", "common_modules")
+
+
+def _is_tolerated(frame, module):
+    """May the code of a frame have a name that the module has not? Questions by hasattr may not."""
+    if frame.f_code.co_code[frame.f_lasti] == _alias._IMPORT_FROM:
+        return _by_helpers(frame) or frame.f_code.co_name == "<module>"
+    return _by_helpers(frame) and (
+        any(part in frame.f_code.co_filename for part in _TABLES)
+        or module.__name__.endswith("_C")
+        or frame.f_code.co_name == "_getattr_qual"
+    )
+
+
+def _give_absent_names(module):
+    own = vars(module).get("__getattr__")
+
+    def __getattr__(name):
+        try:
+            if own is None:
+                raise AttributeError(name)
+            return own(name)
+        except (AttributeError, ImportError):
+            if name.startswith("__") or not _is_tolerated(sys._getframe(1), module):
+                raise
+            return absent(f"{module.__name__}.{name}")
+
+    module.__getattr__ = __getattr__
+
+
+def _also(module, sequel=_alias._name_what_is_missing):
+    sequel(module)
+    _give_absent_names(module)
+
+
+_alias._name_what_is_missing = _also
+for _name, _module in list(sys.modules.items()):
+    if _name.partition(".")[0] == "rushlight" and "testing._internal" not in _name:
+        _give_absent_names(_module)
+
+
+def _with_absent_operations(of_namespace):
+    def __getattr__(self, name):
+        try:
+            return of_namespace(self, name)
+        except AttributeError:
+            if name.startswith("__") or not _by_helpers(sys._getframe(1)):
+                raise
+            return absent(f"{self.__name__}.{name}")
+
+    return __getattr__
+
+
+class _AbsentModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds modules below torch that rushlight does not have."""
+
+    def find_spec(self, name, path=None, target=None):
+        if not name.startswith("torch.") or _is_there(name):
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec):
+        module = types.ModuleType(spec.name)
+        module.__path__, module.__all__ = [], []
+        module.__getattr__ = lambda name: _dunder(name) or absent(f"{spec.name}.{name}")
+        return module
+
+    def exec_module(self, module):
+        """Nothing is in it."""
+
+
+def _is_there(name):
+    try:
+        return _alias._spec_of_twin(name) is not None
+    except ModuleNotFoundError:  # what it is inside of
+        return False
+
+
+def _dunder(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+
+
+def _from_torch(name, path):
+    """A module of the installed torch that asks for nothing of it."""
+    spec = importlib.util.spec_from_file_location(name, HELPERS.removesuffix("testing") + path)
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+
+
+sys.meta_path.insert(0, _AbsentModules())
+Namespace.__getattr__ = _with_absent_operations(Namespace.__getattr__)
+_from_torch("torch.utils._import_utils", "utils/_import_utils.py")
+torch.cuda.jiterator = types.SimpleNamespace(
+    _create_jit_fn=lambda *a, **k: absent("jiterator"),
+    _create_multi_output_jit_fn=lambda *a, **k: absent("jiterator"),
+)
+torch.backends.python_native = types.SimpleNamespace(available_dsls=[])
+torch.cuda._HAS_PYNVML = False
+rushlight._C._TorchFunctionState = types.SimpleNamespace(
+    ENABLED=0, SUBCLASSES_DISABLED=1, ALL_DISABLED=2
+)

@@ -1,0 +1,32 @@
+"""PyTorch's own tests: what it expects of itself, by area.
+
+They are of an older release, whose source Debian has; those that torch passes today count.
+`torch_helpers.py` puts rushlight in torch's place there.
+"""
+
+from .libraries import Library
+
+_ARCHIVE = "http://deb.debian.org/debian/pool/main/p/pytorch/pytorch_2.6.0%2Bdfsg.orig.tar.xz"
+
+
+def _suite(area, *files, sample=400):
+    return Library(
+        f"pytorch-{area}", "2.6.0", files, archive=_ARCHIVE, folder="test",
+        plugins=("torch_helpers",), install=False, sample=sample, arguments=("--noconftest",),
+        environment=(("PYTORCH_TESTING_DEVICE_ONLY_FOR", "cpu"),),
+    )  # fmt: skip
+
+
+SUITES = [
+    _suite("autograd", "test_autograd.py", "functorch/test_eager_transforms.py",
+           "test_stateless.py"),
+    _suite("data", "test_dataloader.py", "test_serialization.py", sample=200),
+    _suite("distributions", "distributions"),
+    _suite("nn", "test_nn.py", "nn"),
+    _suite("operators", "test_binary_ufuncs.py", "test_unary_ufuncs.py", "test_reductions.py",
+           "test_linalg.py", "test_spectral_ops.py"),
+    _suite("optim", "test_optim.py"),
+    _suite("tensors", "test_torch.py", "test_indexing.py", "test_view_ops.py",
+           "test_shape_ops.py", "test_scatter_gather_ops.py", "test_sort_and_select.py",
+           "test_tensor_creation_ops.py", "test_type_promotion.py"),
+]  # fmt: skip
