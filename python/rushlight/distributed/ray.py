@@ -48,7 +48,7 @@ class ScalingConfig:
 
     Args:
         num_workers: how many.
-        use_gpu: False; there are no GPUs.
+        use_gpu: False: workers are not given GPUs.
         resources_per_worker: what Ray reserves for each, {"CPU": 1} by default.
     """
 
@@ -58,7 +58,7 @@ class ScalingConfig:
 
     def __post_init__(self):
         if self.use_gpu:
-            raise ValueError("ScalingConfig: use_gpu: there are no GPUs")
+            raise NotImplementedError("ScalingConfig: use_gpu=True: workers are not given GPUs")
 
 
 @dataclasses.dataclass
