@@ -59,8 +59,8 @@ def dropout2d(
     _check_probability(p)
     if input.dim() not in (3, 4):
         warnings.warn(
-            f"dropout2d: expected a 4D input but got {input.dim()}D; dims 0 and 1 are taken as "
-            "batch and channels",
+            f"dropout2d: Received a {input.dim()}-D input to dropout2d, where a 4D one is expected; "
+            "dims 0 and 1 are taken as batch and channels",
             stacklevel=2,
         )
     if input.dim() == 3:
@@ -77,8 +77,8 @@ def dropout3d(
     _check_probability(p)
     if input.dim() not in (4, 5):
         warnings.warn(
-            f"dropout3d: expected a 4D or 5D input but got {input.dim()}D; dims 0 and 1 are "
-            "taken as batch and channels",
+            f"dropout3d: Received a {input.dim()}-D input to dropout3d, where a 4D or 5D one is "
+            "expected; dims 0 and 1 are taken as batch and channels",
             stacklevel=2,
         )
     return _feature_dropout(input, p, training, inplace, batched=input.dim() != 4)

@@ -77,7 +77,7 @@ class ParametrizationList(ModuleList):
                         pass
         if not isinstance(new, (Tensor, Sequence)):
             raise ValueError(
-                "right_inverse must return a Tensor or a sequence of them, but it returned "
+                "right_inverse must return a Tensor or a Sequence of tensors, but it returned "
                 f"{type(new).__name__}"
             )
         self.is_tensor: bool = isinstance(new, Tensor)
@@ -92,7 +92,7 @@ class ParametrizationList(ModuleList):
             for i, part in enumerate(new):
                 if not isinstance(part, Tensor):
                     raise ValueError(
-                        "right_inverse must return a Tensor or a sequence of them, but element "
+                        "right_inverse must return a Tensor or a Sequence of tensors, but element "
                         f"{i} is a {type(part).__name__}"
                     )
                 if isinstance(original, Parameter):
@@ -117,13 +117,14 @@ class ParametrizationList(ModuleList):
             )
         if result.dtype != dtype:
             raise ValueError(
-                "a parametrization must keep the dtype unless unsafe=True: "
+                "Registering a parametrization may not change the dtype of the tensor, unless the "
+                "`unsafe` flag is enabled: "
                 f"{dtype} became {result.dtype}"
             )
         if result.shape != shape:
             raise ValueError(
-                "a parametrization must keep the shape unless unsafe=True: "
-                f"{tuple(shape)} became {tuple(result.shape)}"
+                "Registering a parametrization may not change the shape of the tensor, unless the "
+                f"`unsafe` flag is enabled: {tuple(shape)} became {tuple(result.shape)}"
             )
 
     def originals(self) -> list[Parameter]:
