@@ -268,6 +268,11 @@ def multi_margin_loss(
         raise RuntimeError(
             f"multi_margin_loss: expected {classes} weights but got shape {tuple(weight.shape)}"
         )
+    if weight is not None and weight.dtype != input.dtype:
+        raise RuntimeError(
+            f"multi_margin_loss: expected weight of the input's dtype {input.dtype} but got "
+            f"{weight.dtype}"
+        )
     places = labels.unsqueeze(1)
     terms = (margin - rows.gather(1, places) + rows).relu()  # of which 0 has no gradient
     if p == 2:
