@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 
 import rushlight
@@ -402,12 +403,16 @@ def ctc_loss(
 
 
 def _lengths(name, lengths, batch):
-    lengths = lengths.reshape(-1).tolist() if isinstance(lengths, Tensor) else list(lengths)
+    if isinstance(lengths, Tensor):
+        if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == rushlight.bool:
+            raise RuntimeError(f"ctc_loss: {name} must be integral but has dtype {lengths.dtype}")
+        lengths = lengths.reshape(-1).tolist()
+    lengths = [operator.index(n) for n in lengths]
     if len(lengths) != batch:
         raise RuntimeError(f"ctc_loss: {name} must have size {batch} but has {len(lengths)}")
     if any(n < 0 for n in lengths):
         raise RuntimeError(f"ctc_loss: {name} must not be negative but got {lengths}")
-    return [int(n) for n in lengths]
+    return lengths
 
 
 def _padded_labels(targets, target_lengths, batch, device):

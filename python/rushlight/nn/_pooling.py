@@ -180,6 +180,11 @@ def _fractional_max_pool(
     _check_spatial(input, dims, name)
     if output_size is None:
         ratio = ntuple(output_ratio)
+        if len(ratio) != dims:
+            raise ValueError(
+                f"{name} requires output_ratio to either be a single Int or tuple of Ints. It has "
+                f"{len(ratio)} for {dims} dims"
+            )
         output_size = [int(n * r) for n, r in zip(input.shape[-dims:], ratio)]
     kernel, out = ntuple(kernel_size), ntuple(output_size)
     batched = input.dim() == dims + 2
@@ -222,7 +227,9 @@ def _check_fractional(name, images, kernel, out, samples):
     dims = images.dim() - 2
     for what, sizes in (("kernel_size", kernel), ("output_size", out)):
         if len(sizes) != dims:
-            raise RuntimeError(f"{name}: {what} must either be a single int or {dims} ints: {sizes}")
+            raise RuntimeError(
+                f"{name}: {what} must either be a single int or {dims} ints, but is {sizes}"
+            )
     for axis, n, k, o in zip(("time", "height", "width")[-dims:], images.shape[2:], kernel, out):
         if o + k - 1 > n:
             raise RuntimeError(

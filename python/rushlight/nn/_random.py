@@ -59,8 +59,8 @@ def dropout2d(
     _check_probability(p)
     if input.dim() not in (3, 4):
         warnings.warn(
-            f"dropout2d: Received a {input.dim()}-D input to dropout2d, where a 4D one is expected; "
-            "dims 0 and 1 are taken as batch and channels",
+            f"dropout2d: Received a {input.dim()}-D input to dropout2d, where a 4D one is "
+            "expected; dims 0 and 1 are taken as batch and channels",
             stacklevel=2,
         )
     if input.dim() == 3:

@@ -10,10 +10,8 @@ from typing import Any
 from rushlight import Tensor
 from rushlight.optim.optimizer import Optimizer
 
-
 _ORDER = (
-    "See more details at "
-    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+    "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 )
 
 
@@ -117,8 +115,8 @@ class LRScheduler:
         self._step_count += 1
         if epoch is not None:
             warnings.warn(
-                "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated "
-                "where possible. Please use `scheduler.step()` to step the scheduler.",
+                "The epoch parameter in `scheduler.step()` was not necessary and is being "
+                "deprecated where possible. Please use `scheduler.step()` to step the scheduler.",
                 UserWarning,
                 stacklevel=2,
             )

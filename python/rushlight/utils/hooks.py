@@ -229,7 +229,7 @@ class BackwardHook:
         changed = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
         if len(changed) != count:
             raise RuntimeError(
-                f"{name}: returned an invalid number of gradients: got {len(changed)}, but expected "
-                f"{count}"
+                f"{name}: returned an invalid number of gradients: got {len(changed)}, but "
+                f"expected {count}"
             )
         return changed

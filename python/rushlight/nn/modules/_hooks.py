@@ -320,8 +320,8 @@ class _Hooks:
                 reason = "the forward contains multiple autograd Nodes"
         if reason is not None:
             warnings.warn(
-                f"{type(self).__name__}: register_backward_hook misses some gradients, as {reason}; "
-                "use register_full_backward_hook",
+                f"{type(self).__name__}: register_backward_hook misses some gradients, as "
+                f"{reason}; use register_full_backward_hook",
                 FutureWarning,
                 stacklevel=4,
             )

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import rushlight
-from rushlight import Tensor
 from rushlight.__future__ import _flags as _conversions
 from rushlight.nn.modules._hooks import _add, _WrappedHook
 from rushlight.nn.parameter import Parameter, is_lazy
