@@ -48,7 +48,9 @@ def dropout1d(
     """Dropout of whole channels of (N, C, L) or (C, L)."""
     _check_probability(p)
     if input.dim() not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D")
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input"
+        )
     return _feature_dropout(input, p, training, inplace, batched=input.dim() != 2)
 
 
@@ -65,7 +67,9 @@ def dropout2d(
         )
     if input.dim() == 3:
         warnings.warn(
-            "dropout2d: a 3D input is taken as (N, C, L); for that use dropout1d", stacklevel=2
+            "dropout2d: Received a 3D input, which is taken as (N, C, L), assuming that "
+            "channel-wise 1D dropout behavior is desired; for that use dropout1d",
+            stacklevel=2,
         )
     return _feature_dropout(input, p, training, inplace)
 

@@ -53,8 +53,8 @@ class _State:
     def _register_state_dict_hook(self, hook):
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
-                "_register_state_dict_hook: this hook was registered as a post hook already; "
-                "use a different function"
+                "_register_state_dict_hook: this hook was previously registered via "
+                "register_state_dict_post_hook; use a different function"
             )
         return _add(self._state_dict_hooks, hook)
 

@@ -166,7 +166,7 @@ def pack_padded_sequence(
         input = input.transpose(0, 1)
     sizes = lengths.tolist()
     if not sizes or input.size(0) == 0:
-        raise RuntimeError("pack_padded_sequence: expected sequences, but the input is empty")
+        raise RuntimeError("pack_padded_sequence: cannot pack an empty tensor")
     if len(sizes) != input.size(1):
         raise RuntimeError(
             f"pack_padded_sequence: {len(sizes)} lengths for a batch of {input.size(1)}"
