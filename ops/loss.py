@@ -139,6 +139,9 @@ composite("huber_loss(input: Tensor, target: Tensor, reduction: str = 'mean', de
           """,
           names=("nn.functional.huber_loss",), doc="Squared difference below delta, linear above.",
           batch="element_loss", autocast="float32")
+# Weights do not widen a loss.
+function("weighed_loss(elements: Tensor, weight: Tensor | None)",
+         "elements if weight is None else to_dtype(elements * weight, dtype(elements))")
 composite(f"binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, "
           f"{_REDUCE})", """
     check_value(sizes(input) == sizes(target), "Using a target size (", sizes(target),
@@ -146,7 +149,7 @@ composite(f"binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor |
                 ") is deprecated. Please ensure they have the same size.")
     check_probabilities("binary_cross_entropy", input)
     elements = bce_elements(input, target)
-    return reduced_loss(elements if weight is None else elements * weight,
+    return reduced_loss(weighed_loss(elements, weight),
                         reduction_name(size_average, reduce, reduction))
           """,
           names=("nn.functional.binary_cross_entropy",),
@@ -159,8 +162,8 @@ composite(f"binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weig
     check_value(sizes(input) == sizes(target), "Target size (", sizes(target),
                 ") must be the same as input size (", sizes(input), ")")
     elements = (bce_plain_logits_elements(input, target) if pos_weight is None
-                else bce_logits_elements(input, target, pos_weight))
-    return reduced_loss(elements if weight is None else elements * weight,
+                else bce_logits_elements(input, target, to_dtype(pos_weight, dtype(input))))
+    return reduced_loss(weighed_loss(elements, weight),
                         reduction_name(size_average, reduce, reduction))
           """,
           names=("nn.functional.binary_cross_entropy_with_logits",),
@@ -199,18 +202,21 @@ function("class_targets(op: name, input: Tensor, target: Tensor, weight: Tensor 
     scores = unsqueeze(input, 0) if single else input
     targets = unsqueeze(target, 0) if single and dim_of(target) == 0 else target
     check_implemented(is_floating(input), op, ": not implemented for dtype ", dtype(input))
-    check(dtype(targets) == int64 or dtype(targets) == uint8, op,
-          ": expected a target of dtype int64, got ", dtype(target))
     check(dim_of(scores) > 1, op, ": expected classes in dim 1 of input")
     classes = sizes(scores)[1]
     expected = without_dim(sizes(scores), 1)
     target_batch = sizes(targets)[0] if dim_of(targets) > 0 else 0
     check_value(sizes(scores)[0] == target_batch, "Expected input batch_size (", sizes(scores)[0],
                 ") to match target batch_size (", target_batch, ").")
+    check(dtype(targets) == int64 or dtype(targets) == uint8, op,
+          ": expected target dtype to be Long or Byte, but got ", dtype(target))
     check(sizes(targets) == expected, op, ": expected target size ", expected, ", got ",
           sizes(targets))
     check_class_weight(op, weight, classes)
-    return scores, targets, None if weight is None else contiguous(to(weight, dtype(input)))
+    if weight is not None:
+        check(dtype(weight) == dtype(input), op, ": expected weight of the input's dtype ",
+              dtype(input), " but got ", dtype(weight))
+    return scores, targets, None if weight is None else contiguous(weight)
          """)
 function("loss_of_one(input: Tensor, loss: Tensor)",
          "without_base(squeeze(loss, [0])) if dim_of(input) == 1 and dim_of(loss) == 1 else loss")

@@ -8,6 +8,10 @@ from rushlight._integers import integers
 from rushlight._numpy_names import takes_numpy_names
 
 
+def _loaded(self, other, assign=False):
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 class _Methods:
     """What `install` gives to `Tensor`."""
 
@@ -92,11 +96,14 @@ class _Methods:
         """Return what takes the place of this parameter or buffer when a module loads `other`.
 
         Args:
-            assign: `other` itself does, in place of its elements.
+            assign: `other` does, in place of its elements.
         """
-        if assign:
-            return other if isinstance(other, rushlight.nn.Parameter) else other.detach()
-        return self.copy_(other).detach()
+        if _C._has_torch_function((self, other)):
+            method, options = Tensor.module_load, {"assign": assign}
+            return _C._handle_torch_function(method, (self, other), (self, other), options)
+        return _loaded(self, other, assign)
+
+    module_load.__wrapped__ = _loaded  # what classes with __torch_dispatch__ run
 
     def index(self, positions, dims):
         """Refused: write `tensor[positions]`."""

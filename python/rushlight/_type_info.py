@@ -27,6 +27,12 @@ _FLOAT8 = {
 }
 
 
+_QUANTIZED = {
+    "qint8": rushlight.int8, "quint8": rushlight.uint8, "qint32": rushlight.int32,
+    "quint4x2": rushlight.uint8, "quint2x4": rushlight.uint8,
+}  # fmt: skip
+
+
 def _name(dtype):
     return str(dtype).removeprefix("torch.")
 
@@ -107,6 +113,9 @@ class iinfo:
     min: int
 
     def __init__(self, type: _dtype) -> None:
+        name = _name(type)
+        if name in _QUANTIZED and type is getattr(rushlight, name):
+            type = _QUANTIZED[name]
         if not isinstance(type, rushlight.dtype):
             raise TypeError(
                 f"iinfo(): argument 'type' must be torch.dtype, not {type.__class__.__name__}"
@@ -116,8 +125,8 @@ class iinfo:
                 "torch.iinfo() requires an integer input type. Use torch.finfo for floats"
             )
         if type is rushlight.bool:
-            raise RuntimeError("torch.bool is not supported by torch.iinfo")
-        self.dtype = _name(type)
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        self.dtype = name
         self.bits = 8 * type.itemsize
         self.max = 2 ** (self.bits - type.is_signed) - 1
         self.min = -self.max - 1 if type.is_signed else 0

@@ -111,14 +111,19 @@ using namespace ops;
 
 namespace {
 
+// Gradients of parameters keep the digits that these have beside an input of fewer.
+TensorOptions parameter_options(const Tensor& input, const Tensor& weight) {
+  return options(input, weight.defined() ? weight.dtype() : input.dtype());
+}
+
 // All the gradients in one pass; the parameters have sizes `size`.
 template <class Kernel>
 std::array<Tensor, 3> fused_norm(const Tensor& grad, const Tensor& input, const Tensor& weight,
                                  const Dims& size, const Wanted& wanted, Kernel kernel) {
   std::array<Tensor, 3> result;
   if (wanted.input) result[0] = rl::empty(input.sizes(), options(input));
-  if (wanted.weight) result[1] = rl::empty(size, options(input));
-  if (wanted.bias) result[2] = rl::empty(size, options(input));
+  if (wanted.weight) result[1] = rl::empty(size, parameter_options(input, weight));
+  if (wanted.bias) result[2] = rl::empty(size, parameter_options(input, weight));
   Tensor g = contiguous(unless_same(grad, input.dtype())), x = contiguous(input),
          w = ordered(weight);
   kernel(g, x, w, result[0], result[1], result[2]);
@@ -177,8 +182,8 @@ std::array<Tensor, 3> batch_norm_gradients(const Tensor& grad, const Tensor& inp
   Tensor g = incoming.formula()
                  ? Tensor()
                  : in_order(unless_same(grad, input.dtype()), has_physical_layout(input));
-  if (of_weight) result[1] = rl::empty(channels, options(input));
-  if (of_bias) result[2] = rl::empty(channels, options(input));
+  if (of_weight) result[1] = rl::empty(channels, parameter_options(input, weight));
+  if (of_bias) result[2] = rl::empty(channels, parameter_options(input, weight));
   PhysicalView x(input);
   std::optional<PhysicalView> gradient, written;
   if (g.defined()) gradient.emplace(g);

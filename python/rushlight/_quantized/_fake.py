@@ -90,6 +90,8 @@ def _check_channels(name, input, scale, zero_point, axis):
         raise IndexError(
             f"{name}: axis must be from {-input.dim()} to {input.dim() - 1}, got {axis}"
         )
+    if scale.dtype != rushlight.float32:
+        raise RuntimeError(f"{name}: scale must be of float32, got {scale.dtype}")
     if zero_point.dtype not in (rushlight.int32, rushlight.float32, rushlight.float16):
         raise RuntimeError(
             f"{name}: zero_point must be of int32, float32 or float16, got {zero_point.dtype}"

@@ -134,9 +134,11 @@ class _StandardGamma(Function):
 class _Dirichlet(Function):
     @staticmethod
     def forward(ctx: Any, concentration: Tensor) -> Tensor:
-        gamma = rushlight._standard_gamma(concentration)
-        finfo = rushlight.finfo(gamma.dtype)
+        # In float64, where gammas of small concentrations are 0 less often.
+        gamma = rushlight._standard_gamma(concentration.double())
+        finfo = rushlight.finfo(concentration.dtype)
         x = (gamma / gamma.sum(-1, True)).clamp(min=finfo.tiny, max=1 - finfo.eps / 2)
+        x = x.to(concentration.dtype)
         ctx.save_for_backward(concentration, x)
         return x
 

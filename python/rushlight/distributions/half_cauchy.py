@@ -34,5 +34,6 @@ class HalfCauchy(Half):
     variance: property = _same_as("base_dist.variance")
 
     def log_prob(self, value: Any) -> Tensor:
+        self._check_sample(value)
         value = rushlight.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         return super().log_prob(value)

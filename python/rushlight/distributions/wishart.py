@@ -163,9 +163,9 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
 
     @property
     def _natural_params(self):
-        return self.df / 2, -self.precision_matrix / 2
+        return -self.precision_matrix / 2, (self.df - self._size - 1) / 2
 
     def _log_normalizer(self, x, y):
-        n = y.shape[-1]
-        log_det = rushlight.linalg.slogdet(-2 * y).logabsdet
-        return x * (n * math.log(2) - log_det) + self._log_gamma(x)
+        half_df = y + (self._size + 1) / 2
+        log_det = rushlight.linalg.slogdet(-2 * x).logabsdet
+        return half_df * (self._size * math.log(2) - log_det) + self._log_gamma(half_df)

@@ -36,8 +36,10 @@ def embedding_bag(
     _check_bag(input, weight, offsets, mode, per_sample_weights)
     if padding_idx is not None:
         if not -weight.size(0) <= padding_idx < weight.size(0):
-            raise AssertionError(
-                f"padding_idx: {padding_idx} is outside the {weight.size(0)} embeddings"
+            count = weight.size(0)
+            raise RuntimeError(
+                "embedding_bag: padding_idx must be within the number of embeddings, "
+                f"-{count} through {count - 1}, but got {padding_idx}"
             )
         padding_idx %= weight.size(0)
     if input.dim() == 2:
@@ -68,6 +70,9 @@ def _with_sparse_gradient(weight, input, offsets, mode, factors, padding, scale_
     if mode == "max" or scale_grad_by_freq:
         what = "mode='max'" if mode == "max" else "scale_grad_by_freq"
         raise RuntimeError(f"embedding_bag: sparse gradients do not go with {what}")
+    # Rows of no columns: this checks the arguments as the bags without a sparse gradient do.
+    columns, scale = weight.detach()[:, :0], None if factors is None else factors.detach()
+    rushlight._embedding_bag_of(columns, input, offsets, mode, scale, padding, False)
     input = input.long()
     places = rushlight.arange(len(input), device=input.device)
     bag = rushlight.searchsorted(offsets.long(), places, right=True) - 1
@@ -114,7 +119,14 @@ def _starts(input, offsets, factors, include_last_offset):
         return offsets, input, factors
     if not offsets.numel():
         raise RuntimeError("embedding_bag: include_last_offset needs at least 1 offset, the end")
-    end = input.numel() if offsets.is_meta else int(offsets[-1])
+    if offsets.is_meta:
+        start, end = 0, input.numel()
+    else:
+        start, end = int(offsets[0]), int(offsets[-1])
+    if start != 0:
+        raise RuntimeError(
+            f"embedding_bag: offsets[0] has to be 0, where the first bag begins, got {start}"
+        )
     if not 0 <= end <= input.numel():
         raise RuntimeError(
             f"embedding_bag: the last offset {end} is beyond the {input.numel()} indices"

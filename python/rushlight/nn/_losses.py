@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 
 import rushlight
@@ -268,6 +269,11 @@ def multi_margin_loss(
         raise RuntimeError(
             f"multi_margin_loss: expected {classes} weights but got shape {tuple(weight.shape)}"
         )
+    if weight is not None and weight.dtype != input.dtype:
+        raise RuntimeError(
+            f"multi_margin_loss: expected weight of the input's dtype {input.dtype} but got "
+            f"{weight.dtype}"
+        )
     places = labels.unsqueeze(1)
     terms = (margin - rows.gather(1, places) + rows).relu()  # of which 0 has no gradient
     if p == 2:
@@ -397,12 +403,16 @@ def ctc_loss(
 
 
 def _lengths(name, lengths, batch):
-    lengths = lengths.reshape(-1).tolist() if isinstance(lengths, Tensor) else list(lengths)
+    if isinstance(lengths, Tensor):
+        if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == rushlight.bool:
+            raise RuntimeError(f"ctc_loss: {name} must be integral but has dtype {lengths.dtype}")
+        lengths = lengths.reshape(-1).tolist()
+    lengths = [operator.index(n) for n in lengths]
     if len(lengths) != batch:
         raise RuntimeError(f"ctc_loss: {name} must have size {batch} but has {len(lengths)}")
     if any(n < 0 for n in lengths):
         raise RuntimeError(f"ctc_loss: {name} must not be negative but got {lengths}")
-    return [int(n) for n in lengths]
+    return lengths
 
 
 def _padded_labels(targets, target_lengths, batch, device):

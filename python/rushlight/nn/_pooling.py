@@ -180,6 +180,11 @@ def _fractional_max_pool(
     _check_spatial(input, dims, name)
     if output_size is None:
         ratio = ntuple(output_ratio)
+        if len(ratio) != dims:
+            raise ValueError(
+                f"{name} requires output_ratio to either be a single Int or tuple of Ints. It has "
+                f"{len(ratio)} for {dims} dims"
+            )
         output_size = [int(n * r) for n, r in zip(input.shape[-dims:], ratio)]
     kernel, out = ntuple(kernel_size), ntuple(output_size)
     batched = input.dim() == dims + 2
@@ -187,11 +192,13 @@ def _fractional_max_pool(
     if samples is None:
         shape = (images.size(0), images.size(1), dims)
         samples = rushlight.rand(shape, dtype=input.dtype, device=input.device)
-    elif samples.size(0) > images.size(0):
-        samples = samples[: images.size(0)]  # a sample for each image, or for more
-    for n, k, o in zip(images.shape[2:], kernel, out):
-        if o + k - 1 > n:
-            raise RuntimeError(f"{name}: kernel {k} and output {o} do not fit input size {n}")
+    if 0 in input.shape[1:]:
+        raise RuntimeError(
+            f"{name}: Expected input to have non-zero size for non-batch dimensions, but got "
+            f"{list(input.shape)}"
+        )
+    _check_fractional(name, images, kernel, out, samples)
+    samples = samples[: images.size(0)]  # a sample for each image, or for more
     # Flat position of every element of every window, built up dim by dim: (N, C, o1, k1, ...).
     places = None
     for d, (n, k, o) in enumerate(zip(images.shape[2:], kernel, out)):
@@ -214,6 +221,26 @@ def _fractional_max_pool(
     if not batched:
         best, indices = best.squeeze(0), indices.squeeze(0)
     return (best, indices) if return_indices else best
+
+
+def _check_fractional(name, images, kernel, out, samples):
+    dims = images.dim() - 2
+    for what, sizes in (("kernel_size", kernel), ("output_size", out)):
+        if len(sizes) != dims:
+            raise RuntimeError(
+                f"{name}: {what} must either be a single int or {dims} ints, but is {sizes}"
+            )
+    for axis, n, k, o in zip(("time", "height", "width")[-dims:], images.shape[2:], kernel, out):
+        if o + k - 1 > n:
+            raise RuntimeError(
+                f"{name}: pool {axis} {k} too large relative to input {axis} {n} with output {o}"
+            )
+    shape = (*images.shape[:2], dims)
+    fits = samples.dim() == 3 and samples.shape[1:] == shape[1:] and len(samples) >= shape[0]
+    if not fits:
+        raise RuntimeError(
+            f"{name}: Expect _random_samples of shape {list(shape)}, but got {list(samples.shape)}"
+        )
 
 
 def _window_starts(sample, size, kernel, out):

@@ -48,7 +48,9 @@ def dropout1d(
     """Dropout of whole channels of (N, C, L) or (C, L)."""
     _check_probability(p)
     if input.dim() not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D")
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input"
+        )
     return _feature_dropout(input, p, training, inplace, batched=input.dim() != 2)
 
 
@@ -59,13 +61,15 @@ def dropout2d(
     _check_probability(p)
     if input.dim() not in (3, 4):
         warnings.warn(
-            f"dropout2d: expected a 4D input but got {input.dim()}D; dims 0 and 1 are taken as "
-            "batch and channels",
+            f"dropout2d: Received a {input.dim()}-D input to dropout2d, where a 4D one is "
+            "expected; dims 0 and 1 are taken as batch and channels",
             stacklevel=2,
         )
     if input.dim() == 3:
         warnings.warn(
-            "dropout2d: a 3D input is taken as (N, C, L); for that use dropout1d", stacklevel=2
+            "dropout2d: Received a 3D input, which is taken as (N, C, L), assuming that "
+            "channel-wise 1D dropout behavior is desired; for that use dropout1d",
+            stacklevel=2,
         )
     return _feature_dropout(input, p, training, inplace)
 
@@ -77,8 +81,8 @@ def dropout3d(
     _check_probability(p)
     if input.dim() not in (4, 5):
         warnings.warn(
-            f"dropout3d: expected a 4D or 5D input but got {input.dim()}D; dims 0 and 1 are "
-            "taken as batch and channels",
+            f"dropout3d: Received a {input.dim()}-D input to dropout3d, where a 4D or 5D one is "
+            "expected; dims 0 and 1 are taken as batch and channels",
             stacklevel=2,
         )
     return _feature_dropout(input, p, training, inplace, batched=input.dim() != 4)

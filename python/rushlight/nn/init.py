@@ -273,7 +273,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
 def _kaiming_std(tensor, a, mode, nonlinearity):
     """gain / sqrt(fan), or None with a warning for a tensor without elements."""
     if 0 in tensor.shape:
-        warnings.warn("initializing a tensor without elements does nothing", stacklevel=3)
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
         return None
     fan = _calculate_correct_fan(tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)

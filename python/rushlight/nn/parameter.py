@@ -151,12 +151,14 @@ class UninitializedTensorMixin:
     @property
     def shape(self) -> Any:
         raise RuntimeError(
-            "shape: this parameter has none yet; run the module's forward once to initialize it"
+            "Can't access the shape of an uninitialized parameter or buffer; run the module's "
+            "forward once to initialize it"
         )
 
     def share_memory_(self) -> Any:
         raise RuntimeError(
-            "share_memory_: this parameter has no data yet; run the module's forward once first"
+            "Can't share memory on an uninitialized parameter or buffer; run the module's forward "
+            "once to initialize it"
         )
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from rushlight.optim.optimizer import (
     _arguments,
     _check_lr,
     _check_range,
+    _keep_numbers_in_tensors,
     _step_count,
     _to_scalar,
 )
@@ -82,6 +83,10 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         _check_range("weight_decay value", weight_decay)
         super().__init__(params, _arguments(locals()))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        _keep_numbers_in_tensors(self.state)
 
     def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Update the parameters once; see `Optimizer.step`."""

@@ -10,6 +10,10 @@ from typing import Any
 from rushlight import Tensor
 from rushlight.optim.optimizer import Optimizer
 
+_ORDER = (
+    "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+)
+
 
 def _copy(value):
     return value.clone() if isinstance(value, Tensor) else value
@@ -24,15 +28,15 @@ def _update_param_group_val(group, key, value):
 
 
 def _as_list(name, optimizer, value):
-    """One value for each group."""
+    """One value for each group; tensors are copied, which the program may change afterwards."""
     if not isinstance(value, (list, tuple)):
-        return [value] * len(optimizer.param_groups)
+        return [_copy(value) for _ in optimizer.param_groups]
     if len(value) != len(optimizer.param_groups):
         raise ValueError(
             f"{name} must have the same length as optimizer.param_groups: expected "
             f"{len(optimizer.param_groups)} but got {len(value)}"
         )
-    return list(value)
+    return [_copy(one) for one in value]
 
 
 def _check_optimizer(optimizer):
@@ -96,20 +100,26 @@ class LRScheduler:
         """Go on by one step, or to `epoch` (deprecated)."""
         if self._step_count == 1 and not getattr(self.optimizer.step, "_is_noted", False):
             warnings.warn(
-                "optimizer.step was replaced after the schedule was made; make the schedule last",
+                "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+                f"initialization: make the schedule last. {_ORDER}",
                 UserWarning,
                 stacklevel=2,
             )
         elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(
-                "lr_scheduler.step() was called before optimizer.step(): the first learning rate "
-                "is never used",
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first "
+                f"learning rate is never used. {_ORDER}",
                 UserWarning,
                 stacklevel=2,
             )
         self._step_count += 1
         if epoch is not None:
-            warnings.warn("step(epoch) is deprecated, call step()", UserWarning, stacklevel=2)
+            warnings.warn(
+                "The epoch parameter in `scheduler.step()` was not necessary and is being "
+                "deprecated where possible. Please use `scheduler.step()` to step the scheduler.",
+                UserWarning,
+                stacklevel=2,
+            )
         self._update_lr(epoch)
 
     def _update_lr(self, epoch=None):
@@ -137,7 +147,10 @@ class LRScheduler:
     def _warn_outside_step(self):
         if not self._get_lr_called_within_step:
             warnings.warn(
-                "get_lr() is for step() to call; use get_last_lr()", UserWarning, stacklevel=3
+                "To get the last learning rate computed by the scheduler, please use "
+                "`get_last_lr()`; get_lr() is for step() to call.",
+                UserWarning,
+                stacklevel=3,
             )
 
 

@@ -145,14 +145,6 @@ class CyclicLR(_MomentumMixin, LRScheduler):
             self._scale_fn_custom.__dict__.update(custom)
 
 
-def _cosine(start, end, share):
-    return end + (start - end) / 2.0 * (1 + math.cos(math.pi * share))
-
-
-def _linear(start, end, share):
-    return (end - start) * share + start
-
-
 class OneCycleLR(_MomentumMixin, LRScheduler):
     """lr rises from max_lr / div_factor to max_lr and then falls far below its start.
 
@@ -208,7 +200,18 @@ class OneCycleLR(_MomentumMixin, LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _anneal_func(self, start, end, share):
-        return (_cosine if self._anneal_func_type == "cos" else _linear)(start, end, share)
+        kind = self.__dict__.get("_anneal_func_type")
+        if kind is None:  # a file of an older version holds the function
+            return self.anneal_func(start, end, share)
+        return (self._annealing_cos if kind == "cos" else self._annealing_linear)(start, end, share)
+
+    @staticmethod
+    def _annealing_cos(start, end, pct):
+        return end + (start - end) / 2.0 * (1 + math.cos(math.pi * pct))
+
+    @staticmethod
+    def _annealing_linear(start, end, pct):
+        return (end - start) * pct + start
 
     def get_lr(self) -> list[float | Tensor]:
         self._warn_outside_step()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -133,7 +134,7 @@ class LBFGS(Optimizer):
             previous_loss = loss
             t = lr
             if state["n_iter"] == 1:
-                t = min(1.0, 1.0 / float(flat_grad.abs().sum())) * lr
+                t = min(1.0, _ratio(1.0, float(flat_grad.abs().sum()))) * lr
             slope = float(flat_grad.dot(d))
             if slope > -group["tolerance_change"]:
                 break
@@ -199,6 +200,13 @@ class LBFGS(Optimizer):
 # -- line search -----------------------------------------------------------------------------------
 
 
+def _ratio(a, b):
+    """a / b as tensors divide: by 0 too."""
+    if b != 0:
+        return a / b
+    return math.copysign(math.inf, a) if a != 0 and a == a else math.nan
+
+
 def _cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
     """The minimum of the cubic with values f and slopes g at x1 and x2, within the bounds."""
     low, high = bounds if bounds is not None else (min(x1, x2), max(x1, x2))
@@ -208,9 +216,9 @@ def _cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
         return (low + high) / 2.0
     d2 = square**0.5
     if x1 <= x2:
-        minimum = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
+        minimum = x2 - (x2 - x1) * _ratio(g2 + d2 - d1, g2 - g1 + 2 * d2)
     else:
-        minimum = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
+        minimum = x1 - (x1 - x2) * _ratio(g1 + d2 - d1, g1 - g2 + 2 * d2)
     return min(max(minimum, low), high)
 
 

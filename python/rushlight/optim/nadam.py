@@ -29,7 +29,9 @@ def _update(param, grad, state, group):
     lr = group["lr"]
     beta1, beta2 = group["betas"]
     grad = _decayed(param, grad, group)
-    step, product = state["step"].item(), state["mu_product"].item()
+    step, product = state["step"].item(), state["mu_product"]
+    if not group["differentiable"]:
+        product = product.item()
     mu, next_mu = _momentum(step, group), _momentum(step + 1, group)
     exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
     exp_avg.lerp_(grad, 1 - beta1)

@@ -243,8 +243,8 @@ class Optimizer:
         self._patch_step_function()
         if isinstance(params, Tensor):
             raise TypeError(
-                "params: expected an iterable of Tensors or dicts, but got a single "
-                f"{type(params).__name__}"
+                f"{type(self).__name__}: params argument given to the optimizer should be an "
+                f"iterable of Tensors or dicts, but got {rushlight.typename(params)}"
             )
         self.state: defaultdict[Any, dict[Any, Any]] = defaultdict(dict)
         self.param_groups: list[Any] = []
@@ -593,6 +593,7 @@ class ElementwiseOptimizer(Optimizer):
 
     _takes_sparse = False
     _averages = ()
+    _need_device_dtype_check_for_fused = False
 
     def __init__(self, params: Iterable[Any], defaults: dict[Any, Any]) -> None:
         super().__init__(params, defaults)
@@ -604,6 +605,7 @@ class ElementwiseOptimizer(Optimizer):
             if defaults.get("foreach"):
                 raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
             self._step_supports_amp_scaling = True
+            self._need_device_dtype_check_for_fused = True
 
     def _begin(self, param, group):
         """The state of a parameter before its first step."""
@@ -623,6 +625,8 @@ class ElementwiseOptimizer(Optimizer):
     def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Update the parameters once; see `Optimizer.step`."""
         loss = _run_closure(closure)
+        if self._need_device_dtype_check_for_fused:
+            self._check_fused()
         recorded = rushlight.is_grad_enabled()
         rushlight._C.set_grad_enabled(self.defaults["differentiable"])  # cheaper than a `with`
         try:
@@ -631,6 +635,13 @@ class ElementwiseOptimizer(Optimizer):
         finally:
             rushlight._C.set_grad_enabled(recorded)
         return loss
+
+    def _check_fused(self):
+        for group in self.param_groups:
+            if group.get("fused"):
+                for param in _with_gradients(group)[0]:
+                    _device_dtype_check_for_fused(param)
+        self._need_device_dtype_check_for_fused = False
 
     def _step_group(self, group):
         if not group["differentiable"] and group.get("fused") is not False:
@@ -672,11 +683,15 @@ class ElementwiseOptimizer(Optimizer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        for values in self.state.values():
-            # Files of older versions hold plain numbers.
-            for name in _NUMBERS.intersection(values):
-                if not isinstance(values[name], Tensor):
-                    values[name] = _step_count().fill_(float(values[name]))
+        _keep_numbers_in_tensors(self.state)
+
+
+def _keep_numbers_in_tensors(state):
+    """Files of older versions hold plain numbers."""
+    for values in state.values():
+        for name in _NUMBERS.intersection(values):
+            if not isinstance(values[name], Tensor):
+                values[name] = _step_count().fill_(float(values[name]))
 
 
 def _step_lists(kind, params, grads, states, group, grad_scale=None, found_inf=None):

@@ -218,7 +218,8 @@ class BackwardHook:
                 if isinstance(changed, tuple) and all(g is None for g in changed):
                     continue
                 raise RuntimeError(
-                    "full backward hook: returned a gradient, but no input of the module needs one"
+                    "full backward hook: returned a gradient for a module where no input requires "
+                    "gradient"
                 )
             grad_inputs = self._as_grads(changed, self.n_inputs, "full backward hook")
         return grad_inputs
@@ -227,5 +228,8 @@ class BackwardHook:
     def _as_grads(changed, count, name):
         changed = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
         if len(changed) != count:
-            raise RuntimeError(f"{name}: returned {len(changed)} gradients, expected {count}")
+            raise RuntimeError(
+                f"{name}: returned an invalid number of gradients: got {len(changed)}, but "
+                f"expected {count}"
+            )
         return changed

@@ -28,6 +28,16 @@ Offsets rows_of(const char* name, const View& index, int64_t rows) {
   return offsets_of(name, table, &index, Dims{0}, false);
 }
 
+// Those of bags, whose errors are RuntimeErrors.
+Offsets bag_rows_of(const char* name, const View& index, int64_t rows) {
+  try {
+    return rows_of(name, index, rows);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Index) throw;
+    fail(ErrorKind::Runtime, error.what(), ": Expected idx >= 0 && idx < num_embeddings");
+  }
+}
+
 Offsets frequencies(const Offsets& rows, int64_t count) {
   Offsets found(static_cast<size_t>(count), 0);
   for (int64_t r : rows) ++found[static_cast<size_t>(r)];
@@ -288,7 +298,7 @@ void embedding_bag(const View& weight, const View& index, const View& offsets, B
                    const View* sample_weights, int64_t padding_idx, const View& out,
                    const View* max_indices) {
   check_table("embedding_bag", weight);
-  Offsets rows = rows_of("embedding_bag", index, weight.sizes[0]);
+  Offsets rows = bag_rows_of("embedding_bag", index, weight.sizes[0]);
   Bags bags("embedding_bag", offsets, index.numel);
   visit_computing("embedding_bag", weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -334,7 +344,7 @@ void embedding_bag_backward(const View& grad, const View& index, const View& off
   check_table("embedding_bag_backward", grad_weight);
   fill(grad_weight, 0);
   int64_t count = grad_weight.sizes[0];
-  Offsets rows = rows_of("embedding_bag_backward", index, count);
+  Offsets rows = bag_rows_of("embedding_bag_backward", index, count);
   Bags bags("embedding_bag_backward", offsets, index.numel);
   visit_computing("embedding_bag_backward", grad_weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -362,7 +372,7 @@ void embedding_bag_sample_weights_backward(const View& grad, const View& weight,
                                            const View& out) {
   const char* name = "embedding_bag_sample_weights_backward";
   check_table(name, weight);
-  Offsets rows = rows_of(name, index, weight.sizes[0]);
+  Offsets rows = bag_rows_of(name, index, weight.sizes[0]);
   Bags bags(name, offsets, index.numel);
   visit_computing(name, weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

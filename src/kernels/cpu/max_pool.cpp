@@ -253,8 +253,8 @@ Dims pool_output_sizes(IntSpan input, const PoolGeometry& g, const char* op) {
   check(lead == 1 || lead == 2, op, ": expected ", g.dims + 1, "D or ", g.dims + 2,
         "D input, but got size ", input);
   for (int64_t i = lead - 1; i < input.size(); ++i)
-    check(input[i] > 0, op,
-          ": expected input with non-zero size for non-batch dimensions, but got ", input);
+    check(input[i] > 0, op, ": Expected ", g.dims + 1, "D or ", g.dims + 2,
+          "D (batch mode) input with non-zero size for non-batch dimensions, but got ", input);
   Dims sizes(input);
   for (int i = 0; i < g.dims; ++i) {
     int64_t size = input[lead + i], k = g.kernel[i], s = g.stride[i], p = g.padding[i];

@@ -52,6 +52,7 @@ _RANGES = {
     qint32: ((-(2**31), 2**31 - 1),) * 2,
     rushlight.int32: ((-(2**31), 2**31 - 1),) * 2,
     rushlight.int16: ((-(2**15), 2**15 - 1),) * 2,
+    rushlight.uint16: ((0, 2**16 - 1),) * 2,
     quint4x2: ((0, 15),) * 2,
 }
 
@@ -152,6 +153,7 @@ class UniformQuantizationObserverBase(ObserverBase):
 
     _version = 3
     _allowed: tuple[_qscheme, ...] = (*_PER_TENSOR, *_PER_CHANNEL)
+    _halves_symmetric_quint8 = False
     eps: Tensor
 
     def __init__(
@@ -172,7 +174,7 @@ class UniformQuantizationObserverBase(ObserverBase):
             raise AssertionError(f"{type(self).__name__}: dtype {dtype} is not supported")
         super().__init__(dtype=dtype, is_dynamic=is_dynamic, **kwargs)
         if qscheme in (per_tensor_symmetric, per_channel_symmetric) and (
-            reduce_range and dtype is quint8
+            reduce_range and dtype is quint8 and not self._halves_symmetric_quint8
         ):
             raise NotImplementedError("reduce_range with a symmetric qscheme of quint8")
         if reduce_range:
@@ -197,6 +199,8 @@ class UniformQuantizationObserverBase(ObserverBase):
             if self.dtype in (quint8, rushlight.uint8):
                 middle = (self.quant_min + self.quant_max) // 2
                 zero_point.fill_(middle if self.has_customized_qrange else 128)
+            elif self.dtype is rushlight.uint16:
+                zero_point.fill_(2**15)
         elif self.qscheme is per_channel_affine_float_qparams:
             scale = (max_val - min_val) / steps
             scale = rushlight.where(scale > self.eps, scale, 1.0)
@@ -439,6 +443,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
     """
 
     _allowed = _PER_TENSOR
+    _halves_symmetric_quint8 = True
     histogram: Tensor
     min_val: Tensor
     max_val: Tensor

@@ -175,12 +175,19 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=None, mem
         dtype = args.pop(0)
     elif args:
         device = args.pop(0)
-        if args and not isinstance(args[0], bool):
+        if args:
             dtype = args.pop(0)
     if args:
         non_blocking = args.pop(0)
     if args:
         raise TypeError(f"Module.to: unexpected arguments {args}")
+    if dtype is not None and not isinstance(dtype, rushlight.dtype):
+        raise TypeError(f"Module.to: dtype must be a torch.dtype, not {type(dtype).__name__}")
+    if memory_format is not None and not isinstance(memory_format, rushlight.memory_format):
+        raise TypeError(
+            f"Module.to: memory_format must be a torch.memory_format, not "
+            f"{type(memory_format).__name__}"
+        )
     if device is not None:
         device = rushlight.device(device)
     return device, dtype, non_blocking, memory_format

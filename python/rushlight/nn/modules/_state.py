@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import rushlight
-from rushlight import Tensor
+from rushlight.__future__ import _flags as _conversions
 from rushlight.nn.modules._hooks import _add, _WrappedHook
 from rushlight.nn.parameter import Parameter, is_lazy
+from rushlight.overrides import is_tensor_like
 
 TYPE_CHECKING = False
 
@@ -52,8 +53,8 @@ class _State:
     def _register_state_dict_hook(self, hook):
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
-                "_register_state_dict_hook: this hook was registered as a post hook already; "
-                "use a different function"
+                "_register_state_dict_hook: this hook was previously registered via "
+                "register_state_dict_post_hook; use a different function"
             )
         return _add(self._state_dict_hooks, hook)
 
@@ -124,7 +125,7 @@ class _State:
             if changed is None:
                 continue
             if getattr(hook, "_from_public_api", False):
-                raise RuntimeError("state_dict post hook: must return None")
+                raise RuntimeError("state_dict: a state_dict post-hook must return None")
             destination = changed
         return destination
 
@@ -187,37 +188,50 @@ class _State:
                         unexpected_keys.append(key)
 
     def _load_tensor(self, name, key, target, source, assign):
-        """Copy or assign one tensor; the description of what is wrong, or None."""
-        if not isinstance(source, Tensor):
-            return f"{key}: expected a Tensor in the state_dict but got {type(source).__name__}"
+        """Copy, assign or swap in one tensor; the description of what is wrong, or None."""
+        if not is_tensor_like(source):
+            return (
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
+                f"object from checkpoint but received {type(source)}"
+            )
         lazy = is_lazy(target)
         if not lazy:
             if target.dim() == 0 and source.dim() == 1:
                 source = source[0]  # scalars were saved with one dim before version 0.4
             if source.shape != target.shape:
                 return (
-                    f"size mismatch for {key}: the state_dict has shape {source.shape}, "
-                    f"the module has {target.shape}."
+                    f"size mismatch for {key}: copying a param with shape {source.shape} from "
+                    f"checkpoint, the shape in current model is {target.shape}."
                 )
             if target.is_meta and not source.is_meta and not assign:
                 warnings.warn(
-                    f"load_state_dict: {key} is on the meta device, so copying to it does nothing; "
+                    f"load_state_dict: for {key}: copying from a non-meta parameter in the "
+                    "checkpoint to a meta parameter in the current model, which is a no-op; "
                     "use assign=True",
                     stacklevel=2,
                 )
+        swap = _conversions["swap_module_params_on_conversion"]
         try:
             with rushlight.no_grad():
-                if not assign:
+                if swap:
+                    loaded = target.module_load(source, assign=assign)
+                    if loaded is target or loaded is source:
+                        raise RuntimeError(
+                            "module_load returned one of self or other, please .detach() the "
+                            "result if returning one of the inputs in module_load"
+                        )
+                    rushlight.utils.swap_tensors(target, _as_kind_of(target, loaded))
+                elif assign:
+                    setattr(self, name, _as_kind_of(target, source))
+                else:
                     target.copy_(source)
-                    return None
-                if isinstance(target, Parameter):
-                    if isinstance(source, Parameter):
-                        source.requires_grad_(target.requires_grad)
-                    else:
-                        source = Parameter(source, requires_grad=target.requires_grad)
-                setattr(self, name, source)
         except Exception as error:  # every key is tried, then all errors are raised as one
-            return f"{key}: copying shape {source.shape} failed: {error}"
+            return (
+                f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose '
+                f"dimensions in the model are {'unknown' if lazy else target.size()} and whose "
+                f"dimensions in the checkpoint are {source.size()}, an exception occurred : "
+                f"{error.args}."
+            )
         return None
 
     def load_state_dict(
@@ -236,7 +250,9 @@ class _State:
             RuntimeError: names or shapes do not match; all of them are listed.
         """
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"state_dict: expected a dict but got {type(state_dict).__name__}")
+            raise TypeError(
+                f"load_state_dict: Expected state_dict to be dict-like, got {type(state_dict)}."
+            )
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)
         if metadata is not None:
@@ -244,29 +260,7 @@ class _State:
         keys = _IncompatibleKeys([], [])
         error_msgs = []
 
-        def load(module, local_state, prefix):
-            local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-            if assign:
-                local_metadata["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(
-                local_state,
-                prefix,
-                local_metadata,
-                True,
-                keys.missing_keys,
-                keys.unexpected_keys,
-                error_msgs,
-            )
-            for name, child in module._modules.items():
-                if child is not None:
-                    inner = f"{prefix}{name}."
-                    below = {k: v for k, v in local_state.items() if k.startswith(inner)}
-                    load(child, below, inner)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, keys) is not None:
-                    raise AssertionError("load_state_dict post hook: must return None")
-
-        load(self, state_dict, "")
+        _load_tree(self, state_dict, "", assign, metadata, keys, error_msgs)
         if strict:
             wrong = (("Unexpected", keys.unexpected_keys), ("Missing", keys.missing_keys))
             for what, names in wrong:
@@ -276,6 +270,39 @@ class _State:
         if error_msgs:
             errors = "\n\t".join(error_msgs)
             raise RuntimeError(
-                f"load_state_dict: {type(self).__name__} does not match:\n\t{errors}"
+                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{errors}"
             )
         return keys
+
+
+def _load_tree(module, local_state, prefix, assign, metadata, keys, error_msgs):
+    """Load `module` and its children; what does not fit goes into `keys` and `error_msgs`."""
+    local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local_metadata["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(
+        local_state,
+        prefix,
+        local_metadata,
+        True,
+        keys.missing_keys,
+        keys.unexpected_keys,
+        error_msgs,
+    )
+    for name, child in module._modules.items():
+        if child is not None:
+            inner = f"{prefix}{name}."
+            below = {k: v for k, v in local_state.items() if k.startswith(inner)}
+            _load_tree(child, below, inner, assign, metadata, keys, error_msgs)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError("load_state_dict post hook: must return None")
+
+
+def _as_kind_of(target, source):
+    """`source`, as a Parameter that requires grad as `target` does if that is a Parameter."""
+    if not isinstance(target, Parameter):
+        return source
+    if isinstance(source, Parameter):
+        return source.requires_grad_(target.requires_grad)
+    return Parameter(source, requires_grad=target.requires_grad)

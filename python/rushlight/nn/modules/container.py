@@ -309,7 +309,7 @@ def _listing(entries, elements):
         if isinstance(value, Tensor):
             kind = "Parameter" if isinstance(value, Parameter) else type(value).__name__
             size = "x".join(str(n) for n in value.size())
-            place = "" if value.device.type == "cpu" else f" ({value.device})"
+            place = f" (GPU {value.get_device()})" if value.is_cuda else ""
             text = f"{kind} containing: [{elements(value)} of size {size}{place}]"
         lines.append(f"  ({key}): {text}")
     return "\n".join(lines)
@@ -458,8 +458,13 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Mapping[str, Any] | ParameterDict) -> None:
-        """Add entries from a mapping or from (name, value) pairs."""
-        for key, value in _pairs(parameters, "ParameterDict.update"):
+        """Add entries from a mapping or from (name, value) pairs; those of a mapping that is
+        neither an OrderedDict nor a ParameterDict come in the order of the names.
+        """
+        pairs = _pairs(parameters, "ParameterDict.update")
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            pairs.sort(key=lambda pair: pair[0])
+        for key, value in pairs:
             self[key] = value
 
     def extra_repr(self) -> str:

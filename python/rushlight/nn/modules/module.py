@@ -62,6 +62,12 @@ def _forward_unimplemented(self, *input):
     raise NotImplementedError(f"Module [{type(self).__name__}] has no forward method")
 
 
+def _takes_persistent(function):
+    import inspect
+
+    return "persistent" in inspect.signature(function).parameters
+
+
 class _CallSignature:
     """What `inspect.signature` says of a module, whose `__call__` is compiled; of the class, what
     it would say anyway.
@@ -147,7 +153,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
 
     def _check_new_name(self, kind, name, registered):
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name: expected a string but got {type(name).__name__}")
+            raise TypeError(f"{kind} name should be a string. Got {rushlight.typename(name)}")
         if "." in name:
             raise KeyError(f"{kind} name {name!r}: must not contain a dot")
         if name == "":
@@ -288,8 +294,18 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
                 "(expected nn.Buffer, Tensor or None)"
             )
         if isinstance(value, Buffer):
-            self._forget(name, keep=self._buffers)
-            self.register_buffer(name, value, value.persistent)
+            for kind in ("_parameters", "_modules"):
+                self.__dict__[kind].pop(name, None)
+            register = self.register_buffer
+            if type(self).register_buffer is Module.register_buffer or _takes_persistent(register):
+                register(name, value, value.persistent)
+            elif value.persistent:
+                register(name, value)
+            else:
+                raise RuntimeError(
+                    f"buffer '{name}': a non-persistent one needs {type(self).__name__}."
+                    "register_buffer to accept a 'persistent' argument"
+                )
             return
         for hook in _global_buffer_registration_hooks.values():
             changed = hook(self, name, value)

@@ -144,7 +144,7 @@ class GroupNorm(Module):
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(
-                f"num_channels: {num_channels} is not divisible by num_groups={num_groups}"
+                f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
             )
         factory = {"device": device, "dtype": dtype}
         self.num_groups = num_groups

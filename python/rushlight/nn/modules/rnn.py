@@ -88,7 +88,7 @@ class RNNBase(Module):
         dtype: _dtype | None = None,
     ) -> None:
         super().__init__()
-        _check_sizes(mode, hidden_size, num_layers, dropout, proj_size)
+        _check_sizes(mode, input_size, hidden_size, num_layers, dropout, proj_size)
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -311,7 +311,7 @@ class RNNBase(Module):
         )
 
 
-def _check_sizes(mode, hidden_size, num_layers, dropout, proj_size):
+def _check_sizes(mode, input_size, hidden_size, num_layers, dropout, proj_size):
     if mode not in _GATES:
         raise ValueError(f"mode: {mode!r} is not one of {', '.join(_GATES)}")
     is_number = isinstance(dropout, (int, float)) and not isinstance(dropout, bool)
@@ -321,12 +321,14 @@ def _check_sizes(mode, hidden_size, num_layers, dropout, proj_size):
         warnings.warn(
             f"dropout={dropout}: acts between layers, of which num_layers=1 has none", stacklevel=4
         )
+    if input_size <= 0:
+        raise ValueError(f"input_size must be greater than zero but is {input_size}")
     if not isinstance(hidden_size, int):
         raise TypeError(f"hidden_size: expected an int but got {type(hidden_size).__name__}")
     if hidden_size <= 0:
-        raise ValueError(f"hidden_size: must be positive but got {hidden_size}")
+        raise ValueError(f"hidden_size must be greater than zero but is {hidden_size}")
     if num_layers <= 0:
-        raise ValueError(f"num_layers: must be positive but got {num_layers}")
+        raise ValueError(f"num_layers must be greater than zero but is {num_layers}")
     if proj_size < 0:
         raise ValueError(f"proj_size: must not be negative but got {proj_size}")
     if proj_size >= hidden_size:
@@ -476,13 +478,13 @@ def _step(cell, mode, input, states):
             if batched and state.dim() not in (1, 2):
                 raise ValueError(f"{type(cell).__name__}: Expected hidden to be 1D or 2D")
             raise RuntimeError(
-                f"{type(cell).__name__}: expected hidden of shape {shape} but got "
-                f"{tuple(state.shape)}"
+                f"{type(cell).__name__}: hidden has inconsistent hidden_size: got "
+                f"{tuple(state.shape)}, expected {shape}"
             )
     if input.size(1) != cell.input_size:
         raise RuntimeError(
-            f"{type(cell).__name__}: expected input of size {cell.input_size} but got "
-            f"{input.size(1)}"
+            f"{type(cell).__name__}: input has inconsistent input_size: got {input.size(1)} "
+            f"expected {cell.input_size}"
         )
     weights = (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
     states = _recurrent.step(mode, input, states, weights)

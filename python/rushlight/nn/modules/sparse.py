@@ -23,7 +23,8 @@ class _Table(Module):
         if padding_idx is not None:
             if not -self.num_embeddings <= padding_idx < self.num_embeddings:
                 raise AssertionError(
-                    f"padding_idx: {padding_idx} is outside the {self.num_embeddings} embeddings"
+                    "padding_idx must be within num_embeddings, which is "
+                    f"{self.num_embeddings}, but got {padding_idx}"
                 )
             padding_idx %= self.num_embeddings
         self.padding_idx: Any = padding_idx

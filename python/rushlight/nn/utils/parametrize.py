@@ -77,7 +77,7 @@ class ParametrizationList(ModuleList):
                         pass
         if not isinstance(new, (Tensor, Sequence)):
             raise ValueError(
-                "right_inverse must return a Tensor or a sequence of them, but it returned "
+                "right_inverse must return a Tensor or a Sequence of tensors, but it returned "
                 f"{type(new).__name__}"
             )
         self.is_tensor: bool = isinstance(new, Tensor)
@@ -92,8 +92,8 @@ class ParametrizationList(ModuleList):
             for i, part in enumerate(new):
                 if not isinstance(part, Tensor):
                     raise ValueError(
-                        "right_inverse must return a Tensor or a sequence of them, but element "
-                        f"{i} is a {type(part).__name__}"
+                        "right_inverse must return a Tensor or a Sequence of tensors, but got "
+                        f"element {i} of the sequence with type {type(part).__name__}"
                     )
                 if isinstance(original, Parameter):
                     part = Parameter(part, original.requires_grad)
@@ -105,7 +105,7 @@ class ParametrizationList(ModuleList):
     def _check_dtype(original, new):
         if original.dtype != new.dtype:
             raise ValueError(
-                "right_inverse of one tensor must keep its dtype: "
+                "the tensor returned by right_inverse must have the same dtype: "
                 f"{original.dtype} became {new.dtype}"
             )
 
@@ -117,13 +117,14 @@ class ParametrizationList(ModuleList):
             )
         if result.dtype != dtype:
             raise ValueError(
-                "a parametrization must keep the dtype unless unsafe=True: "
+                "Registering a parametrization may not change the dtype of the tensor, unless the "
+                "`unsafe` flag is enabled: "
                 f"{dtype} became {result.dtype}"
             )
         if result.shape != shape:
             raise ValueError(
-                "a parametrization must keep the shape unless unsafe=True: "
-                f"{tuple(shape)} became {tuple(result.shape)}"
+                "Registering a parametrization may not change the shape of the tensor, unless the "
+                f"`unsafe` flag is enabled: {tuple(shape)} became {tuple(result.shape)}"
             )
 
     def originals(self) -> list[Parameter]:
@@ -235,7 +236,13 @@ def register_parametrization(
                         "right_inverse must return a tensor for a parametrization of a "
                         f"parametrization, but it returned {type(back).__name__}"
                     )
-                ParametrizationList._check_result(back, current.shape, current.dtype)
+                for what in ("dtype", "shape"):
+                    if getattr(back, what) != getattr(current, what):
+                        raise ValueError(
+                            f"the tensor returned by right_inverse must have the same {what}, "
+                            f"unless the `unsafe` flag is enabled: {getattr(current, what)} "
+                            f"became {getattr(back, what)}"
+                        )
         stack.append(parametrization)
         stack.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:

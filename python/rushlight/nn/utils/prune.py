@@ -97,7 +97,6 @@ class BasePruningMethod(ABC):
                 f"parameter's {tuple(original.shape)}"
             )
         if not earlier:
-            module.register_parameter(name + "_orig", module._parameters.pop(name))
             default_mask = rushlight.ones_like(original)
         else:
             default_mask = (
@@ -106,6 +105,8 @@ class BasePruningMethod(ABC):
                 .clone(memory_format=rushlight.contiguous_format)
             )
         mask = method.compute_mask(importance_scores, default_mask=default_mask)
+        if not earlier:
+            module.register_parameter(name + "_orig", module._parameters.pop(name))
         module.register_buffer(name + "_mask", mask)
         setattr(module, name, method.apply_mask(module))
         module.register_forward_pre_hook(method)
@@ -213,7 +214,7 @@ class _Unstructured(BasePruningMethod):
         self.amount = amount
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        count = _number_to_prune(self.amount, t.nelement())
+        count = _compute_nparams_toprune(self.amount, t.nelement())
         mask = default_mask.clone(memory_format=rushlight.contiguous_format)
         if count != 0:
             mask.view(-1)[self._chosen(t, count)] = 0
@@ -248,7 +249,7 @@ class _Structured(BasePruningMethod):
         _validate_structured_pruning(t)
         _validate_pruning_dim(t, self.dim)
         slices = t.shape[self.dim]
-        count = _number_to_prune(self.amount, slices)
+        count = _compute_nparams_toprune(self.amount, slices)
         if count == 0:
             return default_mask
         best = rushlight.topk(self._scores(t), k=slices - count, largest=True).indices
@@ -422,15 +423,18 @@ def _validate_pruning_amount_init(amount):
         )
 
 
-def _number_to_prune(amount, size):
-    """How many of `size` entries an amount is."""
-    if not isinstance(amount, numbers.Integral):
-        return round(amount * size)
-    if amount > size:
+def _validate_pruning_amount(amount, tensor_size):
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
         raise ValueError(
-            f"amount={amount} should be smaller than the number of parameters to prune={size}"
+            f"amount={amount} should be smaller than the number of parameters to "
+            f"prune={tensor_size}"
         )
-    return amount
+
+
+def _compute_nparams_toprune(amount, tensor_size):
+    """How many of `tensor_size` entries an amount is."""
+    _validate_pruning_amount(amount, tensor_size)
+    return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
 
 
 def _validate_structured_pruning(t):

@@ -166,7 +166,7 @@ def pack_padded_sequence(
         input = input.transpose(0, 1)
     sizes = lengths.tolist()
     if not sizes or input.size(0) == 0:
-        raise RuntimeError("pack_padded_sequence: expected sequences, but the input is empty")
+        raise RuntimeError("pack_padded_sequence: cannot pack an empty tensor")
     if len(sizes) != input.size(1):
         raise RuntimeError(
             f"pack_padded_sequence: {len(sizes)} lengths for a batch of {input.size(1)}"
@@ -175,8 +175,8 @@ def pack_padded_sequence(
         raise RuntimeError(f"pack_padded_sequence: lengths must be positive but got {sizes}")
     if any(a < b for a, b in zip(sizes, sizes[1:])):
         raise RuntimeError(
-            "pack_padded_sequence: lengths must be in decreasing order with enforce_sorted=True, "
-            f"but got {sizes}"
+            "pack_padded_sequence: lengths must be sorted in decreasing order when enforce_sorted "
+            f"is True, but got {sizes}. You can pass `enforce_sorted=False`"
         )
     if sizes[0] > input.size(0):
         raise RuntimeError(
@@ -212,7 +212,8 @@ def pad_packed_sequence(
     steps = len(counts)
     if total_length is not None and total_length < steps:
         raise ValueError(
-            f"total_length: must be at least the longest sequence's {steps} but got {total_length}"
+            "pad_packed_sequence: Expected total_length to be at least the length of the longest "
+            f"sequence in input, {steps}, but got {total_length}"
         )
     padded = data.new_full((total_length or steps, counts[0], *data.shape[1:]), padding_value)
     offset = 0
@@ -245,7 +246,8 @@ def pad_sequence(
     if not isinstance(sequences, (tuple, list, Tensor)):
         if not hasattr(sequences, "__iter__"):
             raise RuntimeError(
-                f"pad_sequence: expected an iterable of tensors but got {type(sequences).__name__}"
+                "pad_sequence: Expected iterable for input sequences, but got arg of type: "
+                f"{type(sequences)}"
             )
         sequences = tuple(sequences)
     if isinstance(sequences, Tensor):

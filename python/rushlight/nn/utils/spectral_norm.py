@@ -90,7 +90,10 @@ class SpectralNorm:
         if weight is None:
             raise ValueError(f"spectral_norm: parameter `{name}` is None")
         if isinstance(weight, UninitializedParameter):
-            raise ValueError("spectral_norm: run the lazy module's forward once first")
+            raise ValueError(
+                "spectral_norm: the module passed to it can't have uninitialized parameters. "
+                "Run its forward once first"
+            )
         with rushlight.no_grad():
             rows, columns = as_matrix(weight, dim).size()
             u = F.normalize(weight.new_empty(rows).normal_(0, 1), dim=0, eps=eps)

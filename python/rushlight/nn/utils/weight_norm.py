@@ -47,7 +47,10 @@ class WeightNorm:
         hook = WeightNorm(name, dim)
         weight = getattr(module, name)
         if isinstance(weight, UninitializedParameter):
-            raise ValueError("weight_norm: run the lazy module's forward once first")
+            raise ValueError(
+                "weight_norm: the module passed to it can't have uninitialized parameters. "
+                "Run its forward once first"
+            )
         del module._parameters[name]
         length = norm_except_dim(weight.detach(), hook.dim)
         module.register_parameter(name + "_g", Parameter(length))

@@ -8,6 +8,11 @@ from rushlight._module_paths import add_modules as _add_modules
 from rushlight.nn import functional as F
 from rushlight.nn.modules import conv as _conv, linear as _linear, sparse as _sparse
 from rushlight.nn.modules.module import Module
+from rushlight.nn.utils.parametrize import (
+    is_parametrized,
+    transfer_parametrizations_and_params,
+    type_before_parametrizations,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +31,7 @@ def conv_options(layer: Module) -> dict[str, Any]:
 
 def check_source(kind: type[Module], layer: Module) -> Any:
     """Return the qconfig of a layer that `kind.from_float` takes."""
-    if type(layer) is not kind._FLOAT_MODULE:
+    if type_before_parametrizations(layer) is not kind._FLOAT_MODULE:
         raise AssertionError(
             f"{kind.__name__}.from_float: expected {kind._FLOAT_MODULE.__name__}, got "
             f"{type(layer).__name__}"
@@ -34,6 +39,15 @@ def check_source(kind: type[Module], layer: Module) -> Any:
     if not getattr(layer, "qconfig", None):
         raise AssertionError(f"{kind.__name__}.from_float: the layer has no qconfig")
     return layer.qconfig
+
+
+def _share_parameters(source, layer):
+    """Give `layer` the parameters of `source`, or its parametrizations with their originals."""
+    for name in ("weight", "bias"):
+        if is_parametrized(source, name):
+            transfer_parametrizations_and_params(source, layer, name)
+        else:
+            setattr(layer, name, getattr(source, name))
 
 
 def check_qconfig(kind: type[Module], qconfig: Any) -> None:
@@ -70,7 +84,7 @@ class Linear(_linear.Linear):
         qconfig = check_source(cls, mod)
         mod = mod if isinstance(mod, _linear.Linear) else mod[0]
         layer = cls(mod.in_features, mod.out_features, mod.bias is not None, qconfig)
-        layer.weight, layer.bias = mod.weight, mod.bias
+        _share_parameters(mod, layer)
         return layer
 
     def to_float(self) -> Module:
@@ -98,7 +112,7 @@ class _QatConv:
         qconfig = check_source(cls, mod)
         mod = mod if isinstance(mod, _conv._ConvNd) else mod[0]
         layer = cls(**conv_options(mod), qconfig=qconfig)
-        layer.weight, layer.bias = mod.weight, mod.bias
+        _share_parameters(mod, layer)
         return layer
 
     def to_float(self) -> Module:

@@ -8,6 +8,7 @@ from rushlight.ao.quantization.backend_config.backend_config import ObservationT
 from rushlight.ao.quantization.utils import MatchAllNode
 from rushlight.fx.node import Node
 from rushlight.nn.modules.module import Module
+from rushlight.nn.utils.parametrize import type_before_parametrizations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +75,10 @@ def find(
 
 def _calls(node, operation, modules):
     if isinstance(operation, type) and issubclass(operation, Module):
-        return node.op == "call_module" and type(modules.get(node.target)) is operation
+        return (
+            node.op == "call_module"
+            and type_before_parametrizations(modules.get(node.target)) is operation
+        )
     if callable(operation):
         return node.op == "call_function" and node.target is operation
     if node.op == "call_function" and node.target is builtins.getattr:

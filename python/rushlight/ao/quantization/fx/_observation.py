@@ -18,6 +18,7 @@ from rushlight.ao.quantization.observer import (
 )
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
+from rushlight.nn.utils.parametrize import type_before_parametrizations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +133,11 @@ class ObserverPlacer:
         if node is not match.last:
             return
         new = self._observe_result(node)
-        kind = type(self.modules.get(node.target)) if node.op == "call_module" else None
+        kind = (
+            type_before_parametrizations(self.modules.get(node.target))
+            if node.op == "call_module"
+            else None
+        )
         if new is not None:
             shared = match.observation() is ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT
             if (shared and self._is_in_graph(node)) or _is_reuse(qconfig):
