@@ -6,6 +6,7 @@
 #include "autograd/engine.h"
 #include "bind/args.h"
 #include "bind/convert.h"
+#include "bind/storage_type.h"
 #include "bind/types.h"
 #include "core/device_placement.h"
 #include "ops_create.h"
@@ -205,6 +206,11 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
   }
   check_type(!PyUnicode_Check(data) && !PyBytes_Check(data), "new(): invalid data type '",
              type_name(data), "'");
+  if (is_storage(data)) {  // shared, and of whole numbers unless a dtype is given, as in torch
+    Tensor shared = elements_of_storage(data, dtype.value_or(DType::Int64));
+    if (!device || is_same_device(place, shared.device())) return shared;
+    return copy_of(shared, shared.dtype(), place);
+  }
   Dims sizes = nested_sizes(data);
   if (!dtype) {
     Inference inference;

@@ -113,7 +113,16 @@ class NestedTensor(Tensor):
 
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
         layout = rushlight.jagged if self._jagged else rushlight.strided
-        return functools.partial(nested_tensor, layout=layout), ([p.detach() for p in self._parts],)
+        make_it = functools.partial(nested_tensor, layout=layout, requires_grad=self.requires_grad)
+        return make_it, ([p.detach() for p in self._parts],)
+
+    def __setstate__(self, state: Any) -> None:
+        """Do nothing: what files of torch say besides the parts follows from them."""
+
+    @property
+    def _ragged_idx(self) -> int:
+        """The dim of the batch that differs."""
+        return _ragged_dim(self) + 1
 
 
 def make(parts: Sequence[Tensor], jagged: bool, ragged: RaggedSize | None = None) -> NestedTensor:
