@@ -455,8 +455,8 @@ def _attribute(func, access, args):
 
 _ELEMENTWISE = """
     abs neg exp log sqrt sin cos tan tanh sigmoid relu gelu silu elu leaky_relu softplus square sgn
-    reciprocal logical_not isnan isinf isposinf isneginf isfinite nan_to_num clamp clone detach to float
-    double half bfloat16 long int bool dropout round floor ceil erf rsqrt log1p expm1 sign
+    reciprocal logical_not isnan isinf isposinf isneginf isfinite nan_to_num clamp clone detach to
+    float double half bfloat16 long int bool dropout round floor ceil erf rsqrt log1p expm1 sign
     zeros_like ones_like empty_like randn_like rand_like full_like add sub mul div pow eq ne lt le
     gt ge maximum minimum remainder floor_divide logical_and logical_or logical_xor where
     masked_fill cpu cuda type bitwise_and bitwise_or bitwise_not alpha_dropout hardtanh
