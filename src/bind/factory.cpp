@@ -9,6 +9,7 @@
 #include "bind/storage_type.h"
 #include "bind/types.h"
 #include "core/device_placement.h"
+#include "dispatch/sparse.h"
 #include "ops_create.h"
 #include "ops_shape.h"
 
@@ -196,7 +197,13 @@ void set_requires_grad(const Tensor& t, bool requires_grad) {
 Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device) {
   if (is_tensor(data)) {
     const Tensor& t = tensor_of(data);
-    check_implemented(!t.is_sparse(), "tensor: the data is a sparse tensor; use clone()");
+    if (t.is_sparse()) {
+      check_implemented(dtype.value_or(t.dtype()) == t.dtype() &&
+                            is_same_device(device.value_or(t.device()), t.device()),
+                        "tensor: a sparse tensor as another dtype or on another device: use to()");
+      NoGradGuard guard;
+      return sparse::clone(t);
+    }
     return copy_of(t, dtype.value_or(t.dtype()), device.value_or(t.device()));
   }
   Device place = placed(device.value_or(Device{}));

@@ -8,6 +8,7 @@ from rushlight._integers import integers
 from rushlight.sparse._convert import to_coo, to_layout
 from rushlight.sparse._functions import (
     ANY,
+    COMPRESSED,
     COO_AND_CSR,
     check_same_form,
     clone,
@@ -43,7 +44,9 @@ def add(input: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor | SparseTen
     if not isinstance(other, SparseTensor) or not isinstance(input, SparseTensor):
         if isinstance(other, SparseTensor) and isinstance(input, Tensor):
             return add_to_dense(input, other, alpha)
-        if isinstance(other, Tensor) and input.layout is not COO:
+        if not isinstance(other, Tensor) or not isinstance(input, Tensor):
+            raise RuntimeError("add: a number is not added to a sparse tensor; see to_dense")
+        if input.layout is not COO:
             return rushlight.add(input.to_dense(), other, alpha=alpha)
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     check_same_form("add", input, other)
@@ -155,6 +158,11 @@ def div(input: Tensor, other: Tensor, *, rounding_mode: Any = None) -> SparseTen
     )
 
 
+@function("floor_divide", "__floordiv__")
+def floor_divide(input: Tensor, other: Tensor) -> SparseTensor:
+    return div(input, other, rounding_mode="floor")
+
+
 @function("mul_", "__imul__", "multiply_", layouts=ANY)
 def mul_(input: Tensor, other: Tensor) -> SparseTensor:
     if isinstance(input, SparseTensor):
@@ -170,6 +178,12 @@ def div_(input: Tensor, other: Tensor) -> Any:
 @function(layouts=ANY)
 def neg_(input: Tensor) -> SparseTensor:
     return replace(input, neg(input))
+
+
+@function(layouts=COMPRESSED)
+def fill_(input: Tensor, value: float) -> SparseTensor:
+    """All elements that are stored."""
+    return replace(input, map_values(input, lambda values: rushlight.full_like(values, value)))
 
 
 @function(layouts=ANY)
