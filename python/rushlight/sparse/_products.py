@@ -155,9 +155,7 @@ def addmm(
 
 
 @function(layouts=ANY)
-def addmv(
-    input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1
-) -> Tensor:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     if _is_sparse(input) or _is_sparse(vec) or mat.dim() != 2 or vec.dim() != 1:
         raise RuntimeError("addmv: expected dense vectors and a sparse matrix of 2 dims")
     return rushlight.add(input * beta, matmul(mat, vec), alpha=alpha)
