@@ -599,3 +599,39 @@ def test_sampled_products_of_batches():
     assert rushlight.allclose(result, (2 * dense + 3 * (a @ b)) * (dense != 0))
     with pytest.raises(RuntimeError, match="batches differ"):
         rushlight.sparse.sampled_addmm(patterns, a[:1], b)
+
+
+@pytest.mark.parametrize("shapes", [
+    ((2, 3, 4), (3, 4)), ((2, 1, 4), (1, 3, 4)), ((3, 4), (2, 3, 4)), ((3, 4), ()), ((), (3, 4)),
+    ((2, 3), (2, 1)),
+])  # fmt: skip
+def test_products_of_coo_tensors_broadcast(shapes):
+    def integers(shape):
+        return rushlight.randint(-2, 3, shape).double()
+
+    a, b = map(integers, shapes)
+    product = a.to_sparse() * b.to_sparse()
+    assert product.layout is rushlight.sparse_coo and rushlight.equal(product.to_dense(), a * b)
+    if a.dim() == 3 and b.dim() == 3:  # the last dim is dense
+        product = a.to_sparse(2) * b.to_sparse(2)
+        assert rushlight.equal(product.to_dense(), a * b)
+
+
+def test_a_new_dim_among_dense_ones():
+    dense = rushlight.arange(24.0).view(2, 3, 4)
+    for sparse in (dense.to_sparse(1), dense.to_sparse(2), dense.to_sparse()):
+        for dim in range(-4, 4):
+            assert rushlight.equal(sparse.unsqueeze(dim).to_dense(), dense.unsqueeze(dim))
+    with pytest.raises(IndexError, match="unsqueeze"):
+        sparse.unsqueeze(4)
+
+
+def test_a_number_is_the_value_of_the_one_element():
+    empty = rushlight.zeros(0, 1, dtype=rushlight.int64)
+    assert rushlight.sparse_coo_tensor(empty, 1.5, ()).to_dense().item() == 1.5
+    assert rushlight.sparse_coo_tensor([[1]], 2.0, (3,)).to_dense().tolist() == [0, 2, 0]
+
+
+def test_a_dim_that_is_named_twice():
+    with pytest.raises(RuntimeError, match="appears multiple times"):
+        rushlight.eye(2).to_sparse().sum([0, 0])

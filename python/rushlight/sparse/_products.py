@@ -34,6 +34,10 @@ def _is_sparse(operand):
     return isinstance(operand, SparseTensor)
 
 
+def _text(matrix):
+    return "x".join(map(str, matrix.shape))
+
+
 @function("mm", "matmul", "__matmul__", "__rmatmul__", "mv", "spmm", "dot", layouts=ANY)
 def matmul(input: Tensor, other: Tensor) -> Tensor | SparseTensor:
     if not isinstance(input, Tensor) or not isinstance(other, Tensor):
@@ -46,7 +50,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor | SparseTensor:
         )
     if input.shape[-1] != other.shape[0]:
         raise RuntimeError(
-            f"matmul: shapes {tuple(input.shape)} and {tuple(other.shape)} cannot be multiplied"
+            f"matmul: mat1 and mat2 shapes cannot be multiplied ({_text(input)} and {_text(other)})"
         )
     for operand in (input, other):
         if _is_sparse(operand) and operand.dense_dim():

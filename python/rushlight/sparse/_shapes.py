@@ -91,8 +91,15 @@ def permute(input: Tensor, *dims: Any) -> SparseTensor:
 @function()
 def unsqueeze(input: Tensor, dim: int) -> SparseTensor:
     dim = dim + input.dim() + 1 if dim < 0 else dim
-    if not 0 <= dim <= input.sparse_dim():
-        raise NotImplementedError("unsqueeze: among the dense dims of a sparse tensor")
+    if not 0 <= dim <= input.dim():
+        raise IndexError(
+            f"unsqueeze: Dimension out of range (expected to be in range of [{-input.dim() - 1}, "
+            f"{input.dim()}])"
+        )
+    if dim > input.sparse_dim():
+        values = values_of(input).unsqueeze(dim - input.sparse_dim() + 1)
+        size = [*input.shape[:dim], 1, *input.shape[dim:]]
+        return construct(input._indices(), values, size, input.is_coalesced())
     indices = input._indices()
     zero = indices.new_zeros(1, indices.size(1))
     indices = rushlight.cat([indices[:dim], zero, indices[dim:]])
