@@ -278,7 +278,7 @@ CASES = {
 # Tested where they are, by name of the namespace.
 ELSEWHERE = {
     "serialization": {f"serialization.{name}"
-                      for name in ("CheckpointReader", "StoredData", "storage_of")},
+                      for name in ("CheckpointReader", "storage_of", "typed_storage")},
 }  # fmt: skip
 
 

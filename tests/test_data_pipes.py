@@ -133,3 +133,20 @@ def test_hooks_of_pickling_and_printing():
     shown.parts = [1, 2]
     shown.repr_hook = lambda pipe: f"<{len(pipe.parts)}>"
     assert repr(shown) == "<2>" and str(shown) == "text of 2"
+
+
+def test_classes_take_the_type_of_their_samples():
+    from rushlight.utils import data
+    from rushlight.utils.data.datapipes import iter as steps
+
+    class Ones(data.IterDataPipe[int]):
+        def __iter__(self):
+            yield 1
+
+    assert list(Ones().map(lambda x: x + 1)) == [2]
+    for kind in (
+        data.IterDataPipe, data.MapDataPipe, data.StackDataset, data.ChainDataset, data.Subset,
+        data.DistributedSampler, steps.Mapper, steps.Shuffler, rushlight.nn.DataParallel,
+        rushlight.distributions.Independent,
+    ):  # fmt: skip
+        assert kind[rushlight.Tensor].__origin__ is kind

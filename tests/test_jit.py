@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 import warnings
 from typing import Dict, List, Optional  # noqa: UP035
 
@@ -681,3 +682,42 @@ def test_members_of_script_functions():
         warnings.simplefilter("ignore")
         found = torch.jit.script(typed).schema
     assert str(found) == "typed(Tensor? x, int[] y, Dict(str, float) z) -> Tensor"
+
+
+def test_divisions_of_sizes_with_rest():
+    def padded(x):
+        groups, rest = divmod(x.shape[0], 4)
+        left, _ = divmod(9, x.shape[1])
+        return x * groups + rest + abs(-x.shape[1]) + math.floor(x.shape[0]) + round(left)
+
+    traced = torch.jit.trace(padded, torch.ones(6, 2))
+    for shape in ((6, 2), (11, 3)):
+        x = torch.ones(shape)
+        assert torch.equal(traced(x), padded(x))
+
+
+def test_a_traced_function_inside_of_another():
+    inner = torch.jit.trace(lambda x: -x, torch.ones(3, 4))
+    outer = torch.jit.trace(lambda x: inner(x @ x.t()) + 1, torch.ones(2, 5))
+    x = torch.ones(3, 5)
+    assert torch.equal(outer(x), 1 - x @ x.t())
+
+
+def test_lists_and_dicts_are_scripted_as_they_are():
+    for given in ([1, 2], {"a": 1}):
+        assert torch.jit.script(given) is given
+
+
+def test_freezing_what_runs_as_python():
+    class Branchy(torch.nn.Module):
+        def forward(self, x):
+            try:
+                return x + 1
+            finally:
+                pass
+
+    with pytest.warns(UserWarning, match="runs as Python"):
+        module = torch.jit.script(Branchy().eval())
+    for change in (torch.jit.freeze, torch.jit.optimize_for_inference):
+        with pytest.warns(UserWarning, match="jit.freeze.*runs as Python"):
+            assert change(module)(torch.ones(1)).item() == 2

@@ -374,6 +374,23 @@ def test_an_exception_comes_with_its_traceback(length):
     assert again.error_index == 1 and str(again) == str(caught.value)
 
 
+def test_processes_that_are_started_side_by_side(monkeypatch):
+    monkeypatch.setenv(mp.ENV_VAR_PARALLEL_START, "1")
+    total = rushlight.zeros(3)
+    total.share_memory_()
+    mp.start_processes(add_rank, (total, 10), nprocs=3, start_method="forkserver")
+    assert total.tolist() == [10, 11, 12]
+
+
+def test_an_ended_process_is_logged(caplog):
+    started = mp.start_processes(fail_at_one, (1,), nprocs=2, join=False, start_method="fork")
+    with pytest.raises(mp.ProcessRaisedException):
+        while not started.join():
+            pass
+    pid = started.processes[0].pid
+    assert f"Terminating process {pid} via signal SIGTERM" in caplog.text
+
+
 @pytest.mark.parametrize("code, name, text", [
     (3, None, "process 0 terminated with exit code 3"),
     (-9, "SIGKILL", "process 0 terminated with signal SIGKILL"),

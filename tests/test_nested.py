@@ -160,3 +160,72 @@ def test_parts_with_gaps_between_them():
     again = nested.nested_tensor_from_jagged(x.values(), x.offsets(), x.lengths())
     assert [p.tolist() for p in again.unbind()] == [p.tolist() for p in x.unbind()]
     assert again.values() is not None and not again.is_contiguous()
+
+
+@pytest.mark.parametrize("layout", ["jagged", "strided"])
+class TestOperands:
+    """Dense and nested operands side by side, and changes in place."""
+
+    def pair(self, layout):
+        parts = [rushlight.arange(8.0).view(2, 4), rushlight.ones(3, 4)]
+        return nested.nested_tensor(parts, layout=getattr(rushlight, layout)), parts
+
+    def test_a_dense_operand_with_the_dim_of_the_batch_gives_each_its_row(self, layout):
+        x, parts = self.pair(layout)
+        rows = rushlight.arange(8.0).view(2, 1, 4)
+        for result in (x + rows, rows + x, rushlight.add(x, rows)):
+            for got, part, row in zip(result.unbind(), parts, rows, strict=True):
+                assert rushlight.equal(got, part + row)
+        both = x * rushlight.full((1, 1, 4), 3.0)
+        assert rushlight.equal(both.unbind()[1], parts[1] * 3)
+        with pytest.raises(RuntimeError, match="does not fit a nested one of 3 dims and 2 tensors"):
+            x + rushlight.ones(3, 1, 4)
+
+    def test_products(self, layout):
+        x, parts = self.pair(layout)
+        dense = rushlight.arange(40.0).view(2, 4, 5)
+        for result in (rushlight.bmm(x, dense), x @ dense):
+            for got, part, matrix in zip(result.unbind(), parts, dense, strict=True):
+                assert rushlight.equal(got, part @ matrix)
+        squares = rushlight.matmul(x.transpose(1, 2), x).unbind()
+        assert rushlight.equal(squares[0], parts[0].t() @ parts[0])
+
+    def test_in_place(self, layout):
+        x, parts = self.pair(layout)
+        assert x.mul_(2) is x and x.add_(rushlight.ones(2, 1, 4)) is x
+        assert rushlight.equal(x.unbind()[0], parts[0] * 2 + 1)
+        x -= 9
+        assert rushlight.nn.functional.relu(x, inplace=True) is x
+        assert rushlight.equal(x.unbind()[0], (parts[0] * 2 - 8).relu())
+        assert x.zero_().unbind()[1].sum() == 0
+
+    def test_pieces(self, layout):
+        x, parts = self.pair(layout)
+        pieces = x.split_with_sizes([1, 3], dim=-1)
+        assert rushlight.equal(pieces[1].unbind()[0], parts[0][:, 1:])
+        with pytest.raises(RuntimeError, match="dim 1 differs, and so the number of pieces"):
+            x.split(2, 1)
+
+    def test_sizes(self, layout):
+        x, parts = self.pair(layout)
+        assert x._nested_tensor_size().tolist() == [[2, 4], [3, 4]]
+        assert x._nested_tensor_strides().tolist() == [[4, 1], [4, 1]]
+        assert x.is_same_size(rushlight.zeros_like(x)) and not x.is_same_size(x.transpose(1, 2))
+        if layout == "jagged":
+            assert x._offsets.tolist() == [0, 2, 5] and (x._min_seqlen, x._max_seqlen) == (2, 3)
+            assert x._values.shape == (5, 4) and x._lengths is None
+        with pytest.raises(RuntimeError, match="without the dim argument"):
+            x.squeeze()
+        with pytest.raises(RuntimeError, match=r"dim\(\) > \d, got shape \(\)"):
+            nested.as_nested_tensor(rushlight.ones(()), layout=getattr(rushlight, layout))
+
+    def test_reductions_over_the_batch(self, layout):
+        x, parts = self.pair(layout)
+        if layout == "strided":
+            with pytest.raises(RuntimeError, match="dim 0 is that of the batch"):
+                x.sum(dim=(0, 1))
+            return
+        whole = rushlight.cat(parts)
+        assert rushlight.equal(x.sum(dim=(0, 1)), whole.sum(0))
+        assert rushlight.equal(x.mean(dim=(0, 1), keepdim=True), whole.mean(0).view(1, 1, 4))
+        assert rushlight.equal(x.sum(dim=(0, 1, 2)), whole.sum())

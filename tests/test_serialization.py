@@ -20,7 +20,7 @@ import sanitizers
 import rushlight
 from rushlight import _replaced_file, serialization
 from rushlight._checkpoint_reader import CheckpointReader
-from rushlight._checkpoint_types import StoredData, storage_of
+from rushlight._checkpoint_types import storage_of, typed_storage
 from rushlight.serialization import load, save
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64"]
@@ -117,7 +117,7 @@ def test_only_a_storage_that_is_seen_is_written_once():
     stream = io.BytesIO()
     save([x, x[5:], x.view(100, 100)], stream)
     assert 40_000 < len(stream.getvalue()) < 44_000
-    with pytest.raises(RuntimeError, match="different dtypes"):
+    with pytest.raises(RuntimeError, match="different types"):
         save([x, x.view(rushlight.int32)], io.BytesIO())
 
 
@@ -305,7 +305,7 @@ def test_map_location():
 
     assert through_file(x, map_location=stay)["x"].tolist() == [1, 1] and seen == [(8, "cpu")]
     if not rushlight.cuda.is_available():
-        with pytest.raises(RuntimeError, match="no CUDA device"):
+        with pytest.raises(RuntimeError, match="on a CUDA device"):
             through_file(x, map_location="cuda")
 
 
@@ -467,7 +467,7 @@ def in_old_format(parts):
 
     def note_count(dtype, key, location, count):
         counts[key] = count
-        return StoredData(storage_of(bytearray(storages[key]), dtype), dtype)
+        return typed_storage(storage_of(bytearray(storages[key]), dtype), dtype)
 
     CheckpointReader(io.BytesIO(description), note_count).read()
     head = [0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}]

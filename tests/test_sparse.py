@@ -198,7 +198,7 @@ REFUSED = [
     lambda x: x[0:2], lambda x: x + 1, lambda x: x + rushlight.ones(4, 5), lambda x: x.max(),
     lambda x: x == x, lambda x: rushlight.equal(x, x), lambda x: rushlight.allclose(x, x),
     lambda x: bool(x), lambda x: x.fill_(1), lambda x: rushlight.ones(4, 5).copy_(x),
-    lambda x: nn.functional.linear(x, rushlight.ones(3, 5)), lambda x: memoryview(x),
+    lambda x: memoryview(x),
     lambda x: rushlight.where(x > 0, x, x), lambda x: x.expand(2, 4, 5), lambda x: x.mean(),
     lambda x: rushlight.ones(4, 5).mul_(x), lambda x: x.__setitem__(0, 1.0),
     lambda x: rushlight.conv1d(x.unsqueeze(0), x.unsqueeze(0)), lambda x: x.sort(),

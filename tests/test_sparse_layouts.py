@@ -70,7 +70,7 @@ def test_batches_and_dense_dims(layout):
     sparse = hybrid.to_sparse(layout=layout, dense_dim=1, **block)
     assert sparse.dense_dim() == 1 and rushlight.equal(sparse.to_dense(), hybrid)
     uneven = rushlight.stack([matrix, rushlight.eye(4, 6)])
-    with pytest.raises(RuntimeError, match="each batch"):
+    with pytest.raises(RuntimeError, match="same number of specified elements per batch"):
         uneven.to_sparse(layout=layout, blocksize=(1, 1) if block else None)
 
 
@@ -497,3 +497,141 @@ def test_dense_products_go_into_out():
     assert out.tolist() == [0, 1, 2]
     with pytest.raises(NotImplementedError, match="mm: out= with a sparse result"):
         rushlight.mm(eye, eye, out=rushlight.zeros(3, 3))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+class TestProductsAndFills:
+    def test_products_that_add(self, layout):
+        sparse, dense = make(rushlight, layout), rushlight.tensor(VALUES, dtype=rushlight.float64)
+        vector, other = rushlight.arange(6.0).double(), rushlight.ones(4).double()
+        expected = 2 * other + 3 * (dense @ vector)
+        result = rushlight.addmv(other, sparse, vector, beta=2, alpha=3)
+        assert rushlight.allclose(result, expected)
+        out = rushlight.empty(4).double()
+        assert rushlight.addmv(other, sparse, vector, out=out) is out
+        assert rushlight.allclose(out, other + dense @ vector)
+        changed = rushlight.ones(4, 2).double()
+        right = rushlight.ones(6, 2).double()
+        assert changed.addmm_(sparse, right, beta=2) is changed
+        assert rushlight.allclose(changed, 2 + dense @ right)
+
+    def test_a_linear_layer_with_sparse_weights(self, layout):
+        sparse, dense = make(rushlight, layout), rushlight.tensor(VALUES, dtype=rushlight.float64)
+        bias = rushlight.arange(4.0).double()
+        for shape in ((6,), (2, 6), (3, 2, 6)):
+            x = rushlight.randn(shape).double()
+            expected = nn.functional.linear(x, dense, bias)
+            assert rushlight.allclose(nn.functional.linear(x, sparse, bias), expected)
+        x = rushlight.randn(5, 6).double()
+        expected = nn.functional.linear(dense, x)
+        assert rushlight.allclose(nn.functional.linear(sparse, x), expected)
+
+    def test_rows_columns_and_elements(self, layout):
+        for dtype in ("float64", "int8", "bool"):
+            sparse = make(rushlight, layout, dtype)
+            dense = sparse.to_dense()
+            for dim in range(2):
+                for index in range(dense.shape[dim]):
+                    part = sparse.select(dim, index)
+                    assert part.dtype is dense.dtype
+                    assert rushlight.equal(part.to_dense(), dense.select(dim, index))
+            assert rushlight.equal(sparse[3, 4], dense[3, 4]) and sparse[3, 4].dtype is dense.dtype
+            rows = rushlight.stack([row.to_dense() for row in sparse])
+            assert rushlight.equal(rows, dense)
+            assert [type(part) for part in (sparse.unbind(), sparse.unbind(1))] == [tuple, tuple]
+        with pytest.raises(TypeError, match="Cannot assign to a sparse tensor"):
+            sparse[0, 0] = 1
+
+    def test_results_go_into_a_sparse_tensor(self, layout):
+        sparse = make(rushlight, layout)
+        out = rushlight.zeros_like(sparse)
+        assert rushlight.sin(sparse, out=out) is out
+        assert rushlight.equal(out.to_dense(), sparse.to_dense().sin())
+        assert rushlight.equal(nn.functional.relu(sparse, inplace=True).to_dense(),
+                               rushlight.tensor(VALUES).double().relu())  # fmt: skip
+        with pytest.raises(RuntimeError, match="shape"):
+            rushlight.sin(sparse[:, :].t() if layout == "coo" else make(
+                rushlight, layout, values=VALUES[:2]), out=out)  # fmt: skip
+
+    def test_types_of_results(self, layout):
+        sparse = make(rushlight, layout, "int32")
+        assert rushlight.result_type(sparse, 1.5) is rushlight.float32
+        with pytest.warns(UserWarning, match="copy construct"):
+            assert rushlight.tensor(sparse).layout is sparse.layout
+        assert sparse.new_tensor([1]).tolist() == [1]
+        with pytest.raises(RuntimeError, match="a number is not added"):
+            1 - sparse
+
+
+@pytest.mark.parametrize("layout", COMPRESSED)
+def test_new_elements_at_the_same_places(layout):
+    sparse = make(rushlight, layout)
+    places = sparse.to_dense() != 0
+    assert rushlight.equal(rushlight.full_like(sparse, 3).values().unique(),
+                           rushlight.tensor([3.0]).double())  # fmt: skip
+    ones = rushlight.ones_like(sparse, dtype=rushlight.float32, requires_grad=True)
+    assert ones.dtype is rushlight.float32 and ones.requires_grad and ones.layout is sparse.layout
+    assert bool((ones.to_dense()[places] == 1).all())
+    assert rushlight.randn_like(sparse).values().shape == sparse.values().shape
+    assert bool((sparse.clone().fill_(2).to_dense()[places] == 2).all())
+
+
+@pytest.mark.parametrize("target", COMPRESSED)
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+def test_conversions_keep_the_dtype_of_indices(layout, target):
+    sparse = make(rushlight, layout)
+    compressed, plain, _ = rushlight._C._sparse_parts(sparse)
+    small = rushlight.sparse_compressed_tensor(
+        compressed.int(), plain.int(), sparse.values(), sparse.shape, layout=sparse.layout
+    )
+    blocks = {"blocksize": (2, 3)} if target in ("bsr", "bsc") else {}
+    made = small.to_sparse(layout=getattr(rushlight, f"sparse_{target}"), **blocks)
+    assert {part.dtype for part in rushlight._C._sparse_parts(made)[:2]} == {rushlight.int32}
+    total = small + make(rushlight, layout, values=[row[::-1] for row in VALUES])
+    assert rushlight._C._sparse_parts(total)[0].dtype is rushlight.int32
+
+
+def test_sampled_products_of_batches():
+    patterns = rushlight.tensor([[[1.0, 0], [0, 2]], [[0, 3], [4, 0]]]).to_sparse_csr()
+    a, b = rushlight.randn(2, 2, 3), rushlight.randn(2, 3, 2)
+    result = rushlight.sparse.sampled_addmm(patterns, a, b, beta=2, alpha=3).to_dense()
+    dense = patterns.to_dense()
+    assert rushlight.allclose(result, (2 * dense + 3 * (a @ b)) * (dense != 0))
+    with pytest.raises(RuntimeError, match="batches differ"):
+        rushlight.sparse.sampled_addmm(patterns, a[:1], b)
+
+
+@pytest.mark.parametrize("shapes", [
+    ((2, 3, 4), (3, 4)), ((2, 1, 4), (1, 3, 4)), ((3, 4), (2, 3, 4)), ((3, 4), ()), ((), (3, 4)),
+    ((2, 3), (2, 1)),
+])  # fmt: skip
+def test_products_of_coo_tensors_broadcast(shapes):
+    def integers(shape):
+        return rushlight.randint(-2, 3, shape).double()
+
+    a, b = map(integers, shapes)
+    product = a.to_sparse() * b.to_sparse()
+    assert product.layout is rushlight.sparse_coo and rushlight.equal(product.to_dense(), a * b)
+    if a.dim() == 3 and b.dim() == 3:  # the last dim is dense
+        product = a.to_sparse(2) * b.to_sparse(2)
+        assert rushlight.equal(product.to_dense(), a * b)
+
+
+def test_a_new_dim_among_dense_ones():
+    dense = rushlight.arange(24.0).view(2, 3, 4)
+    for sparse in (dense.to_sparse(1), dense.to_sparse(2), dense.to_sparse()):
+        for dim in range(-4, 4):
+            assert rushlight.equal(sparse.unsqueeze(dim).to_dense(), dense.unsqueeze(dim))
+    with pytest.raises(IndexError, match="unsqueeze"):
+        sparse.unsqueeze(4)
+
+
+def test_a_number_is_the_value_of_the_one_element():
+    empty = rushlight.zeros(0, 1, dtype=rushlight.int64)
+    assert rushlight.sparse_coo_tensor(empty, 1.5, ()).to_dense().item() == 1.5
+    assert rushlight.sparse_coo_tensor([[1]], 2.0, (3,)).to_dense().tolist() == [0, 2, 0]
+
+
+def test_a_dim_that_is_named_twice():
+    with pytest.raises(RuntimeError, match="appears multiple times"):
+        rushlight.eye(2).to_sparse().sum([0, 0])

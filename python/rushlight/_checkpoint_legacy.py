@@ -13,9 +13,9 @@ import rushlight
 from rushlight._checkpoint_reader import CheckpointReader
 from rushlight._checkpoint_types import (
     STORAGE_DTYPES,
-    StoredData,
     bytes_of,
     storage_of,
+    typed_storage,
 )
 from rushlight._checkpoint_writer import CheckpointWriter
 from rushlight._core_members import as_tensor_of_bytes
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from rushlight import TypedStorage, UntypedStorage
     from rushlight.serialization import _Placement
     from rushlight.types import _dtype
 
@@ -74,7 +75,7 @@ def write_legacy(obj, stream, protocol):
         storage = writer.storages[key]
         if storage.device.type != "cpu":
             storage = as_tensor_of_bytes(storage).cpu().untyped_storage()
-        stream.write(struct.pack("<q", storage.nbytes() // writer.dtype_of(key).itemsize))
+        stream.write(struct.pack("<q", storage.nbytes() // writer.element_size(key)))
         stream.write(bytes_of(storage))
 
 
@@ -83,16 +84,12 @@ class _LegacyWriter(CheckpointWriter):
 
     def persistent_id(self, obj):
         reference = super().persistent_id(obj)
-        if reference is not None and not isinstance(obj, StoredData):
-            raise RuntimeError(
-                "save: storages without a dtype need the zip format; leave "
-                "_use_new_zipfile_serialization as it is"
-            )
         return reference and (*reference, None)  # no view of another storage
 
-    def dtype_of(self, key):
-        """The dtype of the elements of a storage."""
-        return STORAGE_DTYPES[self._dtypes[key].name]
+    def element_size(self, key):
+        """How many bytes each element of a storage has."""
+        dtype = STORAGE_DTYPES.get(self._dtypes[key].name)
+        return 1 if dtype is None else dtype.itemsize
 
 
 def _plain(stream):
@@ -106,6 +103,10 @@ def _bytes_left(stream):
     return left
 
 
+def _element_size(dtype):
+    return 1 if dtype is None else dtype.itemsize
+
+
 class _BlankStorages:
     """Storages by key, made when the object refers to them and filled later."""
 
@@ -113,25 +114,42 @@ class _BlankStorages:
         self._budget = budget  # together they cannot hold more than the file
         self._place = place
         self._made = {}
+        self._parts = {}
 
     def make(
         self, dtype: _dtype | None, key: str, location: str, count: int, view: Any = None
-    ) -> StoredData:
-        if not isinstance(dtype, rushlight.dtype) or not isinstance(key, str) or view is not None:
+    ) -> TypedStorage | UntypedStorage:
+        if not isinstance(dtype, (rushlight.dtype, type(None))) or not isinstance(key, str):
             raise pickle.UnpicklingError("a reference to a storage is damaged or not supported")
         if type(count) is not int or type(location) is not str:
             raise pickle.UnpicklingError("a reference to a storage is damaged")
-        size = count * dtype.itemsize
+        size = count * _element_size(dtype)
         if key not in self._made:
             self._budget -= size
             if size < 0 or self._budget < 0:
                 raise pickle.UnpicklingError(f"storage {key} is larger than the file")
             blank = storage_of(bytearray(size), rushlight.uint8)
-            self._made[key] = StoredData(self._place(blank, location), dtype)
-        made = self._made[key]
-        if made.dtype is not dtype or made.storage.nbytes() != size:
+            self._made[key] = dtype, typed_storage(self._place(blank, location), dtype)
+        known_dtype, made = self._made[key]
+        if known_dtype is not dtype or made.nbytes() != size:
             raise pickle.UnpicklingError(f"storage {key} is described in two different ways")
-        return made
+        return made if view is None else self._part(made, dtype, view)
+
+    def _part(self, whole, dtype, view):
+        """A storage that is a part of another, (key, first element, number of elements)."""
+        if type(view) is not tuple or list(map(type, view)) != [str, int, int]:
+            raise pickle.UnpicklingError("a reference to a part of a storage is damaged")
+        key, first, count = view
+        if first < 0 or count < 0 or first + count > len(whole):
+            raise pickle.UnpicklingError(f"part {key} is not within its storage")
+        if key not in self._parts:
+            width = _element_size(dtype)
+            untyped = whole.untyped()[first * width : (first + count) * width]
+            self._parts[key] = view, typed_storage(untyped, dtype)
+        known_view, part = self._parts[key]
+        if known_view != view:
+            raise pickle.UnpicklingError(f"part {key} is described in two different ways")
+        return part
 
     def fill(self, keys: Sequence[str], stream: Any) -> None:
         """Read the contents of the storages, which follow in the order of `keys`."""
@@ -139,13 +157,14 @@ class _BlankStorages:
         if not known or sorted(keys) != sorted(self._made):
             raise pickle.UnpicklingError("the file has other storages than its object refers to")
         for key in keys:
-            self._fill(self._made[key], stream)
+            self._fill(*self._made[key], stream)
 
     @staticmethod
-    def _fill(data, stream):
+    def _fill(dtype, storage, stream):
         (count,) = struct.unpack("<q", stream.read(8).ljust(8, b"\xff"))
-        size = data.storage.nbytes()
+        size = storage.nbytes()
         contents = bytearray(stream.read(size))
-        if count * data.dtype.itemsize != size or len(contents) != size:
+        if count * _element_size(dtype) != size or len(contents) != size:
             raise pickle.UnpicklingError("the contents of a storage are missing")
-        as_tensor_of_bytes(data.storage).copy_(as_tensor_of_bytes(storage_of(contents, data.dtype)))
+        new = storage_of(contents, dtype)
+        as_tensor_of_bytes(storage.untyped()).copy_(as_tensor_of_bytes(new))

@@ -12,6 +12,7 @@ with the bytes that were read.
 
 from __future__ import annotations
 
+import copyreg
 import math
 import pickle
 import struct
@@ -31,7 +32,6 @@ from rushlight._checkpoint_types import (
     DTYPES,
     QUANTIZED_STORAGES,
     STORAGE_DTYPES,
-    StoredData,
     check_geometry,
     last_place,
     tensor_of,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from rushlight import TypedStorage, UntypedStorage
     from rushlight.nn.modules.module import Module
     from rushlight.types import _dtype
 
@@ -59,6 +60,10 @@ _SIZED = {
 }
 
 
+# What is in them is never allowed, though a program may ask for it.
+_BLOCKED_MODULES = {"sys", "os", "posix", "nt"}
+
+
 class Name:
     """A function or class that the file names, before anything is known about it."""
 
@@ -74,12 +79,20 @@ class Name:
 class Refused(pickle.UnpicklingError):
     """The file names something that is not known to be safe."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: Name) -> None:
+        module, attribute = name.key
+        if module in _BLOCKED_MODULES:
+            super().__init__(
+                f"Weights only load failed. Trying to load unsupported GLOBAL {name} whose module"
+                f" {module} is blocked: no setting allows it."
+            )
+            return
         super().__init__(
             f"Weights only load failed. Unsupported global: GLOBAL {name} was not an allowed"
-            " global by default. If you trust the source of the file, allow the class with"
-            " `serialization.add_safe_globals`, or run whatever the file contains with"
-            " `load(..., weights_only=False)`."
+            " global by default. If you trust the source of the file, use"
+            f" `torch.serialization.add_safe_globals([{attribute}])` or the"
+            f" `torch.serialization.safe_globals([{attribute}])` context manager to allowlist it,"
+            " or run whatever the file contains with `load(..., weights_only=False)`."
         )
 
 
@@ -169,9 +182,13 @@ def _is_cheap(key):
 
 def _rebuild_tensor(
     storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None, *,
-    budget=_UNLIMITED,
+    dtype=None, budget=_UNLIMITED,
 ):  # fmt: skip
-    tensor = tensor_of(storage, offset, _expect(size, tuple), _expect(stride, tuple))
+    if dtype is None:
+        if not isinstance(storage, rushlight.TypedStorage):
+            raise pickle.UnpicklingError("a tensor refers to something that is not a typed storage")
+        storage, dtype = storage.untyped(), storage.dtype
+    tensor = tensor_of(storage, dtype, offset, _expect(size, tuple), _expect(stride, tuple))
     for name, is_set in _expect({} if metadata is None else metadata, dict, OrderedDict).items():
         if name not in ("conj", "neg"):
             raise pickle.UnpicklingError(f"tensors with the property {name!r} are not supported")
@@ -189,10 +206,12 @@ def _rebuild_tensor_v3(
     budget=_UNLIMITED,
 ):  # fmt: skip
     _expect(dtype, rushlight.dtype, _CarriedDtype)
-    typed = StoredData(_expect(storage, StoredData).storage, dtype)
+    if isinstance(storage, rushlight.TypedStorage):
+        storage = storage.untyped()
     return _rebuild_tensor(
-        typed, offset, size, stride, requires_grad, hooks, metadata, budget=budget
-    )
+        _expect(storage, rushlight.UntypedStorage), offset, size, stride, requires_grad, hooks,
+        metadata, dtype=dtype, budget=budget,
+    )  # fmt: skip
 
 
 def _expect_no_hooks(hooks):
@@ -233,6 +252,62 @@ def _rebuild_sparse(layout, parts, *, budget=_UNLIMITED):
         raise pickle.UnpicklingError(f"a damaged sparse tensor: {error}") from error
 
 
+def _rebuild_nested(buffer, sizes, strides, offsets, *, budget=_UNLIMITED):
+    from rushlight.nested._tensor import make
+
+    for part in (buffer, sizes, strides, offsets):
+        _expect(part, rushlight.Tensor)
+        budget.pay(_SIZED[dict] * (0 if part is buffer else part.numel()))
+    geometry = [offsets.tolist(), sizes.tolist(), strides.tolist()]
+    storage, grad = buffer.untyped_storage(), buffer.requires_grad
+    return make(
+        [
+            tensor_of(storage, buffer.dtype, *place).requires_grad_(grad)
+            for place in zip(*geometry, strict=True)
+        ],
+        False,
+    )
+
+
+def _rebuild_jagged(parts, *, budget=_UNLIMITED):
+    from rushlight.nested import nested_tensor_from_jagged
+
+    values, offsets, lengths, dim, needs_grad = (
+        _expect(parts, dict).get(name)
+        for name in ("values", "offsets", "lengths", "_ragged_idx", "requires_grad")
+    )
+    for part in (values, offsets, *([] if lengths is None else [lengths])):
+        _expect(part, rushlight.Tensor)
+        budget.pay(_SIZED[dict] * (0 if part is values else part.numel()))
+    if not 1 <= _expect(dim, int) <= values.dim():
+        raise pickle.UnpicklingError(f"a nested tensor whose dim {dim} differs")
+    try:
+        nested = nested_tensor_from_jagged(values, offsets, lengths, dim)
+    except RuntimeError as error:
+        raise pickle.UnpicklingError(f"a damaged nested tensor: {error}") from error
+    nested.requires_grad = bool(needs_grad)
+    return nested
+
+
+def _rebuild_wrapper(kind, dtype, size, stride, offset, layout, device, requires_grad):
+    """A tensor of a class with `__torch_dispatch__`, without elements; its state follows."""
+    if not (isinstance(kind, type) and issubclass(kind, rushlight.Tensor)):
+        raise pickle.UnpicklingError("a wrapper is not of a class of tensors")
+    _expect(dtype, rushlight.dtype)
+    check_geometry(offset, _expect(size, tuple, rushlight.Size), _expect(stride, tuple))
+    return rushlight.Tensor._make_wrapper_subclass(
+        kind, size, stride, offset, dtype=dtype, layout=layout, device=device,
+        requires_grad=bool(requires_grad),
+    )  # fmt: skip
+
+
+class _Hint:
+    """What torch notes for its compiler at the tensors of a nested one; not kept."""
+
+    def __setstate__(self, state: Any) -> None:
+        pass
+
+
 def _rebuild_quantized(
     storage, offset, size, stride, parts, requires_grad, hooks, *, budget=_UNLIMITED
 ):
@@ -266,8 +341,12 @@ def _rebuild_parameter(data, requires_grad, hooks, state=None):
 
 
 def _with_attributes(tensor, state):
-    for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
-        _set_attributes(tensor, {} if part is None else part)
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    _set_attributes(tensor, {} if attributes is None else attributes)
+    for name, value in _expect({} if slots is None else slots, dict).items():
+        if name not in copyreg._slotnames(type(tensor)):
+            raise pickle.UnpicklingError(f"the file sets {type(tensor).__name__}.{name}, no slot")
+        setattr(tensor, name, value)
     return tensor
 
 
@@ -370,16 +449,21 @@ _CONSTANTS = {
     **{("torch", name): dtype for name, dtype in DTYPES.items()},
     ("builtins", "NoneType"): type(None),
 }
+_HINT = ("torch._dynamo.decorators", "_DimRange")
 _FUNCTIONS = {
     ("torch._utils", "_rebuild_tensor"): _rebuild_tensor,
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
     ("torch._utils", "_rebuild_tensor_v3"): _rebuild_tensor_v3,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): _rebuild_meta_tensor,
+    ("torch._utils", "_rebuild_nested_tensor"): _rebuild_nested,
+    ("torch._utils", "_rebuild_wrapper_subclass"): _rebuild_wrapper,
+    ("torch.nested._internal.nested_tensor", "_rebuild_njt"): _rebuild_jagged,
     ("torch._utils", "_rebuild_sparse_tensor"): _rebuild_sparse,
     ("torch._utils", "_rebuild_qtensor"): _rebuild_quantized,
     ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter,
     ("torch.nn.parameter", "Parameter"): lambda data, grad=True: _rebuild_parameter(data, grad, {}),
+    _HINT: _Hint,
     ("torch", "Size"): _size,
     ("torch", "device"): lambda kind, *index: rushlight.device(
         _expect(kind, str), *[_expect(i, int) for i in index]
@@ -406,11 +490,12 @@ _FUNCTIONS = {
     ("numpy._core.multiarray", "_reconstruct"): empty_array,
 }
 _WITH_BUDGET = {
-    _rebuild_tensor, _rebuild_tensor_v3, _rebuild_sparse, _rebuild_quantized, _set, _frozenset,
-    _ordered_dict,
+    _rebuild_tensor, _rebuild_tensor_v3, _rebuild_sparse, _rebuild_quantized, _rebuild_nested,
+    _rebuild_jagged, _set, _frozenset, _ordered_dict,
 }  # fmt: skip
 _TENSOR_TYPES = {("torch", "Tensor"), ("torch._tensor", "Tensor")}
-_TYPE_NAMES = {*_TENSOR_TYPES, ("numpy", "ndarray")}
+_NESTED_TYPE = ("torch.nested._internal.nested_tensor", "NestedTensor")
+_TYPE_NAMES = {*_TENSOR_TYPES, _NESTED_TYPE, ("numpy", "ndarray")}
 _REBUILD_FROM_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
 
 # What wrong types and counts of arguments, missing memo entries and the like lead to.
@@ -430,7 +515,7 @@ class CheckpointReader:
 
     Args:
         stream: a binary file, positioned at the object.
-        load_storage: (dtype or None, key, location, number of elements, ...) -> `StoredData`.
+        load_storage: (dtype or None, key, location, number of elements, ...) -> a storage.
         safe_globals: further functions and classes by (module, name), which the user trusts.
     """
 
@@ -442,7 +527,11 @@ class CheckpointReader:
     ) -> None:
         self._stream = stream
         self._load_storage = load_storage
-        self._safe_globals = safe_globals or {}
+        self._safe_globals = {
+            key: value
+            for key, value in (safe_globals or {}).items()
+            if key[0] not in _BLOCKED_MODULES
+        }
         self._stack = []
         self._marks = []
         self._memo = {}
@@ -586,11 +675,11 @@ class CheckpointReader:
         reference = _expect(self._pop(), tuple)
         if len(reference) < 5 or reference[0] != "storage":
             raise pickle.UnpicklingError("the file refers to something other than a storage")
-        data = self._load_storage(*reference[1:])
-        if id(data.storage) not in self._storages:
-            self._storages[id(data.storage)] = data.storage
-            self._storage_bytes += data.storage.nbytes()
-        self._push(data)
+        storage = self._load_storage(*reference[1:])
+        if id(storage) not in self._storages:
+            self._storages[id(storage)] = storage
+            self._storage_bytes += storage.nbytes()
+        self._push(storage)
 
     @staticmethod
     def _storage_type(name):
@@ -630,8 +719,15 @@ class CheckpointReader:
         if _expect(function, Name).key == _REBUILD_FROM_TYPE:
             raise pickle.UnpicklingError("a tensor is rebuilt from one that is rebuilt")
         tensor = self._call(function, _expect(arguments, tuple))
-        if _expect(kind, Name).key not in _TENSOR_TYPES:
-            tensor = tensor.as_subclass(self._plain(kind))
+        if not isinstance(kind, Name):  # a class that the user trusts
+            tensor = tensor.as_subclass(kind)
+            if kind.__setstate__ is not rushlight.Tensor.__setstate__:
+                tensor.__setstate__(state)
+                return tensor
+        elif kind.key == _NESTED_TYPE:
+            return tensor  # its state follows from its parts
+        elif kind.key not in _TENSOR_TYPES:
+            raise Refused(kind)
         return _with_attributes(tensor, state)
 
     def _new_object(self):
@@ -652,6 +748,8 @@ class CheckpointReader:
             target.set_state(state)
         elif is_array(target):
             set_array_state(target, state)
+        elif isinstance(target, _Hint):
+            pass
         elif type(target) in self._safe_globals.values():
             self._build_trusted(target, state)
         else:
@@ -727,6 +825,19 @@ def is_known(module, name):
     return known or (module == "torch" and (name in STORAGE_DTYPES or name in DTYPES))
 
 
+def _of_core(module, name):
+    """What a pickle of torch finds in its core: functions, whose home there is no module."""
+    if (module, name) == ("torch._C", "_VariableFunctionsClass"):
+        return rushlight
+    part = module.removeprefix("torch._C").removeprefix(".")
+    if part in ("_fft", "_linalg", "_special"):
+        return getattr(getattr(rushlight, part[1:]), name.removeprefix(f"{part[1:]}_"))
+    home = rushlight._C
+    for step in part.split(".") if part else ():
+        home = getattr(home, step)
+    return getattr(home, name)
+
+
 class TrustingUnpickler(pickle.Unpickler):
     """Python's own unpickler, with rushlight in the place of torch: runs whatever the file says."""
 
@@ -742,11 +853,17 @@ class TrustingUnpickler(pickle.Unpickler):
             return rushlight.UntypedStorage
         if key == _REBUILD_FROM_TYPE:
             return _tensor._rebuild_from_type_v2
+        if key == _NESTED_TYPE:
+            return rushlight.nested._tensor.NestedTensor
+        if key == _HINT:
+            return _Hint
+        if module.startswith("torch._C"):
+            return _of_core(module, name)
         if key in _FUNCTIONS and name.startswith(("_rebuild", "_get")):
             return _FUNCTIONS[key]
         package, dot, rest = module.partition(".")
         return super().find_class("rushlight" + dot + rest if package == "torch" else module, name)
 
-    def persistent_load(self, reference: Sequence[_dtype | str]) -> StoredData:
+    def persistent_load(self, reference: Sequence[_dtype | str]) -> TypedStorage | UntypedStorage:
         kind, *facts = reference[1:]
         return self._load_storage(kind if kind is not rushlight.UntypedStorage else None, *facts)

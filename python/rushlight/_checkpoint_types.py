@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from rushlight import Tensor
+    from rushlight import Tensor, TypedStorage, UntypedStorage
     from rushlight.types import _dtype
 
 STORAGE_DTYPES = {
@@ -44,15 +44,6 @@ STORAGE_DTYPES |= QUANTIZED_STORAGES
 
 _MAX_DIMS = 64
 _ONLY_ZERO_AND_ONE = bytes([0]) + bytes([1]) * 255
-
-
-class StoredData:
-    """A storage in a file, together with the dtype that the file gives it."""
-
-    def __init__(self, storage: Any, dtype: _dtype | None, quantized: bool = False) -> None:
-        self.storage = storage
-        self.dtype = dtype
-        self.quantized = quantized
 
 
 def storage_of(
@@ -90,6 +81,13 @@ def bytes_of(storage: Any) -> bytes | memoryview:
     return memoryview((ctypes.c_ubyte * size).from_address(storage.data_ptr())).cast("B")
 
 
+def typed_storage(untyped: UntypedStorage, dtype: _dtype | None) -> TypedStorage | UntypedStorage:
+    """Return what a program gets for a storage of a file: with its dtype, where it has one."""
+    if dtype is None:
+        return untyped
+    return rushlight.TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+
 def check_geometry(offset: int, size: Sequence[int], stride: Sequence[int]) -> None:
     """Raise an error if these cannot be the numbers of a tensor."""
     if len(size) != len(stride) or len(size) > _MAX_DIMS:
@@ -105,26 +103,26 @@ def last_place(offset: int, size: Sequence[int], stride: Sequence[int]) -> int:
     return offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
 
 
-def tensor_of(data: Any, offset: int, size: Sequence[int], stride: Sequence[int]) -> Tensor:
-    """Return the tensor that views `data` in the given way, if the way is possible at all."""
-    if not isinstance(data, StoredData) or data.dtype is None:
-        raise pickle.UnpicklingError("a tensor refers to something that is not a typed storage")
+def tensor_of(
+    storage: UntypedStorage, dtype: _dtype, offset: int, size: Sequence[int], stride: Sequence[int]
+) -> Tensor:
+    """Return the tensor that views `storage` in the given way, if the way is possible at all."""
     check_geometry(offset, size, stride)
-    itemsize = data.dtype.itemsize
+    itemsize = dtype.itemsize
     last = offset if 0 in size else last_place(offset, size, stride) + 1
-    if last * itemsize > data.storage.nbytes() or math.prod(size) * itemsize >= 2**63:
+    if last * itemsize > storage.nbytes() or math.prod(size) * itemsize >= 2**63:
         raise pickle.UnpicklingError(
             f"a tensor of sizes {size} and strides {stride} at offset {offset} does not fit its"
-            f" storage of {data.storage.nbytes()} bytes"
+            f" storage of {storage.nbytes()} bytes"
         )
-    if type(data.dtype) is not rushlight.dtype:
-        return _carried_tensor(data, offset, size, stride)
-    return rushlight._C._tensor_on_storage(data.storage, data.dtype, offset, size, stride)
+    if type(dtype) is not rushlight.dtype:
+        return _carried_tensor(storage, dtype, offset, size, stride)
+    return rushlight._C._tensor_on_storage(storage, dtype, offset, size, stride)
 
 
-def _carried_tensor(data, offset, size, stride):
+def _carried_tensor(storage, dtype, offset, size, stride):
     from rushlight._carried import _codecs, _tensor
 
-    carrier = _codecs.carrier_of(data.dtype)
-    bits = rushlight._C._tensor_on_storage(data.storage, carrier, offset, size, stride)
-    return _tensor.make(bits, data.dtype)
+    carrier = _codecs.carrier_of(dtype)
+    bits = rushlight._C._tensor_on_storage(storage, carrier, offset, size, stride)
+    return _tensor.make(bits, dtype)

@@ -5,19 +5,23 @@ rushlight's own classes and functions are written under the names that torch has
 
 from __future__ import annotations
 
+import itertools
+import math
 import pickle
+import types
 from collections import OrderedDict
 
 import rushlight
 from rushlight._absent_dtypes import _AbsentDtype, _CarriedDtype
-from rushlight._checkpoint_types import QUANTIZED_STORAGES, STORAGE_NAMES, StoredData
-from rushlight._tensor import _bits_of_view
+from rushlight._checkpoint_types import QUANTIZED_STORAGES, STORAGE_NAMES
+from rushlight._tensor import _bits_of_view, _state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from rushlight.nn.modules.module import Module
+    from rushlight.types import _dtype
 
 
 class _TorchName:
@@ -44,7 +48,20 @@ _QUANTIZED_STORAGES = {
     dtype: _TorchName("torch", name) for name, dtype in QUANTIZED_STORAGES.items()
 }
 _UNTYPED_STORAGE = _TorchName("torch.storage", "UntypedStorage")
+_REBUILD_WRAPPER = _TorchName("torch._utils", "_rebuild_wrapper_subclass")
+_REBUILD_NESTED = _TorchName("torch._utils", "_rebuild_nested_tensor")
+_REBUILD_JAGGED = _TorchName("torch.nested._internal.nested_tensor", "_rebuild_njt")
+_NESTED = _TorchName("torch.nested._internal.nested_tensor", "NestedTensor")
 _TENSOR = _TorchName("torch", "Tensor")
+
+
+class StoredData:
+    """A storage of a tensor, together with the dtype that the file gives it."""
+
+    def __init__(self, storage: Any, dtype: _dtype, quantized: bool = False) -> None:
+        self.storage = storage
+        self.dtype = dtype
+        self.quantized = quantized
 
 
 class CheckpointWriter(pickle._Pickler):
@@ -89,7 +106,9 @@ class CheckpointWriter(pickle._Pickler):
         self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
         self.memoize(obj)
 
-    dispatch = {**pickle._Pickler.dispatch, _TorchName: save_global}
+    dispatch = {
+        **pickle._Pickler.dispatch, _TorchName: save_global, types.FunctionType: save_global
+    }  # fmt: skip
 
     def persistent_id(self, obj: Any) -> tuple[_TorchName | str, ...] | None:
         if isinstance(obj, rushlight.TypedStorage):
@@ -110,14 +129,19 @@ class CheckpointWriter(pickle._Pickler):
         key = self._keys.setdefault(address, str(len(self._keys)))
         if self._dtypes.setdefault(key, kind) is not kind:
             raise RuntimeError(
-                "save: two tensors that share memory have different dtypes; save a clone of one"
+                "save: Cannot save multiple tensors or storages that view the same data as "
+                "different types: save a clone of one"
             )
         self.storages.setdefault(key, storage)
         return key
 
     def _reduce_tensor(self, tensor):
+        if "_wrapper_device" in getattr(tensor, "__dict__", {}):
+            return self._wrapper(tensor)
+        if tensor.is_nested:
+            return self._nested(tensor)
         kind = type(tensor)
-        state = dict(getattr(tensor, "__dict__", {}))
+        state = _state_of(tensor)
         if tensor.is_quantized:
             return _REBUILD_QUANTIZED, self._quantized(tensor)
         if type(tensor.dtype) is _CarriedDtype:
@@ -150,6 +174,38 @@ class CheckpointWriter(pickle._Pickler):
             parts = (*parts, quantizer.axis)
         place = (integers.storage_offset(), tuple(integers.size()), integers.stride())
         return data, *place, parts, False, OrderedDict()
+
+    @staticmethod
+    def _wrapper(tensor):
+        with rushlight._C.DisableTorchFunctionSubclass():
+            size, stride = tuple(tensor.size()), tensor.stride()
+            arguments = (
+                type(tensor), tensor.dtype, size, stride, tensor.storage_offset(),
+                rushlight.strided, tensor.__dict__["_wrapper_device"], tensor.requires_grad,
+            )  # fmt: skip
+        state = _state_of(tensor)
+        if isinstance(state, dict):
+            state = {k: v for k, v in state.items() if not k.startswith("_wrapper_")}
+        return _REBUILD_FROM_TYPE, (_REBUILD_WRAPPER, type(tensor), arguments, state)
+
+    @staticmethod
+    def _nested(tensor):
+        if tensor.layout is rushlight.jagged:
+            with rushlight.no_grad():
+                parts = {
+                    "values": tensor.values().detach(), "offsets": tensor.offsets(),
+                    "lengths": tensor.lengths(), "_ragged_idx": tensor._ragged_idx,
+                    "_metadata_cache": {}, "requires_grad": tensor.requires_grad,
+                }  # fmt: skip
+            return _REBUILD_FROM_TYPE, (_REBUILD_JAGGED, _NESTED, (parts,), {})
+        with rushlight.no_grad():
+            buffer = tensor.values().detach()
+        parts = tensor._parts
+        sizes = [tuple(p.shape) for p in parts]
+        strides = [rushlight.empty(size, device="meta").stride() for size in sizes]
+        starts = [0, *itertools.accumulate(map(math.prod, sizes))][: len(sizes)]
+        places = [rushlight.tensor(n, dtype=rushlight.int64) for n in (sizes, strides, starts)]
+        return _REBUILD_NESTED, (buffer.requires_grad_(tensor.requires_grad), *places)
 
     @staticmethod
     def _plain_tensor(tensor):

@@ -56,6 +56,26 @@ def _copied_elements(tensor, memo):
         )
 
 
+def _slots_of(tensor):
+    """The values in the slots of a tensor of a subclass, by name."""
+    kind = type(tensor)
+    if kind is Tensor:
+        return {}
+    import copyreg
+
+    names = copyreg._slotnames(kind)
+    return {name: getattr(tensor, name) for name in names if hasattr(tensor, name)}
+
+
+def _state_of(tensor):
+    """What a pickle keeps of a tensor besides its elements: as `object.__getstate__` gives it."""
+    own = getattr(type(tensor), "__getstate__", None)
+    if own is not getattr(object, "__getstate__", None):
+        return tensor.__getstate__()
+    state, slots = dict(tensor.__dict__), _slots_of(tensor)
+    return (state, slots) if slots else state
+
+
 class _Methods:
     """What `install` gives to `Tensor`; not a base class, so that its type stays a plain one."""
 
@@ -204,6 +224,8 @@ class _Methods:
                 result.grad = copy.deepcopy(self.grad, memo)
             for name, value in self.__dict__.items():
                 result.__dict__[name] = copy.deepcopy(value, memo)
+            for name, value in _slots_of(self).items():
+                setattr(result, name, copy.deepcopy(value, memo))
         return result
 
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
@@ -228,10 +250,13 @@ class _Methods:
             args = (*args, bits)
         if type(self) is Tensor and not self.__dict__:
             return _rebuild, args
-        return _rebuild_subclass, (type(self), args, dict(self.__dict__))
+        return _rebuild_subclass, (type(self), args, _state_of(self))
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+    def __setstate__(self, state: dict[str, Any] | tuple[Any, Any]) -> None:
+        attributes, slots = state if isinstance(state, tuple) else (state, None)
+        self.__dict__.update(attributes or {})
+        for name, value in (slots or {}).items():
+            setattr(self, name, value)
 
     def type(self, dtype: _dtype | None = None, non_blocking: bool = False) -> Self | Tensor | str:
         """Return the legacy type's name, as "torch.FloatTensor", or a copy of another dtype."""
@@ -466,6 +491,9 @@ def _on_storage(storage, dtype, offset, size, stride):
 
 def _needs_sparse(name, wanted):
     def refuse(self):
+        own = getattr(type(self), name)
+        if own is not refuse:  # of a sparse tensor, called as a function of this class
+            return own(self)
         raise RuntimeError(f"{name} expected sparse {wanted} tensor layout but got Strided")
 
     refuse.__name__ = name
@@ -560,8 +588,8 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     tensor = func(*args)
     if type(tensor) is not new_type:
         tensor = tensor.as_subclass(new_type)
-    if state:
-        tensor.__dict__.update(state)
+    if state or new_type.__setstate__ is not Tensor.__setstate__:
+        tensor.__setstate__(state)
     return tensor
 
 
@@ -571,6 +599,6 @@ def _rebuild_subclass(kind, args, state):
         requires_grad = tensor.requires_grad
         tensor = tensor.detach().as_subclass(kind)
         tensor.requires_grad = requires_grad
-    if state:
+    if state or kind.__setstate__ is not Tensor.__setstate__:
         tensor.__setstate__(state)
     return tensor

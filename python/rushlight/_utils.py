@@ -23,6 +23,20 @@ def _rebuild_tensor(storage, storage_offset, size, stride):
     )
 
 
+def _rebuild_sparse_tensor(layout, data):
+    """The sparse tensor of indices, of both kinds if it is compressed, values and a size."""
+    from rushlight._checkpoint_reader import _rebuild_sparse
+
+    return _rebuild_sparse(layout, data)
+
+
+def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
+    """The nested tensor of the parts of a buffer."""
+    from rushlight._checkpoint_reader import _rebuild_nested
+
+    return _rebuild_nested(buffer, sizes, strides, storage_offsets)
+
+
 def _rebuild_tensor_v2(
     storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None
 ):
@@ -258,6 +272,6 @@ def is_compiling():
 __all__ = [
     "ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_all_device_indices",
     "_get_available_device_type", "_get_device_index", "_get_device_module", "_rebuild",
-    "_rebuild_parameter", "_rebuild_subclass", "_rebuild_tensor", "_rebuild_tensor_v2",
-    "_take_tensors", "_unflatten_dense_tensors",
+    "_rebuild_nested_tensor", "_rebuild_parameter", "_rebuild_sparse_tensor", "_rebuild_subclass",
+    "_rebuild_tensor", "_rebuild_tensor_v2", "_take_tensors", "_unflatten_dense_tensors",
 ]  # fmt: skip

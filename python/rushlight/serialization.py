@@ -41,7 +41,7 @@ from rushlight._checkpoint_settings import (  # noqa: F401 (the settings are par
     validate_cuda_device,
     validate_hpu_device,
 )
-from rushlight._checkpoint_types import StoredData, bytes_of, storage_of
+from rushlight._checkpoint_types import bytes_of, storage_of, typed_storage
 from rushlight._checkpoint_writer import CheckpointWriter
 from rushlight._core_members import as_tensor_of_bytes
 from rushlight._ignored import warn_of
@@ -111,11 +111,19 @@ def save(
             stem = os.path.splitext(os.path.basename(os.fspath(f)))[0]
             stream = cleanup.enter_context(replacing(os.fspath(f)))
         else:
+            if not hasattr(f, "write"):
+                raise AttributeError(
+                    "save: expected a path or a binary file open for writing, got a "
+                    f"{type(f).__name__}, which has no attribute 'write'"
+                )
             stem, stream = "archive", f
-        if not _use_new_zipfile_serialization:
+        if _use_new_zipfile_serialization:
+            stem = stem or "archive"
+            _write_archive(obj, stream, stem, pickle_protocol, _disable_byteorder_record)
+        else:
             write_legacy(obj, stream, pickle_protocol)
-            return
-        _write_archive(obj, stream, stem or "archive", pickle_protocol, _disable_byteorder_record)
+        if hasattr(stream, "flush"):  # who reads the file by its name finds all of it
+            stream.flush()
 
 
 def _aligned_entry(name: str, position: int, size: int) -> zipfile.ZipInfo:
@@ -192,6 +200,7 @@ def load(
         >>> model.load_state_dict(rushlight.load("model.pt"))
         <All keys matched successfully>
     """
+    weights_only = _forced(weights_only)
     if weights_only and pickle_module is not None:
         raise RuntimeError(
             "load: weights_only=True runs nothing of the file, and so no pickle_module reads it"
@@ -210,8 +219,8 @@ def load(
     def unpickle(stream, load_storage):
         if trusting:
             unpickler = _trusting_unpickler(pickle_module)
-            return _as_storage(unpickler(stream, load_storage, **pickle_load_args).load())
-        return _as_storage(CheckpointReader(stream, load_storage, _safe_globals).read())
+            return unpickler(stream, load_storage, **pickle_load_args).load()
+        return CheckpointReader(stream, load_storage, _safe_globals).read()
 
     with contextlib.ExitStack() as cleanup:
         if isinstance(f, (str, os.PathLike)):
@@ -221,7 +230,8 @@ def load(
         elif mmap:
             raise ValueError("load: mmap=True needs a path")
         else:
-            stream = f if f.seekable() else io.BytesIO(f.read())
+            # Not all objects with `read` say whether they can seek.
+            stream = f if getattr(f, "seekable", lambda: False)() else io.BytesIO(f.read())
         start = stream.tell()
         is_archive = stream.read(4) == b"PK\x03\x04"
         stream.seek(start)
@@ -232,15 +242,6 @@ def load(
         return read_legacy(stream, place, unpickle)
 
 
-def _as_storage(loaded):
-    """What a file of one storage gives to a program."""
-    if not isinstance(loaded, StoredData):
-        return loaded
-    if loaded.dtype is None:
-        return loaded.storage
-    return rushlight.TypedStorage(wrap_storage=loaded.storage, dtype=loaded.dtype)
-
-
 def _trusting_unpickler(pickle_module):
     if pickle_module is None or pickle_module is pickle:
         return TrustingUnpickler
@@ -249,6 +250,30 @@ def _trusting_unpickler(pickle_module):
         """The same with the base class of another module."""
 
     return Unpickler
+
+
+def _forced(weights_only):
+    """`weights_only` as the environment decides it."""
+    yes = ("1", "y", "yes", "true")
+    force, lift = (
+        os.environ.get(name, "").lower() in yes
+        for name in ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    )
+    if force and lift:
+        raise RuntimeError(
+            "load: TORCH_FORCE_WEIGHTS_ONLY_LOAD and TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD are both set;"
+            " set one of them"
+        )
+    if force:
+        return True
+    if lift and weights_only is None:
+        warnings.warn(
+            "load: environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is set, and weights_only "
+            "was not given: forcing weights_only=False, so that the file may run any code",
+            stacklevel=3,
+        )
+        return False
+    return weights_only
 
 
 class _Placement:
@@ -275,8 +300,8 @@ class _Placement:
             return storage
         if device.type == "cuda" and not rushlight.cuda.is_available():
             raise RuntimeError(
-                f"load: the file has tensors on {device}, but there is no CUDA device; use"
-                " map_location='cpu' to load them to the CPU"
+                f"load: Attempting to deserialize object on a CUDA device ({device}), but there is"
+                " none; use map_location='cpu' to load it to the CPU"
             )
         return as_tensor_of_bytes(storage).to(device).untyped_storage()
 
@@ -476,12 +501,13 @@ class _ArchiveSource:
         if dtype is not None and not isinstance(dtype, rushlight.dtype):
             raise pickle.UnpicklingError(f"storages of type {dtype} are not supported")
         if key not in self._loaded:
-            self._loaded[key] = dtype, self._new_storage(dtype, key, location)
+            untyped = self._new_storage(dtype, key, location)
+            self._loaded[key] = dtype, typed_storage(untyped, dtype)
         known_dtype, storage = self._loaded[key]
         size = count * (1 if dtype is None else dtype.itemsize)
         if known_dtype is not dtype or size != storage.nbytes():
             raise pickle.UnpicklingError(f"storage {key} is described in two different ways")
-        return StoredData(storage, dtype)
+        return storage
 
     def _new_storage(self, dtype, key, location):
         dtype = rushlight.uint8 if dtype is None else dtype

@@ -93,6 +93,10 @@ class TypedStorage(metaclass=_StorageKind):
         return self._untyped
 
     @property
+    def _cdata(self) -> int:
+        return self._untyped._cdata
+
+    @property
     def is_cuda(self) -> bool:
         return self.device.type == "cuda"
 

@@ -6,8 +6,10 @@
 #include "autograd/engine.h"
 #include "bind/args.h"
 #include "bind/convert.h"
+#include "bind/storage_type.h"
 #include "bind/types.h"
 #include "core/device_placement.h"
+#include "dispatch/sparse.h"
 #include "ops_create.h"
 #include "ops_shape.h"
 
@@ -195,7 +197,13 @@ void set_requires_grad(const Tensor& t, bool requires_grad) {
 Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device) {
   if (is_tensor(data)) {
     const Tensor& t = tensor_of(data);
-    check_implemented(!t.is_sparse(), "tensor: the data is a sparse tensor; use clone()");
+    if (t.is_sparse()) {
+      check_implemented(dtype.value_or(t.dtype()) == t.dtype() &&
+                            is_same_device(device.value_or(t.device()), t.device()),
+                        "tensor: a sparse tensor as another dtype or on another device: use to()");
+      NoGradGuard guard;
+      return sparse::clone(t);
+    }
     return copy_of(t, dtype.value_or(t.dtype()), device.value_or(t.device()));
   }
   Device place = placed(device.value_or(Device{}));
@@ -205,6 +213,11 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
   }
   check_type(!PyUnicode_Check(data) && !PyBytes_Check(data), "new(): invalid data type '",
              type_name(data), "'");
+  if (is_storage(data)) {  // shared, and of whole numbers unless a dtype is given, as in torch
+    Tensor shared = elements_of_storage(data, dtype.value_or(DType::Int64));
+    if (!device || is_same_device(place, shared.device())) return shared;
+    return copy_of(shared, shared.dtype(), place);
+  }
   Dims sizes = nested_sizes(data);
   if (!dtype) {
     Inference inference;

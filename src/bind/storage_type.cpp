@@ -337,6 +337,14 @@ PyMethodDef methods[] = {
     {"tolist", to_list, METH_NOARGS, "The bytes as ints."},
     {nullptr, nullptr, 0, nullptr}};
 
+Tensor window_on(Storage& storage, DType dtype, int64_t offset, const Dims& sizes,
+                 const Dims& strides) {
+  check_aligned(storage.data, dtype);
+  Tensor root = empty(Dims{0}, {dtype, storage.device});
+  root.impl()->storage = Ref<Storage>::share(&storage);
+  return alias(ops::as_strided(root, sizes, strides, offset));  // which checks the bounds
+}
+
 // _tensor_on_storage(storage, dtype, offset, size, stride)
 PyObject* tensor_on_storage(PyObject*, PyObject* args) {
   PyObject *storage, *dtype, *size, *stride;
@@ -345,13 +353,8 @@ PyObject* tensor_on_storage(PyObject*, PyObject* args) {
                         &stride))
     return nullptr;
   return guarded([&] {
-    Storage* s = storage_of(storage);
-    check_aligned(s->data, to_dtype(dtype));
-    Tensor root = empty(Dims{0}, {to_dtype(dtype), s->device});
-    root.impl()->storage = Ref<Storage>::share(s);
-    Tensor window =
-        ops::as_strided(root, to_dims(size), to_dims(stride), offset);  // checks the bounds
-    return wrap(alias(window));
+    return wrap(
+        window_on(*storage_of(storage), to_dtype(dtype), offset, to_dims(size), to_dims(stride)));
   });
 }
 
@@ -377,6 +380,13 @@ Storage& checked_storage(PyObject* storage) {
 }
 
 PyObject* wrap(Ref<Storage> storage) { return wrap_fresh(std::move(storage)); }
+
+bool is_storage(PyObject* o) { return Py_IS_TYPE(o, storage_type); }
+
+Tensor elements_of_storage(PyObject* storage, DType dtype) {
+  Storage& bytes = checked_storage(storage);
+  return window_on(bytes, dtype, 0, Dims{bytes.nbytes / itemsize(dtype)}, Dims{1});
+}
 
 PyObject* storage_object(PyObject* tensor) {
   const Ref<Storage>& s = tensor_of(tensor).storage();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rushlight import Tensor
 from rushlight.distributions import constraints
@@ -11,10 +11,12 @@ from rushlight.distributions.constraints import Constraint, _IndependentConstrai
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _same_as, _sum_rightmost
 
+_D = TypeVar("_D", bound=Distribution)
+
 __all__ = ["Independent"]
 
 
-class Independent(Distribution):
+class Independent(Distribution, Generic[_D]):
     """Another distribution whose last batch dims are independent elements of one event.
 
     Args:

@@ -78,6 +78,9 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(_Symbol, f"__{_name}__", _comparison(_name))
 _Symbol.__neg__ = lambda self: self.recorder.number(operator.neg, (self,), f"(-{self.expression})")
 _Symbol.__pos__ = lambda self: self
+_Symbol.__abs__ = lambda self: self if self >= 0 else -self
+_Symbol.__divmod__ = lambda self, other: (self // other, self % other)
+_Symbol.__rdivmod__ = lambda self, other: (other // self, other % self)
 
 
 class SymInt(_Symbol, rushlight.SymInt):
@@ -92,6 +95,11 @@ class SymInt(_Symbol, rushlight.SymInt):
 
     def __trunc__(self):
         return self
+
+    __floor__ = __ceil__ = __trunc__
+
+    def __round__(self, ndigits=None):
+        return self if ndigits is None or ndigits >= 0 else round(self._fixed(), ndigits)
 
     def is_integer(self):
         return True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import threading
+import traceback
 import types
 
 from rushlight._set_module import set_module
@@ -30,6 +32,7 @@ class Future:
     """
 
     __class_getitem__: Any = classmethod(types.GenericAlias)  # Future[Tensor], in annotations
+    _failed = False  # whether the callback that would have given the value raised an exception
 
     def __init__(self, *, devices: list[int | str | _device] | None = None) -> None:
         self._future = concurrent.futures.Future()
@@ -54,30 +57,40 @@ class Future:
 
     def set_result(self, result: Any) -> None:
         """Set the value; once."""
-        try:
-            self._future.set_result(result)
-        except concurrent.futures.InvalidStateError:
-            raise RuntimeError("Future can only be marked completed once") from None
+        self._complete(self._future.set_result, result)
 
     def set_exception(self, result: Any) -> None:
         """Set an exception, which wait() raises."""
         assert isinstance(result, Exception), (
             f"{result} is of type {type(result)}, not an Exception."
         )
-        self._future.set_exception(result)
+        self._complete(self._future.set_exception, result)
+
+    def _complete(self, set_it, what):
+        try:
+            set_it(what)
+        except concurrent.futures.InvalidStateError:
+            raise RuntimeError("Future can only be marked completed once") from None
 
     def then(self, callback: Callable[..., Any]) -> Any:
-        """A future of callback(self), called when the value is set."""
+        """A future of callback(self), called when the value is set.
+
+        Where the callback raises an exception, the future's wait() raises a RuntimeError of it.
+        """
         following = Future()
 
         def run(_):
             try:
                 following._set_after(self, callback(self))
             except Exception as error:
-                following.set_exception(error)
+                following._failed = True
+                following.set_exception(_error_of_callback(error))
 
         self._future.add_done_callback(run)
         return following
+
+    def __reduce__(self):
+        raise RuntimeError("Can not pickle torch.futures.Future: pickle its value")
 
     def _set_after(self, before, result):
         """Set what a callback has made of the value of `before`, by work of the current stream."""
@@ -92,13 +105,43 @@ class Future:
         self._future.add_done_callback(lambda _: callback(self))
 
 
-def collect_all(futures: list[Any]) -> Any:
-    """A future of the list of futures, once all are done."""
-    combined, left = Future(), [len(futures)]
+def _error_of_callback(error):
+    """A RuntimeError of what a callback has raised, as torch's are, with the lines it came by."""
+    lines = "".join(
+        f"\n  {frame.filename}({frame.lineno}): {frame.name}"
+        for frame in reversed(traceback.extract_tb(error.__traceback__)[1:])
+    )
+    failure = RuntimeError(
+        "Got the following error when running the callback: "
+        f"{type(error).__name__}: {error}" + (f"\n\nAt:{lines}" if lines else "")
+    )
+    failure.__cause__ = error
+    return failure
 
-    def one_done(_):
-        left[0] -= 1
-        if left[0] == 0:
+
+def _check_futures(name, futures):
+    for place, future in enumerate(futures):
+        if not isinstance(future, Future):
+            kind = RuntimeError if future is None else TypeError
+            end = "Future can't be None" if future is None else f"got {type(future).__name__}"
+            raise kind(f"{name}: expected a Future at index {place}: {end}")
+
+
+def collect_all(futures: list[Any]) -> Any:
+    """A future of the list of futures, once all are done or the callback of one has failed."""
+    _check_futures("collect_all", futures)
+    combined, left, lock = Future(), [len(futures)], threading.Lock()
+
+    def one_done(future):
+        with lock:
+            left[0] -= 1
+            if left[0] != 0 and not (left[0] > 0 and future._failed):
+                return
+            left[0] = 0  # what is done later makes it negative
+        if future._failed:
+            combined._failed = True
+            combined.set_exception(future._future.exception())
+        else:
             combined.set_result(futures)
 
     if not futures:
@@ -109,8 +152,9 @@ def collect_all(futures: list[Any]) -> Any:
 
 
 def wait_all(futures: list[Any]) -> list[Any]:
-    """Wait for all futures and return their values."""
-    return [future.wait() for future in futures]
+    """Wait for all futures and return their values; at once raise what a callback has raised."""
+    _check_futures("wait_all", futures)
+    return [future.wait() for future in collect_all(futures).wait()]
 
 
 set_module("rushlight", Future)

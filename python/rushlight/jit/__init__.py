@@ -121,7 +121,12 @@ def fork(func, *args, **kwargs):
 
 def wait(future: Any) -> Any:
     """Wait for a future and return its value."""
+    if future is None:
+        raise RuntimeError("jit.wait: Future can't be None")
     return future.wait()
+
+
+_fork, _wait = fork, wait
 
 
 @contextlib.contextmanager

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
-def warn_interpreted(name: str, reason: Exception | str) -> None:
+def warn_interpreted(name: str, reason: Exception | str, stacklevel: int = 4) -> None:
     """Say that something runs as Python, and why."""
     warnings.warn(
-        f"{name} runs as Python, and cannot be saved: {reason}", UserWarning, stacklevel=4
+        f"{name} runs as Python, and cannot be saved: {reason}", UserWarning, stacklevel=stacklevel
     )
 
 

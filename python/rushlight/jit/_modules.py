@@ -319,6 +319,8 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     if inspect.isclass(obj):
         warn_interpreted(obj.__qualname__, "jit.script: classes are not compiled")
         return obj
+    if isinstance(obj, (list, dict)):  # torch's wrappers of them differ in speed alone
+        return obj
     if not callable(obj):
         raise CompilationError(f"jit.script: a {type(obj).__name__} is no function or module")
     try:
@@ -490,6 +492,9 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
         raise RuntimeError("jit.freeze: expected a traced or scripted module")
     if mod.training:
         raise RuntimeError("jit.freeze: the module must be in evaluation mode: call eval()")
+    if isinstance(mod, Interpreted):
+        warn_interpreted(f"jit.freeze: {mod.original_name}", mod._reason, 3)
+        return mod
     if preserved_attrs:
         raise NotImplementedError("jit.freeze: preserved_attrs")
     program = _frozen(mod._program)
@@ -503,6 +508,8 @@ def optimize_for_inference(mod, other_methods=None):
     if other_methods:
         raise NotImplementedError("jit.optimize_for_inference: other_methods")
     mod = freeze(mod.eval())
+    if isinstance(mod, Interpreted):
+        return mod
     return _again(mod, passes.fuse_linear_activation(mod._program))
 
 

@@ -12,7 +12,8 @@ import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403
 
 from rushlight.multiprocessing.reductions import init_reductions
-from rushlight.multiprocessing.spawn import (
+from rushlight.multiprocessing.spawn import (  # noqa: F401 (the name of a setting)
+    ENV_VAR_PARALLEL_START,
     ProcessContext,
     ProcessException,
     ProcessExitedException,

@@ -28,6 +28,8 @@ __all__ = [
     "start_processes",
 ]
 
+ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
+
 # How long a process that was told to end may take before it is killed.
 _GRACE_SECONDS = 30.0
 _SET_PARENT_DEATH_SIGNAL = 1  # of Linux's prctl
@@ -96,6 +98,12 @@ def _run(function, rank, args, errors, method, from_main_thread):
     except Exception:  # goes to the parent as text, whatever it is
         errors.send((time.monotonic_ns(), traceback.format_exc()))
         raise SystemExit(1) from None
+
+
+def _log():
+    import logging  # which `import rushlight` leaves out
+
+    return logging.getLogger(__name__)
 
 
 class ProcessContext:
@@ -171,6 +179,7 @@ class ProcessContext:
             process.join(max(0.0, deadline - time.monotonic()))
         for process in self.processes:
             if process.is_alive():
+                _log().warning("Terminating process %d via signal SIGTERM", process.pid)
                 process.terminate()
         deadline = time.monotonic() + _GRACE_SECONDS
         for process in self.processes:
@@ -219,12 +228,13 @@ def start_processes(
     """Run fn(rank, *args) in nprocs processes; see `spawn`, which starts fresh ones.
 
     Args:
-        start_method: "spawn", "fork" or "forkserver".
+        start_method: "spawn", "fork" or "forkserver", whose processes are started side by side
+            where the environment variable TORCH_MP_PARALLEL_START is 1.
     """
     context = multiprocessing.get_context(start_method)
     from_main_thread = threading.current_thread() is threading.main_thread()
-    processes, errors = [], []
-    for rank in range(nprocs):
+
+    def start(rank):
         receiver, sender = context.Pipe(duplex=False)
         process = context.Process(
             target=_run,
@@ -233,9 +243,16 @@ def start_processes(
         )
         process.start()
         sender.close()
-        processes.append(process)
-        errors.append(receiver)
-    started = ProcessContext(processes, errors)
+        return process, receiver
+
+    if start_method == "forkserver" and os.environ.get(ENV_VAR_PARALLEL_START) == "1":
+        import concurrent.futures
+
+        with concurrent.futures.ThreadPoolExecutor(max(1, nprocs)) as pool:
+            running = list(pool.map(start, range(nprocs)))
+    else:
+        running = list(map(start, range(nprocs)))
+    started = ProcessContext([process for process, _ in running], [r for _, r in running])
     if not join:
         return started
     while not started.join():

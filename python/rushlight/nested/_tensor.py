@@ -113,7 +113,50 @@ class NestedTensor(Tensor):
 
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
         layout = rushlight.jagged if self._jagged else rushlight.strided
-        return functools.partial(nested_tensor, layout=layout), ([p.detach() for p in self._parts],)
+        make_it = functools.partial(nested_tensor, layout=layout, requires_grad=self.requires_grad)
+        return make_it, ([p.detach() for p in self._parts],)
+
+    def __setstate__(self, state: Any) -> None:
+        """Do nothing: what files of torch say besides the parts follows from them."""
+
+    @property
+    def _ragged_idx(self) -> int:
+        """The dim of the batch that differs."""
+        return _ragged_dim(self) + 1
+
+    @property
+    def _values(self) -> Tensor:
+        return self.values()
+
+    @property
+    def _offsets(self) -> Tensor:
+        return self.offsets()
+
+    @property
+    def _lengths(self) -> Tensor | None:
+        return self.lengths()
+
+    @property
+    def _min_seqlen(self) -> int:
+        return min((p.shape[_ragged_dim(self)] for p in self._parts), default=0)
+
+    @property
+    def _max_seqlen(self) -> int:
+        return max((p.shape[_ragged_dim(self)] for p in self._parts), default=0)
+
+    def is_same_size(self, other: Tensor) -> bool:
+        """Are the sizes of all tensors those of another nested tensor?"""
+        if not isinstance(other, NestedTensor):
+            raise RuntimeError("nested: is_same_size: expected two nested tensors")
+        return [p.shape for p in self._parts] == [p.shape for p in other._parts]
+
+    def _nested_tensor_size(self) -> Tensor:
+        """The sizes of the tensors, in rows."""
+        return rushlight.tensor([tuple(p.shape) for p in self._parts], dtype=rushlight.int64)
+
+    def _nested_tensor_strides(self) -> Tensor:
+        """The strides of the tensors, in rows."""
+        return rushlight.tensor([p.stride() for p in self._parts], dtype=rushlight.int64)
 
 
 def make(parts: Sequence[Tensor], jagged: bool, ragged: RaggedSize | None = None) -> NestedTensor:
@@ -201,6 +244,11 @@ def as_nested_tensor(
     if isinstance(ts, NestedTensor):
         return ts
     jagged = _is_jagged(layout, "as_nested_tensor")
+    if isinstance(ts, Tensor) and ts.dim() < 1 + jagged:
+        raise RuntimeError(
+            f"nested.as_nested_tensor: Expected tensor argument to have dim() > {int(jagged)}, "
+            f"got shape {tuple(ts.shape)}"
+        )
     parts = [t.to(device=device, dtype=dtype) for t in ts]
     _checked(parts, jagged, "as_nested_tensor")
     name = "NestedViewFromJagged" if jagged else "NestedTensorFromTensorList"
@@ -407,27 +455,38 @@ def _attribute(func, access, args):
 
 _ELEMENTWISE = """
     abs neg exp log sqrt sin cos tan tanh sigmoid relu gelu silu elu leaky_relu softplus square sgn
-    reciprocal logical_not isnan isinf isfinite nan_to_num clamp clone detach to float
-    double half bfloat16 long int bool dropout round floor ceil erf rsqrt log1p expm1 sign
+    reciprocal logical_not isnan isinf isposinf isneginf isfinite nan_to_num clamp clone detach to
+    float double half bfloat16 long int bool dropout round floor ceil erf rsqrt log1p expm1 sign
     zeros_like ones_like empty_like randn_like rand_like full_like add sub mul div pow eq ne lt le
     gt ge maximum minimum remainder floor_divide logical_and logical_or logical_xor where
-    masked_fill cpu cuda type bitwise_and bitwise_or bitwise_not linear alpha_dropout hardtanh
-    threshold mish relu6 celu selu prelu matmul subtract multiply divide true_divide
+    masked_fill cpu cuda type bitwise_and bitwise_or bitwise_not alpha_dropout hardtanh
+    threshold mish relu6 celu selu subtract multiply divide true_divide
     __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __pow__ __rpow__
-    __neg__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __matmul__ __and__ __or__ __invert__
-    scaled_dot_product_attention layer_norm rms_norm normalize embedding
+    __neg__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __and__ __or__ __invert__
 """.split()
+_IN_PLACE = """
+    abs_ neg_ exp_ log_ sqrt_ sin_ cos_ tanh_ sigmoid_ relu_ elu_ leaky_relu_ square_ reciprocal_
+    clamp_ dropout_ round_ floor_ ceil_ rsqrt_ add_ sub_ mul_ div_ pow_ remainder_ masked_fill_
+    copy_ fill_ zero_ normal_ uniform_ random_ __iadd__ __isub__ __imul__ __itruediv__
+""".split()
+_PRODUCTS = "matmul __matmul__ bmm".split()
+# Their other tensors are no elements.
+_OF_ROWS = "linear prelu scaled_dot_product_attention layer_norm rms_norm normalize embedding"
 _ALONG = "softmax log_softmax unsqueeze squeeze flip cumsum unflatten".split()
 
 
 @functools.cache
 def _rules():
-    rules = dict.fromkeys(_ELEMENTWISE, _each)
+    rules = dict.fromkeys(_ELEMENTWISE, _each_element)
+    rules |= dict.fromkeys(_IN_PLACE, _in_place)
+    rules |= dict.fromkeys(_PRODUCTS, _product)
+    rules |= dict.fromkeys(_OF_ROWS.split(), _each)
     rules |= dict.fromkeys(_ALONG, _along)
     rules |= dict.fromkeys("sum mean amax amin prod any all".split(), _reduction)
     rules |= dict.fromkeys(("dim", "ndimension"), lambda func, x: _dims(x))
     rules |= {
         "size": _size, "transpose": _transpose, "chunk": _divided, "split": _divided,
+        "split_with_sizes": _divided,
         "cat": lambda func, ts, dim=0: _cat(ts, dim),
         "numel": lambda func, x: sum(p.numel() for p in x._parts),
         "unbind": lambda func, x, dim=0: _unbind(x, dim),
@@ -442,7 +501,8 @@ def _rules():
         "requires_grad_": _requires_grad, "backward": _backward,
         "values": lambda func, x: NestedTensor.values(x),
         "contiguous": lambda func, x, **options: (
-            x if _is_contiguous(x, **options) else _each(func, x, **options)
+            x if _is_contiguous(x, **options)
+            else make([func(p, **options) for p in x._parts], x._jagged, x._ragged)
         ),
         "select": lambda func, x, dim, index: _select(x, dim, index),
     }  # fmt: skip
@@ -461,9 +521,10 @@ def _each(func, *args, **kwargs):
     nested = [a for a in (*args, *kwargs.values()) if isinstance(a, NestedTensor)]
     x = nested[0]
     for other in nested[1:]:
-        if [p.shape[:1] for p in other._parts] != [p.shape[:1] for p in x._parts]:
+        if len(other._parts) != len(x._parts):
             raise RuntimeError(
-                f"nested: {func.__name__}: the tensors of both operands differ in size"
+                f"nested: {func.__name__}: operands of {len(x._parts)} and of {len(other._parts)} "
+                "tensors"
             )
 
     def part(value, i):
@@ -473,7 +534,51 @@ def _each(func, *args, **kwargs):
         func(*(part(a, i) for a in args), **{k: part(v, i) for k, v in kwargs.items()})
         for i in range(len(x._parts))
     ]
+    if results and all(r is p for r, p in zip(results, x._parts, strict=True)):
+        return x  # changed in place, or nothing to do
     return make(results, x._jagged, x._ragged)
+
+
+def _each_element(func, *args, **kwargs):
+    """The operation on each tensor, and what a dense operand has for it."""
+    x = _first((*args, *kwargs.values()))
+    for other in (*args, *kwargs.values()):
+        if isinstance(other, NestedTensor) and other is not x:
+            if [p.shape[:1] for p in other._parts] != [p.shape[:1] for p in x._parts]:
+                raise RuntimeError(
+                    f"nested: {func.__name__}: the tensors of both operands differ in size"
+                )
+    args = [_rows(func, x, a) for a in args]
+    return _each(func, *args, **{k: _rows(func, x, v) for k, v in kwargs.items()})
+
+
+def _rows(func, x, value):
+    """A dense operand that has the batch's dim too, as a nested tensor of its rows."""
+    if not isinstance(value, Tensor) or isinstance(value, NestedTensor) or value.dim() < _dims(x):
+        return value
+    count = len(x._parts)
+    if value.dim() > _dims(x) or value.shape[0] not in (1, count):
+        raise RuntimeError(
+            f"nested: {func.__name__}: a tensor of shape {tuple(value.shape)} does not fit a nested"
+            f" one of {_dims(x)} dims and {count} tensors"
+        )
+    return make(value.expand(count, *value.shape[1:]).unbind() if count else (), x._jagged)
+
+
+def _in_place(func, x, *args, **kwargs):
+    if not isinstance(x, NestedTensor):
+        raise RuntimeError(f"nested: {func.__name__}: a tensor does not become a nested one")
+    _each_element(func, x, *args, **kwargs)
+    return x
+
+
+def _product(func, a, b):
+    """The products of the tensors; a dense operand of three dims has one for each."""
+    x = _first((a, b))
+    if func.__name__ == "bmm":
+        func = rushlight.mm
+    a, b = (_rows(func, x, v) if isinstance(v, Tensor) and v.dim() > 2 else v for v in (a, b))
+    return _each(func, a, b)
 
 
 def _inner(x, dim, name):
@@ -483,7 +588,12 @@ def _inner(x, dim, name):
     return dim - 1
 
 
-def _along(func, x, dim=-1, *args, **kwargs):
+def _along(func, x, dim=None, *args, **kwargs):
+    if dim is None and func.__name__ == "squeeze":
+        raise RuntimeError(
+            "nested: squeeze: For nested tensors, squeeze without the dim argument is not defined"
+        )
+    dim = -1 if dim is None else dim
     dims = _dims(x) + (func.__name__ == "unsqueeze")
     dim = dim + dims if dim < 0 else dim
     if dim == 0:
@@ -495,6 +605,10 @@ def _reduction(func, x, dim=None, keepdim=False, **kwargs):
     if dim is None:
         return func(rushlight.cat([p.reshape(-1) for p in x._parts]), **kwargs)
     given = [dim] if isinstance(dim, int) else list(dim)
+    ragged = _ragged_dim(x) + 1
+    if x._jagged and {0, ragged} <= {d % _dims(x) for d in given}:
+        values = rushlight.cat(x._parts, ragged - 1).unsqueeze(0)  # as one tensor of a batch
+        return func(values, given, keepdim, **kwargs)
     inner = [_inner(x, d, func.__name__) for d in given]
     whole = inner[0] if isinstance(dim, int) else inner
     results = [func(p, whole, keepdim, **kwargs) for p in x._parts]
@@ -523,6 +637,11 @@ def _divided(func, x, size, dim=0):
     if dim % _dims(x) == 0:
         raise RuntimeError(f"nested: {func.__name__}: dim 0 is that of the batch")
     pieces = [func(p, size, _inner(x, dim, func.__name__)) for p in x._parts]
+    if len(set(map(len, pieces))) > 1:
+        raise RuntimeError(
+            f"nested: {func.__name__}: dim {dim} differs, and so the number of pieces: "
+            f"{[len(p) for p in pieces]}"
+        )
     return tuple(make(piece, x._jagged, x._ragged) for piece in zip(*pieces, strict=True))
 
 

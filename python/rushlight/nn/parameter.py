@@ -8,6 +8,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
+from rushlight._tensor import _state_of
 from rushlight.types import Device, _dtype
 
 TYPE_CHECKING = False
@@ -69,7 +70,7 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
         return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
-        state = dict(self.__dict__)
+        state = _state_of(self)
         args = (self.data, self.requires_grad, OrderedDict())
         return (_rebuild_parameter, (*args, state) if state else args)
 
@@ -78,7 +79,7 @@ def _rebuild_parameter(data, requires_grad, backward_hooks, state=None):
     parameter = Parameter(data, requires_grad)
     parameter._backward_hooks = backward_hooks
     if state:
-        parameter.__dict__.update(state)
+        parameter.__setstate__(state)
     return parameter
 
 

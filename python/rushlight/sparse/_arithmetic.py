@@ -8,6 +8,7 @@ from rushlight._integers import integers
 from rushlight.sparse._convert import to_coo, to_layout
 from rushlight.sparse._functions import (
     ANY,
+    COMPRESSED,
     COO_AND_CSR,
     check_same_form,
     clone,
@@ -24,7 +25,9 @@ from rushlight.sparse._tensor import (
     SparseTensor,
     coalesced,
     construct,
+    count,
     find,
+    indices_of,
     keys_of,
     values_of,
     with_values,
@@ -43,7 +46,9 @@ def add(input: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor | SparseTen
     if not isinstance(other, SparseTensor) or not isinstance(input, SparseTensor):
         if isinstance(other, SparseTensor) and isinstance(input, Tensor):
             return add_to_dense(input, other, alpha)
-        if isinstance(other, Tensor) and input.layout is not COO:
+        if not isinstance(other, Tensor) or not isinstance(input, Tensor):
+            raise RuntimeError("add: a number is not added to a sparse tensor; see to_dense")
+        if input.layout is not COO:
             return rushlight.add(input.to_dense(), other, alpha=alpha)
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     check_same_form("add", input, other)
@@ -127,7 +132,33 @@ def mul(input: Tensor, other: Tensor) -> SparseTensor:
     )
 
 
+def _broadcast(sparse, shape):
+    """A COO tensor whose sparse dims of size 1, and those before them, are repeated."""
+    source = coalesced(sparse)
+    indices, values, added = source._indices(), values_of(source), len(shape) - source.dim()
+    places = added + source.sparse_dim()
+    old = [1] * added + list(source.shape[: source.sparse_dim()])
+    repeated = [d for d in range(places) if old[d] != shape[d]]
+    grid = indices_of(
+        rushlight.arange(count([shape[d] for d in repeated]), device=indices.device),
+        [shape[d] for d in repeated],
+    )
+    copies = grid.size(1)
+    values = values.expand(len(values), *shape[places:]).repeat_interleave(copies, 0)
+    rows = [indices.new_zeros(indices.size(1))] * added + list(indices)
+    rows = [row.repeat_interleave(copies) for row in rows]
+    for row, dim in zip(grid, repeated, strict=True):
+        rows[dim] = row.repeat(indices.size(1))
+    return construct(rushlight.stack(rows), values, shape, False)
+
+
 def _mul_sparse(a, b):
+    shape = rushlight.broadcast_shapes(a.shape, b.shape)
+    if a.layout is COO and b.layout is COO and not a.shape == b.shape == shape:
+        if all(t.dim() - t.dense_dim() for t in (a, b)) and a.dense_dim() == b.dense_dim():
+            return _mul_sparse(_broadcast(a, shape), _broadcast(b, shape))
+        if shape in (a.shape, b.shape):
+            return mul(a, b.to_dense()) if shape == a.shape else mul(b, a.to_dense())
     check_same_form("mul", a, b)
     if a.layout is not COO:
         if _C._sparse_same_pattern(a, b):
@@ -155,6 +186,11 @@ def div(input: Tensor, other: Tensor, *, rounding_mode: Any = None) -> SparseTen
     )
 
 
+@function("floor_divide", "__floordiv__")
+def floor_divide(input: Tensor, other: Tensor) -> SparseTensor:
+    return div(input, other, rounding_mode="floor")
+
+
 @function("mul_", "__imul__", "multiply_", layouts=ANY)
 def mul_(input: Tensor, other: Tensor) -> SparseTensor:
     if isinstance(input, SparseTensor):
@@ -170,6 +206,12 @@ def div_(input: Tensor, other: Tensor) -> Any:
 @function(layouts=ANY)
 def neg_(input: Tensor) -> SparseTensor:
     return replace(input, neg(input))
+
+
+@function(layouts=COMPRESSED)
+def fill_(input: Tensor, value: float) -> SparseTensor:
+    """All elements that are stored."""
+    return replace(input, map_values(input, lambda values: rushlight.full_like(values, value)))
 
 
 @function(layouts=ANY)
@@ -192,6 +234,8 @@ def sum(
     if dim is None or (isinstance(dim, (list, tuple)) and not dim):
         return values_of(coalesced(input)).sum(dtype=dtype)
     dims = sorted({wrap_dim(d, input) for d in integers(dim)})
+    if len(dims) < len(integers(dim)):
+        raise RuntimeError(f"sum: dim {dim} names a dim twice: dim appears multiple times")
     if input.layout is not COO:
         return _sum_compressed(input, dims, keepdim, dtype)
     source = coalesced(input)

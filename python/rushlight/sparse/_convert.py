@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight import Tensor
-    from rushlight.types import _layout
+    from rushlight.types import _dtype, _layout
 
 
 def _places(sparse):
@@ -59,6 +59,7 @@ def from_keys(
     layout: _layout | None,
     blocksize: Sequence[int] | None = None,
     dense_dim: int = 0,
+    index_dtype: _dtype | None = None,
 ) -> SparseTensor:
     """A tensor in a compressed layout of elements with different keys, in any order."""
     places = size[: len(size) - dense_dim]
@@ -95,13 +96,15 @@ def from_keys(
     nnz = int(per_batch[0]) if len(per_batch) else 0
     if bool((per_batch != nnz).any()):
         raise RuntimeError(
-            f"conversion to {layout}: each batch must have as many elements, but there are"
-            f" {per_batch.tolist()}"
+            f"conversion to {layout}: Expect the same number of specified elements per batch. "
+            f"There are {per_batch.tolist()}"
         )
     start = rushlight.zeros(*batch, 1, dtype=rushlight.int64, device=per_line.device)
     compressed = rushlight.cat([start, per_line.cumsum(-1)], -1)
     plain = plain.reshape(*batch, nnz)
     values = values.reshape(*batch, nnz, *values.shape[1:])
+    if index_dtype is not None:
+        compressed, plain = compressed.to(index_dtype), plain.to(index_dtype)
     return compress(layout, compressed, plain, values, size)
 
 
@@ -193,7 +196,8 @@ def sparse_to_sparse(
     if dense_dim not in (None, has[1]):
         raise RuntimeError(f"to_sparse: the tensor has {has[1]} dense dims, not {dense_dim}")
     keys, values = parts_of(sparse)
-    return from_keys(keys, values, sparse.shape, layout, blocksize, has[1])
+    kept = None if sparse.layout is COO else _C._sparse_parts(sparse)[0].dtype
+    return from_keys(keys, values, sparse.shape, layout, blocksize, has[1], kept)
 
 
 def to_layout(
@@ -210,7 +214,14 @@ def to_layout(
     dense_dim = None if like is None else like.dense_dim()
     if tensor.layout is rushlight.strided:
         return dense_to_sparse(tensor, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
-    return sparse_to_sparse(tensor, layout=layout, blocksize=blocksize)
+    made = sparse_to_sparse(tensor, layout=layout, blocksize=blocksize)
+    if like is None or made.layout is COO:
+        return made
+    kept = _C._sparse_parts(like)[0].dtype
+    compressed, plain, _ = _C._sparse_parts(made)
+    if compressed.dtype is kept:
+        return made
+    return compress(layout, compressed.to(kept), plain.to(kept), values_of(made), made.shape)
 
 
 def sparse_mask(source: Tensor | SparseTensor, mask: Tensor) -> SparseTensor:

@@ -39,6 +39,7 @@ _OF_THE_SHAPE = {
     "register_post_accumulate_grad_hook", "backward", "is_same_size", "detach_", "__len__",
     "_is_view", "is_pinned", "is_conj", "is_neg", "get_device",
     "as_tensor", "asarray",  # of a tensor, that tensor
+    "result_type",
 }  # fmt: skip
 _ATTRIBUTES = {
     "shape", "dtype", "ndim", "itemsize", "requires_grad", "grad", "_grad", "grad_fn", "is_leaf",
@@ -102,10 +103,19 @@ def _node_of(name, args):
 
 
 def _into(name, out, result):
-    """`out` with a dense result in it."""
-    if isinstance(out, SparseTensor) or isinstance(result, SparseTensor):
-        raise NotImplementedError(f"{name}: out= with a sparse result")
-    return into(out, result)
+    """`out` with a result in it."""
+    if not isinstance(out, SparseTensor) and not isinstance(result, SparseTensor):
+        return into(out, result)
+    if out.layout is not result.layout:
+        raise NotImplementedError(
+            f"{name}: out= with a sparse result needs its layout, {result.layout}, got {out.layout}"
+        )
+    if out.shape != result.shape:
+        raise RuntimeError(
+            f"{name}: out= of shape {tuple(out.shape)} for a sparse result of shape "
+            f"{tuple(result.shape)}"
+        )
+    return replace(out, result)
 
 
 def refuse(name: str, *layouts: Any) -> None:
@@ -138,7 +148,12 @@ def _each(sparse, f):
 
 def _add_unary(name):
     plain = getattr(rushlight, name)
-    _FUNCTIONS[name] = (lambda input, **options: _each(input, lambda v: plain(v, **options))), ANY
+
+    def unary(input, inplace=False, **options):
+        result = _each(input, lambda values: plain(values, **options))
+        return replace(input, result) if inplace else result
+
+    _FUNCTIONS[name] = unary, ANY
     if hasattr(Tensor, f"{name}_"):
         _FUNCTIONS[f"{name}_"] = (lambda input: replace(input, _each(input, plain))), ANY
 

@@ -80,6 +80,8 @@ def sparse_coo_tensor(
     # A copy: whoever owns the memory may change it after the check.
     indices = indices.detach().to(rushlight.int64, copy=True)
     values = rushlight.as_tensor(values, dtype=dtype, device=place)
+    if values.dim() == 0:  # a number is that of the one element
+        values = values.expand(1)
     size = _checked_size(indices, values, size)
     if is_coalesced:
         keys = keys_of(indices, size[: len(indices)])

@@ -34,6 +34,10 @@ def _is_sparse(operand):
     return isinstance(operand, SparseTensor)
 
 
+def _text(matrix):
+    return "x".join(map(str, matrix.shape))
+
+
 @function("mm", "matmul", "__matmul__", "__rmatmul__", "mv", "spmm", "dot", layouts=ANY)
 def matmul(input: Tensor, other: Tensor) -> Tensor | SparseTensor:
     if not isinstance(input, Tensor) or not isinstance(other, Tensor):
@@ -46,7 +50,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor | SparseTensor:
         )
     if input.shape[-1] != other.shape[0]:
         raise RuntimeError(
-            f"matmul: shapes {tuple(input.shape)} and {tuple(other.shape)} cannot be multiplied"
+            f"matmul: mat1 and mat2 shapes cannot be multiplied ({_text(input)} and {_text(other)})"
         )
     for operand in (input, other):
         if _is_sparse(operand) and operand.dense_dim():
@@ -154,6 +158,33 @@ def addmm(
     return input * beta + product * alpha
 
 
+@function(layouts=ANY)
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    if _is_sparse(input) or _is_sparse(vec) or mat.dim() != 2 or vec.dim() != 1:
+        raise RuntimeError("addmv: expected dense vectors and a sparse matrix of 2 dims")
+    return rushlight.add(input * beta, matmul(mat, vec), alpha=alpha)
+
+
+@function("addmm_", "addmv_", layouts=ANY)
+def addmm_(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    product = matmul(mat1, mat2)
+    if _is_sparse(input) or _is_sparse(product):
+        raise RuntimeError("addmm_: the tensor that is changed and the product must be dense")
+    return input.mul_(beta).add_(product, alpha=alpha)
+
+
+@function(layouts=ANY)
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    if _is_sparse(input):
+        product = matmul(input, weight.t())
+    else:
+        rows = input.reshape(-1, input.shape[-1])
+        product = matmul(rows, weight.t()).reshape(*input.shape[:-1], weight.shape[0])
+    return product if bias is None else product + bias
+
+
 def _need_coo(name, *matrices):
     for matrix in matrices:
         if matrix.layout is not COO:
@@ -213,11 +244,19 @@ def sampled_addmm(
     """beta * input + alpha * (mat1 @ mat2) at the indices of a CSR tensor."""
     if not _is_sparse(input) or input.layout is not CSR:
         refuse("sparse.sampled_addmm", input.layout)
-    if input.dim() != 2 or mat1.dim() != 2 or mat2.dim() != 2:
-        raise NotImplementedError(
-            f"sparse.sampled_addmm: matrices expected, got {input.dim()}, {mat1.dim()} and"
-            f" {mat2.dim()} dims"
+    if not 2 <= input.dim() == mat1.dim() == mat2.dim():
+        raise RuntimeError(
+            f"sparse.sampled_addmm: matrices, or as many batches of them, expected, got "
+            f"{input.dim()}, {mat1.dim()} and {mat2.dim()} dims"
         )
+    if input.dim() > 2:
+        if not input.shape[:-2] == mat1.shape[:-2] == mat2.shape[:-2]:
+            raise RuntimeError("sparse.sampled_addmm: the batches differ in shape")
+        values = [
+            values_of(sampled_addmm(*matrices, beta=beta, alpha=alpha))
+            for matrices in zip(*(t.unbind(0) for t in (input, mat1, mat2)), strict=True)
+        ]
+        return with_values(input, rushlight.stack(values) if values else values_of(input))
     if mat1.shape[1] != mat2.shape[0] or (mat1.shape[0], mat2.shape[1]) != tuple(input.shape):
         raise RuntimeError(
             f"sparse.sampled_addmm: shapes {tuple(input.shape)}, {tuple(mat1.shape)} and"

@@ -7,10 +7,10 @@ from rushlight import _C
 from rushlight.sparse._convert import to_coo
 from rushlight.sparse._functions import (
     ANY,
+    COMPRESSED,
     function,
     map_values,
     need_sparse,
-    refuse,
     wrap_dim,
 )
 from rushlight.sparse._tensor import (
@@ -92,8 +92,15 @@ def permute(input: Tensor, *dims: Any) -> SparseTensor:
 @function()
 def unsqueeze(input: Tensor, dim: int) -> SparseTensor:
     dim = dim + input.dim() + 1 if dim < 0 else dim
-    if not 0 <= dim <= input.sparse_dim():
-        raise NotImplementedError("unsqueeze: among the dense dims of a sparse tensor")
+    if not 0 <= dim <= input.dim():
+        raise IndexError(
+            f"unsqueeze: Dimension out of range (expected to be in range of [{-input.dim() - 1}, "
+            f"{input.dim()}])"
+        )
+    if dim > input.sparse_dim():
+        values = values_of(input).unsqueeze(dim - input.sparse_dim() + 1)
+        size = [*input.shape[:dim], 1, *input.shape[dim:]]
+        return construct(input._indices(), values, size, input.is_coalesced())
     indices = input._indices()
     zero = indices.new_zeros(1, indices.size(1))
     indices = rushlight.cat([indices[:dim], zero, indices[dim:]])
@@ -119,8 +126,9 @@ def select(input: Tensor, dim: int, index: int) -> Tensor | SparseTensor:
     indices = source._indices()
     kept = (indices[dim] == index).nonzero().reshape(-1)
     values = values_of(source)[kept]
-    if sparse_dim == 1:
-        return values.sum(0)
+    if sparse_dim == 1:  # one element at most
+        is_bool = values.dtype is rushlight.bool
+        return values.any(0) if is_bool else values.sum(0, dtype=values.dtype)
     rest = rushlight.cat([indices[:dim], indices[dim + 1 :]])[:, kept]
     return construct(rest, values, size, True)
 
@@ -137,9 +145,22 @@ def _select_compressed(input, dim, index):
         values = values_of(input).select(dim, index)
         indices = compressed.select(dim, index), plain.select(dim, index)
         return compress(input.layout, *indices, values, size)
-    if batch or input.layout in (BSR, BSC):
-        refuse("select of a batch's matrices" if batch else "select", input.layout)
+    if batch:
+        raise RuntimeError(
+            "select: selecting sparse dimensions is not supported for batched sparse compressed "
+            "tensors."
+        )
     return select(to_coo(input), dim, index)
+
+
+@function(layouts=ANY)
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    return tuple(input.select(dim, i) for i in range(input.shape[wrap_dim(dim, input)]))
+
+
+@function("__setitem__", layouts=ANY)
+def set_item(input: Tensor, index: Any, value: Any) -> None:
+    raise TypeError("Cannot assign to a sparse tensor")
 
 
 @function("__getitem__", layouts=ANY)
@@ -182,9 +203,11 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> SparseTenso
     return construct(indices, values_of(source)[kept], size, True)
 
 
-@function("__iter__", "unbind")
-def unbind(input: Tensor, dim: int = 0) -> Any:
-    return iter([input.select(dim, index) for index in range(input.shape[dim])])
+@function("__iter__", layouts=ANY)
+def iterator(input: Tensor) -> Any:
+    if input.dim() == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(input.unbind())
 
 
 @function()
@@ -279,3 +302,49 @@ def empty_like(input: Tensor, *, layout: _layout | None = None, **options: Any) 
     with rushlight.no_grad():
         empty = map_values(input, lambda values: rushlight.empty_like(values, dtype=dtype))
     return empty.requires_grad_(requires_grad)
+
+
+@function("new_zeros", "new_empty")
+def new_zeros(
+    input: Tensor,
+    *size: Any,
+    dtype: _dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> SparseTensor:
+    size = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    dtype, device = dtype or input.dtype, input.device if device is None else device
+    made = rushlight.sparse_coo_tensor(tuple(size), dtype=dtype, device=device)
+    return made.requires_grad_(requires_grad)
+
+
+@function(layouts=ANY)
+def new_tensor(
+    input: Tensor,
+    data: Any,
+    *,
+    dtype: _dtype | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """An ordinary tensor of this dtype."""
+    dtype, device = dtype or input.dtype, input.device if device is None else device
+    return rushlight.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def _add_filled_like(name):
+    """One of the functions of new elements: of those at the same places."""
+    plain = getattr(rushlight, name)
+
+    def filled_like(input, *numbers, layout=None, requires_grad=False, **options):
+        if layout is not None and layout is not input.layout:
+            raise NotImplementedError(f"{name}: the layout {layout} for one of {input.layout}")
+        with rushlight.no_grad():
+            filled = map_values(input, lambda values: plain(values, *numbers, **options))
+        return filled.requires_grad_(requires_grad)
+
+    function(name, layouts=COMPRESSED)(filled_like)
+
+
+for _name in ("ones_like", "full_like", "randn_like", "rand_like", "randint_like"):
+    _add_filled_like(_name)

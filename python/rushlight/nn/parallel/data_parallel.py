@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import rushlight
 from rushlight.cuda.comm import place
@@ -13,6 +13,8 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.parallel.replicate import parallel_apply, replicate
 from rushlight.nn.parallel.scatter_gather import gather, scatter_kwargs
 from rushlight.types import _device
+
+_T = TypeVar("_T", bound=Module)
 
 __all__ = ["DataParallel", "data_parallel"]
 
@@ -67,7 +69,7 @@ def _call(module, devices, output_device, dim, inputs, kwargs):
     return gather(parallel_apply(copies, inputs, kwargs, used), output_device, dim)
 
 
-class DataParallel(Module):
+class DataParallel(Module, Generic[_T]):
     """Calls copies of a model on several GPUs, each with its share of a batch.
 
     Where there is no GPU, or `device_ids` is empty, it calls the model. The parameters' names begin

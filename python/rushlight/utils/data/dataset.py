@@ -60,7 +60,7 @@ class TensorDataset(Dataset["tuple[Tensor, ...]"]):
         return self.tensors[0].size(0)
 
 
-class StackDataset(Dataset[Any]):
+class StackDataset(Dataset[_T_co]):
     """Samples are tuples (positional) or dicts (keywords) of the samples of several datasets.
 
     Example:
@@ -144,7 +144,7 @@ class ConcatDataset(Dataset[_T_co]):
         return self.datasets[which][index - start]
 
 
-class ChainDataset(IterableDataset[Any]):
+class ChainDataset(IterableDataset[_T_co]):
     """Several iterable datasets, one after the other."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:

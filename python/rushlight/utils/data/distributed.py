@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import rushlight
-from rushlight.utils.data.sampler import Sampler
+from rushlight.utils.data.sampler import Sampler, _T_co
 
 
-class DistributedSampler(Sampler):
+class DistributedSampler(Sampler[_T_co]):
     """One process's share of a dataset; all shares have the same length.
 
     Args:

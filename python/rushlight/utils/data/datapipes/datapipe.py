@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import random
+import types
 from typing import Any
 
 import rushlight
 from rushlight._set_module import set_module
-from rushlight.utils.data.dataset import Dataset, IterableDataset
+from rushlight.utils.data.dataset import Dataset, IterableDataset, _T_co
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 class _Steps:
     """The methods that steps are."""
+
+    __class_getitem__: Any = classmethod(types.GenericAlias)  # each of them may have a parameter
 
     @classmethod
     def register_function(cls, function_name: Any, function: Callable[..., Any]) -> None:
@@ -97,7 +100,7 @@ class _Steps:
         return [*super().__dir__(), *self.functions]
 
 
-class IterDataPipe(_Steps, IterableDataset[Any]):
+class IterDataPipe(_Steps, IterableDataset[_T_co]):
     """A step whose elements come one after the other: subclasses write `__iter__`.
 
     Example:
@@ -145,7 +148,7 @@ class _Shuffled(IterDataPipe):
         return random.Random(seed)
 
 
-class MapDataPipe(_Steps, Dataset[Any]):
+class MapDataPipe(_Steps, Dataset[_T_co]):
     """A step whose elements are found by key: subclasses write `__getitem__` and `__len__`."""
 
     functions: dict[Any, Any] = {}
