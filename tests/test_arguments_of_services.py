@@ -278,7 +278,7 @@ CASES = {
 # Tested where they are, by name of the namespace.
 ELSEWHERE = {
     "serialization": {f"serialization.{name}"
-                      for name in ("CheckpointReader", "storage_of", "typed_storage")},
+                      for name in ("CheckpointReader", "storage_of")},
 }  # fmt: skip
 
 

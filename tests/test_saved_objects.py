@@ -133,7 +133,7 @@ def test_slots_and_states_are_copied_and_pickled():
 
 def test_what_no_program_can_allow():
     with safe_globals([os.execv]):
-        with pytest.raises(pickle.UnpicklingError, match=f"module {os.name} is blocked"):
+        with pytest.raises(pickle.UnpicklingError, match=f"module {os.name}, which is blocked"):
             load(saved(os.execv))
 
 

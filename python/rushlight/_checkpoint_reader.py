@@ -83,16 +83,16 @@ class Refused(pickle.UnpicklingError):
         module, attribute = name.key
         if module in _BLOCKED_MODULES:
             super().__init__(
-                f"Weights only load failed. Trying to load unsupported GLOBAL {name} whose module"
-                f" {module} is blocked: no setting allows it."
+                f"Weights only load failed. Unsupported global: GLOBAL {name} is in the module"
+                f" {module}, which is blocked: no setting allows it."
             )
             return
         super().__init__(
             f"Weights only load failed. Unsupported global: GLOBAL {name} was not an allowed"
-            " global by default. If you trust the source of the file, use"
-            f" `torch.serialization.add_safe_globals([{attribute}])` or the"
-            f" `torch.serialization.safe_globals([{attribute}])` context manager to allowlist it,"
-            " or run whatever the file contains with `load(..., weights_only=False)`."
+            " global by default. If you trust the source of the file, allow it with"
+            f" `torch.serialization.add_safe_globals([{attribute}])`, or for a while with"
+            f" `torch.serialization.safe_globals([{attribute}])`, or run whatever the file contains"
+            " with `load(..., weights_only=False)`."
         )
 
 

@@ -182,8 +182,7 @@ def _fractional_max_pool(
         ratio = ntuple(output_ratio)
         if len(ratio) != dims:
             raise ValueError(
-                f"{name} requires output_ratio to either be a single Int or tuple of Ints. It has "
-                f"{len(ratio)} for {dims} dims"
+                f"{name}: output_ratio must be one number or {dims}, but has {len(ratio)}"
             )
         output_size = [int(n * r) for n, r in zip(input.shape[-dims:], ratio)]
     kernel, out = ntuple(kernel_size), ntuple(output_size)

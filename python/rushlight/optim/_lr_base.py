@@ -10,10 +10,6 @@ from typing import Any
 from rushlight import Tensor
 from rushlight.optim.optimizer import Optimizer
 
-_ORDER = (
-    "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
-)
-
 
 def _copy(value):
     return value.clone() if isinstance(value, Tensor) else value
@@ -100,23 +96,23 @@ class LRScheduler:
         """Go on by one step, or to `epoch` (deprecated)."""
         if self._step_count == 1 and not getattr(self.optimizer.step, "_is_noted", False):
             warnings.warn(
-                "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
-                f"initialization: make the schedule last. {_ORDER}",
+                "Seems like `optimizer.step()` has been overridden after the schedule was made: "
+                "make the schedule last",
                 UserWarning,
                 stacklevel=2,
             )
         elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first "
-                f"learning rate is never used. {_ORDER}",
+                "learning rate is never used",
                 UserWarning,
                 stacklevel=2,
             )
         self._step_count += 1
         if epoch is not None:
             warnings.warn(
-                "The epoch parameter in `scheduler.step()` was not necessary and is being "
-                "deprecated where possible. Please use `scheduler.step()` to step the scheduler.",
+                "The epoch parameter in `scheduler.step()` was not necessary and is deprecated: "
+                "schedules count their steps",
                 UserWarning,
                 stacklevel=2,
             )
@@ -147,8 +143,7 @@ class LRScheduler:
     def _warn_outside_step(self):
         if not self._get_lr_called_within_step:
             warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use "
-                "`get_last_lr()`; get_lr() is for step() to call.",
+                "To get the last learning rate, call get_last_lr(); get_lr() is for step() to call",
                 UserWarning,
                 stacklevel=3,
             )

@@ -217,8 +217,8 @@ class _State:
                     loaded = target.module_load(source, assign=assign)
                     if loaded is target or loaded is source:
                         raise RuntimeError(
-                            "module_load returned one of self or other, please .detach() the "
-                            "result if returning one of the inputs in module_load"
+                            f"load_state_dict: {key}: module_load returned one of self or other;"
+                            " detach() it there"
                         )
                     rushlight.utils.swap_tensors(target, _as_kind_of(target, loaded))
                 elif assign:

@@ -98,8 +98,8 @@ class _Orthogonal(Module):
         if not hasattr(self, "base"):
             if self.orthogonal_map != _OrthMaps.householder:
                 raise NotImplementedError(
-                    "It is not possible to assign to the matrix exponential or the Cayley "
-                    "parametrizations when use_trivialization=False"
+                    "It is not possible to assign to a parametrization by the matrix "
+                    "exponential or by Cayley's map when use_trivialization=False"
                 )
             a, tau = rushlight.geqrf(q)
             # Reflections with tau 0 are the identity, whose sign is the other one.

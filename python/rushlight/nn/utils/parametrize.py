@@ -117,14 +117,13 @@ class ParametrizationList(ModuleList):
             )
         if result.dtype != dtype:
             raise ValueError(
-                "Registering a parametrization may not change the dtype of the tensor, unless the "
-                "`unsafe` flag is enabled: "
+                "a parametrization may not change the dtype of the tensor unless unsafe=True: "
                 f"{dtype} became {result.dtype}"
             )
         if result.shape != shape:
             raise ValueError(
-                "Registering a parametrization may not change the shape of the tensor, unless the "
-                f"`unsafe` flag is enabled: {tuple(shape)} became {tuple(result.shape)}"
+                "a parametrization may not change the shape of the tensor unless unsafe=True: "
+                f"{tuple(shape)} became {tuple(result.shape)}"
             )
 
     def originals(self) -> list[Parameter]:

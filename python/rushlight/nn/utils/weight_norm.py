@@ -48,8 +48,7 @@ class WeightNorm:
         weight = getattr(module, name)
         if isinstance(weight, UninitializedParameter):
             raise ValueError(
-                "weight_norm: the module passed to it can't have uninitialized parameters. "
-                "Run its forward once first"
+                "weight_norm: the module has uninitialized parameters: run its forward once first"
             )
         del module._parameters[name]
         length = norm_except_dim(weight.detach(), hook.dim)
