@@ -240,7 +240,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     """Coordinates of flat indices into a tensor of the given shape, as int64."""
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == rushlight.bool:
         raise TypeError(
-            f"unravel_index: expected 'indices' to be of integer dtype, but got {indices.dtype}"
+            f"unravel_index: expected 'indices' to be integer dtype, but got {indices.dtype}"
         )
     shape = _integers(shape)
     if not all(_is_integer(size) for size in shape):
