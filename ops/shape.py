@@ -218,8 +218,8 @@ composite("hsplit__indices(input: Tensor, indices: list[int]) -> list[Tensor]",
           doc="Pieces side by side, cut at the given places.")
 for _name, _dim, _least in (("vsplit", 0, 2), ("dsplit", 2, 3)):
     _LARGE = f"""
-    check(dim_of(input) >= {_least}, "{_name}: requires a tensor with at least {_least} dimensions, "
-          "but got a tensor with ", dim_of(input), " dimensions")
+    check(dim_of(input) >= {_least}, "{_name}: requires a tensor with at least {_least} "
+          "dimensions, but got a tensor with ", dim_of(input), " dimensions")
 """
     composite(f"{_name}(input: Tensor, sections: int) -> list[Tensor]",
               _LARGE + _DIVISIBLE.format(name=_name, dim=_dim),

@@ -52,7 +52,7 @@ def _is_size(value: Any) -> bool:
 
 
 def construct(dtype: Any, device: Device, args: tuple[Any, ...], size: Any = None) -> Tensor:
-    """A tensor as the older constructors make it: of sizes, of data, or over a tensor or storage."""
+    """A tensor as the older constructors make it: of sizes or data, or over a tensor or storage."""
     if size is not None:
         if args:
             raise TypeError("expected a size or data, got both")
