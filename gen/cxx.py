@@ -721,7 +721,8 @@ def _out(op):
             f'  write_out("{op.name}", out, results.data(), results.size(), inputs, {dtype});'
         )
     else:
-        lines.append(f'  return write_out("{op.name}", out, {call}, inputs, {dtype});')
+        result = f"in_shape_of(out, {call})" if row.out == "fill" else call
+        lines.append(f'  return write_out("{op.name}", out, {result}, inputs, {dtype});')
     return "\n".join([*lines, "}"])
 
 

@@ -55,7 +55,8 @@ kernel("nextafter(input: Tensor, other: Tensor)", inplace=True, out="cast", ref=
        grad={"input": "where(input == other, 0, grad)", "other": "zeros_like(grad)"},
        batch="elementwise")
 elementwise("heaviside(input: Tensor, values: Tensor)", "heaviside(input, values)",
-            dtypes=REAL | BOOL, inplace=True, ref="numpy.heaviside",
+            dtypes=REAL | BOOL, inplace=True, out=True, ref="numpy.heaviside",
+            guard='check_same_dtype("heaviside", input, "values", values)',
             doc="0 below 0, 1 above, values at 0.", grad="a step has no gradient")
 for _name, _doc in (("gcd", "Greatest common divisor."), ("lcm", "Least common multiple.")):
     elementwise(f"{_name}(input: Tensor, other: Tensor)", f"{_name}(input, other)", dtypes=INTEGRAL,
@@ -90,17 +91,20 @@ composite("float_power(input: Tensor | Number, exponent: Tensor | Number)", """
 elementwise("lerp(input: Tensor, end: Tensor, weight: Tensor | Number)", "lerp(input, end, weight)",
             node={None: "LerpBackward1", "weight": "LerpBackward0"},
             dtypes=FLOATING | COMPLEX, reduced_in_registers=True,
-            inplace=True, doc="input + weight * (end - input).",
+            guard="check_lerp(input, end, weight)",
+            inplace=True, out=True, doc="input + weight * (end - input).",
             grad={"input": "grad * conj(1 - weight)", "end": "grad * conj(weight)",
                   "weight": "grad * conj(end - input)"})
 elementwise("addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1)",
             "input + value * tensor1 * tensor2", dtypes=NUMERIC, inplace=True,
             reduced_in_registers=True,
+            guard='check_real("addcmul", "value", value, input, tensor1, tensor2)',
             doc="input + value * tensor1 * tensor2.",
             grad={"input": "grad", "tensor1": "grad * conj(tensor2 * value)",
                   "tensor2": "grad * conj(tensor1 * value)"})
 elementwise("addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1)",
             "input + value * (tensor1 / tensor2)", dtypes=FLOATING | COMPLEX, inplace=True,
+            guard="check_addcdiv(input, tensor1, tensor2, value)",
             doc="input + value * tensor1 / tensor2.",
             grad={"input": "grad", "tensor1": "grad * conj(value / tensor2)",
                   "tensor2": "neg(grad * conj(value * tensor1 / (tensor2 * tensor2)))"})

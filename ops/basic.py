@@ -34,13 +34,15 @@ function("pow_backward(grad: Tensor, input: Tensor, exponent: Scalar)", """
          """)
 elementwise("add(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)",
             "input + alpha * other", two_numbers=True, constant_operands=True,
+            guard='check_factor("add", "alpha", alpha, input, other)',
             doc="input + alpha * other, element by element.",
             grad={"input": "grad", "other": "scale(grad, conj(alpha))"}, inplace=True,
             ref="numpy.add",
             slot=("nb_add", "add", "add", "add_"))
 elementwise("sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Scalar = 1)",
             "input - alpha * other", two_numbers=True, constant_operands=True, dtypes=NUMERIC,
-            guard="check_subtraction(input, other)",
+            guard='check_subtraction(input, other), '
+                  'check_factor("sub", "alpha", alpha, input, other)',
             names=("torch.sub", "Tensor.sub", "torch.subtract", "Tensor.subtract"),
             doc="input - alpha * other, element by element.",
             grad={"input": "grad", "other": "scale(grad, -conj(alpha))"}, inplace=True,
@@ -64,6 +66,7 @@ elementwise("div(input: Tensor | Number, other: Tensor | Number)", "input / othe
             inplace=True, ref="numpy.divide",
             slot=("nb_true_divide", "div", "__rtruediv__", "div_"))
 elementwise("neg(input: Tensor)", "-input", dtypes=NUMERIC, guard="check_negation(input)",
+            out=True,
             names=("torch.neg", "Tensor.neg", "torch.negative", "Tensor.negative"),
             doc="-input, element by element.", grad={"input": "neg(grad)"}, inplace=True,
             ref="numpy.negative",
@@ -73,7 +76,7 @@ elementwise("abs(input: Tensor)", "abs(input)", result="real", dtypes=NUMERIC,
             doc="Absolute value of each element.", grad={"input": "grad * sgn(input)"},
             inplace=True, ref="numpy.abs",
             slot=("nb_absolute", "abs"))
-elementwise("sgn(input: Tensor)", "sgn(input)",
+elementwise("sgn(input: Tensor)", "sgn(input)", out=True,
             doc="Sign of each element; z / |z| for complex numbers.",
             grad={"input": "sgn_backward(grad, input, out)"}, inplace=True)
 elementwise("square_elements(input: Tensor)", "input * input", dtypes=NUMERIC, node="PowBackward0",
@@ -221,13 +224,13 @@ for _name, _sign, _other, _doc in (("maximum", ">", "<", "larger"),
 
 elementwise("clamp_min(input: Tensor, min: Tensor | Number)", "maximum(input, min)",
             node={None: "ClampMinBackward1", "min": "ClampMinBackward0"},
-            dtypes=REAL | BOOL, inplace=True,
+            dtypes=REAL | BOOL, inplace=True, out=True,
             guard='check_number("clamp_min", min, input)',
             doc="Elements below min become min.",
             grad={"input": "where(input >= min, grad, 0)", "min": "where(input < min, grad, 0)"})
 elementwise("clamp_max(input: Tensor, max: Tensor | Number)", "minimum(input, max)",
             node={None: "ClampMaxBackward1", "max": "ClampMaxBackward0"},
-            dtypes=REAL | BOOL, inplace=True,
+            dtypes=REAL | BOOL, inplace=True, out=True,
             guard='check_number("clamp_max", max, input)',
             doc="Elements above max become max.",
             grad={"input": "where(input <= max, grad, 0)", "max": "where(input > max, grad, 0)"})
@@ -258,7 +261,7 @@ composite("clamp(input: Tensor, min: Scalar | None = None, max: Scalar | None = 
             return clamp_numbers(input, low, high)
     return clamp(input, as_tensor(min), as_tensor(max))
           """,
-          node="ClampBackward1", inplace=True, out="cast",
+          node="ClampBackward1", inplace=True, out=True,
           names=("torch.clamp", "Tensor.clamp", "torch.clip", "Tensor.clip"),
           doc="Elements outside [min, max] become the nearer end.",
           batch="elementwise")
@@ -269,14 +272,14 @@ composite("clamp__tensor(input: Tensor, min: Tensor | None = None, max: Tensor |
         return clamp_min(input, min)
     return clamp_max(input, max) if min is None else clamp_range(input, min, max)
           """,
-          node="ClampBackward0", inplace=True, out="cast",
+          node="ClampBackward0", inplace=True, out=True,
           names=("torch.clamp", "Tensor.clamp", "torch.clip", "Tensor.clip"),
           doc="Elements outside [min, max] become the nearer end.",
           batch="elementwise")
 
 elementwise("where(condition: Tensor, input: Tensor | Number, other: Tensor | Number)",
             "where(condition != 0, input, other)",
-            names=("torch.where",), doc="Where condition holds input, else other.",
+            names=("torch.where",), out=True, doc="Where condition holds input, else other.",
             guard='check_condition(condition), check_number("where", input, other), '
                   'check_number("where", other, input)',
             grad={"input": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"},
@@ -308,15 +311,15 @@ elementwise("exp2(input: Tensor)", "exp2(input)", result="float", dtypes=FLOATIN
 for _name, _doc in (("floor", "Largest integer not above each element."),
                     ("ceil", "Smallest integer not below each element.")):
     elementwise(f"{_name}(input: Tensor)", f"{_name}(input)", dtypes=REAL, doc=_doc,
-                reduced_in_registers=True,
+                reduced_in_registers=True, out=True,
                 grad={"input": "zeros_like(grad)"}, inplace=True, ref=f"numpy.{_name}")
 elementwise("round(input: Tensor)", "round(input)", dtypes=REAL, inplace=True, ref="numpy.round",
-            reduced_in_registers=True,
+            reduced_in_registers=True, out=True,
             names=("torch.round", "Tensor.round", "special.round"),
             doc="The nearest integer; halves go to the even one.",
             grad={"input": "zeros_like(grad)"})
 elementwise("round__decimals(input: Tensor, *, decimals: int)", "round_decimals(input, decimals)",
-            dtypes=REAL,
+            dtypes=REAL, out=True,
             node="RoundBackward1", names=("torch.round", "Tensor.round", "special.round"),
             doc="Rounds to a number of decimals.", grad={"input": "zeros_like(grad)"}, inplace=True)
 for _name, _dtypes, _doc in (("isnan", REAL | COMPLEX | BOOL, "Is the element NaN?"),
@@ -331,6 +334,6 @@ for _name, _dtypes, _doc in (("isnan", REAL | COMPLEX | BOOL, "Is the element Na
 elementwise("logical_not(input: Tensor)", "logical_not(input)", result="bool", inplace=True,
             doc="Is the element zero?")
 elementwise("bitwise_not(input: Tensor)", "bitwise_not(input)", dtypes=INTEGRAL | BOOL,
-            inplace=True,
+            inplace=True, out=True,
             doc="Each bit flipped; of a bool, its negation.", grad="integers have no gradient",
             slot=("nb_invert", "__invert__"))

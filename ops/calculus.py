@@ -40,7 +40,7 @@ function("no_points(y: Tensor, d: int)", """
     return zeros(kept, dtype(y), strided, device(y))
          """)
 composite("diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: "
-          "Tensor | None = None)", out=True,
+          "Tensor | None = None)", out="cast",
           ref="numpy.diff", doc="Differences of neighbours along a dim, n times over.",
           batch="dim", linear=False)
 _BY_RULE = "of y along a dim by the trapezoidal rule"
@@ -137,6 +137,7 @@ composite("corrcoef(input: Tensor)", """
           batch=FIXED_DIMS, autocast="lower_precision")
 composite("linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1)", """
     d = cross_dim(input, other, dim)
+    check_same_dtype("cross", input, "other", other)
     common = broadcast_sizes(sizes(input), sizes(other), "cross")
     a = expand(input, common)
     b = expand(other, common)

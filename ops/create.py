@@ -38,10 +38,10 @@ factory(f"new_full(input: Tensor, size: list[int], fill_value: Scalar, *, {_OPTI
         doc="A tensor of input's dtype, filled with a number.", batch="new")
 composite(f"arange(end: Scalar, *, {_OPTIONS})",
           "arange(0, end, 1, dtype, layout, device, requires_grad, pin_memory)",
-          names=("torch.arange",), out=True,
+          names=("torch.arange",), out="fill",
           doc="0, 1, ... below end.")
 composite(f"arange__start(start: Scalar, end: Scalar, step: Scalar = 1, *, {_OPTIONS})",
-          names=("torch.arange",), out=True,
+          names=("torch.arange",), out="fill",
           doc="start, start + step, ... below end.")
 kernel("clone(input: Tensor, *, memory_format: memory_format = None)", doc="A copy.",
        grad={"input": "grad"},
@@ -116,10 +116,10 @@ for _method, _dtype in (
 composite(f"eye(n: int, m: int | None = None, *, {_OPTIONS})", names=("torch.eye",), out=True,
           doc="Ones on the diagonal, zeros elsewhere.")
 composite(f"linspace(start: Scalar, end: Scalar, steps: int, *, {_OPTIONS})",
-          names=("torch.linspace",), out=True, tensor_numbers=True,
+          names=("torch.linspace",), out="fill", tensor_numbers=True,
           doc="steps numbers evenly from start to end.")
 composite(f"logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, {_OPTIONS})",
-          names=("torch.logspace",), out=True, tensor_numbers=True,
+          names=("torch.logspace",), out="fill", tensor_numbers=True,
           doc="base to the power of steps numbers evenly from start to end.")
 factory(f"empty_strided(size: list[int], stride: list[int], *, {_OPTIONS})",
         names=("torch.empty_strided",),

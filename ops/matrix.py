@@ -118,7 +118,7 @@ composite("inner(input: Tensor, other: Tensor)", """
     product = matmul(reshape(input, [-1, size(input, -1)]), t(reshape(other, [-1, size(other,
                                                                                        -1)])))
     return reshape(product, inner_sizes(input, other))
-          """, out="cast",
+          """, out=True,
           doc="Products summed over the last dims.", ref="numpy.inner",
           batch="inner", autocast="lower_precision")
 composite("outer(input: Tensor, vec2: Tensor)", """
@@ -176,14 +176,16 @@ composite(f"addmv(input: Tensor, mat: Tensor, vec: Tensor, *, {_SCALES})", """
 composite(f"addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, {_SCALES})", """
     check(dim_of(vec1) == 1 and dim_of(vec2) == 1, "addr: Expected 1-D vec1 and vec2, but got ",
           sizes(vec1), " and ", sizes(vec2))
-    check(dtype(vec1) == dtype(vec2),
-          "addr: expected vec1 and vec2 to have the same dtype, but got ", dtype(vec1), " and ",
-          dtype(vec2))
-    check_addable("addr", input, vec1, [sizes(vec1)[0], sizes(vec2)[0]])
-    if dtype(vec1) == bool:
-        return add(scale(outer(vec1, vec2), whole_for(bool, alpha)),
-                   scale(input, whole_for(bool, beta)))
-    return addmm(input, unsqueeze(vec1, 1), unsqueeze(vec2, 0), beta, alpha)
+    kind = promote(common_dtype(input, vec1), common_dtype(input, vec2))
+    a = to(vec1, kind)
+    b = to(vec2, kind)
+    added = to(input, kind)
+    check_factor("addr", "beta", beta, a, a)
+    check_factor("addr", "alpha", alpha, a, a)
+    check_addable("addr", added, a, [sizes(a)[0], sizes(b)[0]])
+    if kind == bool:
+        return add(scale(outer(a, b), whole_for(bool, alpha)), scale(added, whole_for(bool, beta)))
+    return addmm(added, unsqueeze(a, 1), unsqueeze(b, 0), beta, alpha)
           """, inplace=True, out=True,
           doc="beta * input + alpha * the outer product of vec1 and vec2.", batch=FIXED_DIMS,
           grad={"input": "scale(grad, conj(beta))",

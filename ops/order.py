@@ -154,6 +154,9 @@ composite("isin(elements: Tensor | Number, test_elements: Tensor | Number, *, as
           "= False, invert: bool = False)", """
     check(not is_complex(elements) and not is_complex(test_elements),
           "isin: complex tensors are not supported")
+    check(dtype(elements) != bool and dtype(test_elements) != bool,
+          "isin: truth values are not supported, got ", dtype(elements), " and ",
+          dtype(test_elements))
     if numel(test_elements) == 0:
         return full(sizes(elements), invert, bool, strided,
                     device(number_beside(elements, test_elements)))

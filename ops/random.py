@@ -104,7 +104,7 @@ factory(f"randint_like__low(input: Tensor, low: int, high: int, *, {_OPTIONS}, m
         launch=f"random_from_to(out, low, high, {_GENERATOR})",
         doc="Random whole numbers of [low, high), in input's shape and dtype.")
 factory(f"randperm(n: int, *, {_OPTIONS})", names=("torch.randperm",), out=True,
-        guard='check(n >= 0, "randperm: n must be non-negative, got ", n)',
+        guard="check_permutation(n, dtype.value_or(DType::Int64))",
         shape='sized("randperm", Dims{n}, dtype.value_or(DType::Int64))',
         launch=f"randperm(out, {_GENERATOR})",
         doc="A random permutation of 0 ... n - 1.")

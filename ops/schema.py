@@ -85,7 +85,8 @@ class Row:
     # (autograd/joined_node.h).
     node: object = field(default=None, hash=False)
     inputs: tuple = None  # of such a composite: the tensors that the node has edges for; else all
-    # The function also takes out=, of the result's dtype; "cast": of any it can be cast to.
+    # The function also takes out=, of the result's dtype; "cast": of any it can be cast to; "fill":
+    # of any shape with as many elements.
     out: object = False
     named: bool = True  # several tensors are a named tuple to Python, else a plain one
     replay: bool = False  # view: sizes and strides do not tell how it was made

@@ -204,19 +204,29 @@ composite("tensor_split__tensor(input: Tensor, tensor_indices_or_sections: Tenso
           doc="Pieces as equal as can be, or cut at the given places.",
           samples=("x(5, 2), fixed([1, 3], 'int64')", "x(2, 5), fixed(2, 'int64'), 1"),
           batch=OWN_PLACES)
+_DIVISIBLE = """
+    check(sections > 0 and size(input, {dim}) % sections == 0,
+          "{name}: attempted to split along dimension ", {dim}, ", but the size of the dimension ",
+          size(input, {dim}), " is not divisible by the split_size ", sections)
+    return tensor_split(input, sections, {dim})
+"""
 composite("hsplit(input: Tensor, sections: int) -> list[Tensor]",
-          "tensor_split(input, sections, hstack_dim(input))",
-          doc="Pieces side by side.")
+          "    d = hstack_dim(input)" + _DIVISIBLE.format(name="hsplit", dim="d"),
+          doc="Pieces side by side.", batch=FIXED_DIMS)
 composite("hsplit__indices(input: Tensor, indices: list[int]) -> list[Tensor]",
           "tensor_split(input, indices, hstack_dim(input))",
           doc="Pieces side by side, cut at the given places.")
-for _name, _dim in (("vsplit", 0), ("dsplit", 2)):
+for _name, _dim, _least in (("vsplit", 0, 2), ("dsplit", 2, 3)):
+    _LARGE = f"""
+    check(dim_of(input) >= {_least}, "{_name}: requires a tensor with at least {_least} "
+          "dimensions, but got a tensor with ", dim_of(input), " dimensions")
+"""
     composite(f"{_name}(input: Tensor, sections: int) -> list[Tensor]",
-              f"tensor_split(input, sections, {_dim})",
-              doc=f"Pieces of dim {_dim}.")
+              _LARGE + _DIVISIBLE.format(name=_name, dim=_dim),
+              doc=f"Pieces of dim {_dim}.", batch=FIXED_DIMS)
     composite(f"{_name}__indices(input: Tensor, indices: list[int]) -> list[Tensor]",
-              f"tensor_split(input, indices, {_dim})",
-              doc=f"Pieces of dim {_dim}, cut at the given places.")
+              _LARGE + f"    return tensor_split(input, indices, {_dim})\n",
+              doc=f"Pieces of dim {_dim}, cut at the given places.", batch=FIXED_DIMS)
 composite("narrow(input: Tensor, dim: int, start: int, length: int)", """
     check(dim_of(input) > 0, "narrow: narrow() cannot be applied to a 0-dim tensor.")
     d = wrap_dim(dim, dim_of(input), "narrow")

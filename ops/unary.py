@@ -97,13 +97,13 @@ _function("sinc", "sinc_backward(grad, input)", "sin(pi input) / (pi input), 1 a
 
 elementwise("trunc(input: Tensor)", "trunc(input)", dtypes=REAL, inplace=True,
             reduced_in_registers=True,
-            names=_both("trunc", "fix"), ref="numpy.trunc",
+            names=_both("trunc", "fix"), ref="numpy.trunc", out=True,
             doc="Each element without its fraction.", grad={"input": "zeros_like(grad)"})
 elementwise("frac(input: Tensor)", "frac(input)", dtypes=FLOATING,
-            doc="The fraction of each element.", inplace=True,
+            doc="The fraction of each element.", inplace=True, out=True,
             grad={"input": "grad"}, linear=False)
 elementwise("sign(input: Tensor)", "sign(input)", dtypes=REAL | BOOL, doc="-1, 0 or 1.",
-            inplace=True,
+            inplace=True, out=True,
             grad={"input": "zeros_like(grad)"}, ref="numpy.sign")
 composite("positive(input: Tensor)", """
     check(dtype(input) != bool, "positive: the `+` operator, on a bool tensor is not supported")
@@ -161,8 +161,13 @@ composite("isreal(input: Tensor)",
           "eq(imag(input), 0) if is_complex(input) else full_like(input, True, bool)",
           doc="Is the imaginary part zero?", ref="numpy.isreal",
           batch="elementwise")
-composite("polar(abs: Tensor, angle: Tensor)",
-          "complex(abs * cos(angle), abs * sin(angle))", names=("torch.polar",), out=True,
+composite("polar(abs: Tensor, angle: Tensor)", """
+    check(is_floating(abs) and is_floating(angle),
+          "polar: Expected both inputs to be Half, Float or Double tensors but got ", dtype(abs),
+          " and ", dtype(angle))
+    check_same_dtype("polar", abs, "angle", angle)
+    return complex(abs * cos(angle), abs * sin(angle))
+          """, names=("torch.polar",), out=True,
           doc="Complex numbers of the given sizes and angles.",
           grad={"abs": "real(grad * conj_now(polar(ones_like(angle), angle)))",
                 "angle": "imag(grad * conj_now(out))"},

@@ -26,6 +26,12 @@ class _AbsentDtype:
         self.is_signed: bool = not name.startswith(("uint", "quint", "float8_e8m0"))
 
     @property
+    def __class__(self) -> Any:
+        import rushlight
+
+        return rushlight.dtype  # isinstance(torch.uint16, torch.dtype)
+
+    @property
     def abbr(self) -> str:
         """The short name that listings of graphs use, as f8e5m2."""
         name = self._name
@@ -45,12 +51,6 @@ class _AbsentDtype:
 
 class _CarriedDtype(_AbsentDtype):
     """A dtype whose tensors are `CarriedTensor`s. It takes over every function it is given to."""
-
-    @property
-    def __class__(self) -> Any:
-        import rushlight
-
-        return rushlight.dtype  # isinstance(torch.uint16, torch.dtype)
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None

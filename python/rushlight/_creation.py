@@ -52,7 +52,7 @@ def range(
     places = rushlight.arange(count, dtype=rushlight.float64, layout=layout, device=device)
     result = (places * step + start).to(dtype)
     if out is not None:
-        return into(out, result)
+        return into(out, result.reshape(out.shape) if out.numel() == count else result)
     return result.requires_grad_() if requires_grad else result
 
 

@@ -18,25 +18,18 @@ _OUT_OF_PLACE_ONLY = {"clone", "max", "mm", "norm", "powsum"}
 _IN_PLACE_ONLY = {"copy", "zero"}
 
 
-def _maximum(x, other):
-    other = other if isinstance(other, rushlight.Tensor) else x.new_tensor(other)
-    return rushlight.maximum(x, other)
+def _bounded(extreme, bound):
+    """Of two tensors, else of a tensor and a number."""
+    return lambda x, other: (extreme if isinstance(other, rushlight.Tensor) else bound)(x, other)
 
 
-def _minimum(x, other):
-    other = other if isinstance(other, rushlight.Tensor) else x.new_tensor(other)
-    return rushlight.minimum(x, other)
-
-
-# Out of place; the form in place copies their result.
+# Out of place.
 _SPECIAL = {
     "addcdiv": lambda x, a, b, value=1: rushlight.addcdiv(x, a, b, value=value),
     "addcmul": lambda x, a, b, value=1: rushlight.addcmul(x, a, b, value=value),
-    "clamp_max": _minimum,
-    "clamp_min": _maximum,
     "max": lambda x: x.max(),
-    "maximum": _maximum,
-    "minimum": _minimum,
+    "maximum": _bounded(rushlight.maximum, rushlight.clamp_min),
+    "minimum": _bounded(rushlight.minimum, rushlight.clamp_max),
     "norm": lambda x, ord=2, dtype=None: rushlight.linalg.vector_norm(x, ord, dtype=dtype),
     "pow": lambda x, exponent: rushlight.pow(x, exponent),
     "powsum": lambda x, ord=2, dtype=None: x.to(dtype or x.dtype).abs().pow(ord).sum(),
@@ -44,8 +37,20 @@ _SPECIAL = {
 _IN_PLACE = {
     "addcdiv": lambda x, a, b, value=1: x.addcdiv_(a, b, value=value),
     "addcmul": lambda x, a, b, value=1: x.addcmul_(a, b, value=value),
+    "maximum": lambda x, other: x.clamp_min_(other),
+    "minimum": lambda x, other: x.clamp_max_(other),
 }
-_PLAIN = ("add", "copy", "div", "lerp", "mm", "mul", "sub")  # as the tensor's own methods
+# As the tensor's own methods.
+_PLAIN = ("add", "clamp_max", "clamp_min", "copy", "div", "lerp", "mm", "mul", "sub")
+# What the lists' arguments are called, and those of one tensor.
+_KEYWORDS = {
+    "addcdiv": {"tensor1": "a", "tensor2": "b", "scalars": "value"},
+    "addcmul": {"tensor1": "a", "tensor2": "b", "scalars": "value"},
+    "clamp_max": {"scalar": "max", "scalars": "max", "other": "max"},
+    "clamp_min": {"scalar": "min", "scalars": "min", "other": "min"},
+    "lerp": {"tensors1": "end"},
+}
+_NUMBER = {"scalar": "other", "scalars": "other"}
 
 
 def _one(name):
@@ -53,34 +58,51 @@ def _one(name):
     base, in_place = name.removesuffix("_"), name.endswith("_")
     if base not in (*_UNARY, *_PLAIN, *_SPECIAL) or in_place and base in _OUT_OF_PLACE_ONLY:
         return None
-    if not in_place and base in _IN_PLACE_ONLY:
-        return None
     if not in_place:
+        if base in _IN_PLACE_ONLY:
+            return None
         return _SPECIAL.get(base) or getattr(rushlight.Tensor, base)
-    if base in _IN_PLACE:
-        return _IN_PLACE[base]
-    if base in _SPECIAL:
-        return lambda x, *args: x.copy_(_SPECIAL[base](x, *args))
-    return getattr(rushlight.Tensor, name)
+    return _IN_PLACE.get(base) or getattr(rushlight.Tensor, name)
+
+
+def _numbers(name, given, count):
+    """A tensor of numbers, one for each tensor of the list, as a list."""
+    if not isinstance(given, rushlight.Tensor):
+        return given
+    if given.dim() != 1 or len(given) != count:
+        raise RuntimeError(
+            f"_foreach_{name}: expected a vector of {count} numbers, got shape {given.shape}"
+        )
+    return given.tolist()
 
 
 def _on_lists(name, one):
+    base = name.removesuffix("_")
+    names = _KEYWORDS.get(base, _NUMBER)
+
     def function(self, *args, **kwargs):
-        given = (self, *args, *kwargs.values())
-        sizes = {len(a) for a in given if isinstance(a, (list, tuple))}
-        if len(sizes) != 1:
+        lists = [a for a in (self, *args, *kwargs.values()) if isinstance(a, (list, tuple))]
+        count = len(lists[0]) if lists else 0
+        if base in ("addcdiv", "addcmul"):
+            args = (*args[:2], *(_numbers(name, a, count) for a in args[2:]))
+            if "scalars" in kwargs:
+                kwargs["scalars"] = _numbers(name, kwargs["scalars"], count)
+        if any(len(a) != count for a in lists):
             raise RuntimeError(
-                f"_foreach_{name}: expected lists of one length, got {sorted(sizes)}"
+                f"_foreach_{name}: expected lists of one length, got {[len(a) for a in lists]}"
             )
+        if count == 0:
+            raise RuntimeError(f"_foreach_{name}: the list must have at least one tensor")
 
         def at(i, value):
             return value[i] if isinstance(value, (list, tuple)) else value
 
+        kwargs = {names.get(k, k): v for k, v in kwargs.items()}
         results = tuple(
             one(at(i, self), *(at(i, a) for a in args), **{k: at(i, v) for k, v in kwargs.items()})
-            for i in range(*sizes)
+            for i in range(count)
         )
-        return list(self) if name.endswith("_") else results
+        return self if name.endswith("_") else results
 
     function.__name__ = function.__qualname__ = f"_foreach_{name}"
     function.__doc__ = f"`{name}` of each tensor, with numbers or lists of arguments."

@@ -6,6 +6,7 @@ import rushlight
 from rushlight import _C, Tensor
 from rushlight._integers import integers
 from rushlight._numpy_names import takes_numpy_names
+from rushlight._tensor import _as_number, _refuse_gradient
 
 
 def _loaded(self, other, assign=False):
@@ -17,8 +18,12 @@ class _Methods:
 
     def map2_(self, x, y, callable):
         """Replace each element by `callable(element, x's, y's)`, a Python call each."""
+        for name, part in (("x", x), ("y", y)):
+            if not isinstance(part, Tensor):
+                raise TypeError(f"map2_(): argument '{name}' must be Tensor, not {part!r}")
+        _refuse_gradient("map2_", self, x, y)
         parts = (self, x.expand_as(self), y.expand_as(self))
-        values = [callable(*row) for row in zip(*(p.flatten().tolist() for p in parts))]
+        values = [_as_number(callable(*row)) for row in zip(*(p.flatten().tolist() for p in parts))]
         with rushlight.no_grad():
             return self.copy_(rushlight.tensor(values, dtype=self.dtype).view(self.shape))
 

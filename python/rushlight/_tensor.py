@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rushlight.sparse._tensor import SparseTensor
     from rushlight.storage import TypedStorage
-    from rushlight.types import _dtype, _layout
+    from rushlight.types import Device, _dtype, _layout
 
 _LEGACY_NAMES = {
     "bool": "Bool",
@@ -285,9 +285,11 @@ class _Methods:
         """Return whether both have the same shape."""
         return self.shape == other.shape
 
-    def new(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Return a tensor of this dtype, as the constructor `Tensor(...)` makes one."""
-        return Tensor(*args, **kwargs).to(self.dtype)
+    def new(self, *args: Any, device: Device = None, size: Any = None) -> Tensor:
+        """Return a tensor of this dtype and device, as the constructor `Tensor(...)` makes one."""
+        from rushlight._typed_tensors import construct
+
+        return construct(self.dtype, device or self.device, args, size)
 
     def pin_memory(self, device=None):
         """Return a copy in page-locked memory, which a GPU reads by itself; itself if it is there.
@@ -324,14 +326,15 @@ class _Methods:
 
     def apply_(self, function: Callable[..., Any]) -> Any:
         """Replace each element by `function(element)`, a Python call each."""
-        values = [function(value) for value in self.flatten().tolist()]
+        values = [_as_number(function(value)) for value in self.flatten().tolist()]
         with rushlight.no_grad():
             return self.copy_(rushlight.tensor(values, dtype=self.dtype).view(self.shape))
 
     def map_(self, other: Tensor, function: Callable[..., Any]) -> Any:
         """Replace each element by `function(element, other's element)`."""
+        _refuse_gradient("map_", self, other)
         pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist(), strict=True)
-        values = [function(a, b) for a, b in pairs]
+        values = [_as_number(function(a, b)) for a, b in pairs]
         with rushlight.no_grad():
             return self.copy_(rushlight.tensor(values, dtype=self.dtype).view(self.shape))
 
@@ -471,10 +474,22 @@ def _dense_strides(size):
     return rushlight.empty(size, device="meta").stride()
 
 
+def _as_number(value):
+    if isinstance(value, str):
+        raise TypeError("expected a number for each element, got str")
+    return value
+
+
+def _refuse_gradient(name, *tensors):
+    if any(t.requires_grad for t in tensors):
+        raise RuntimeError(
+            f"{name}: a function of Python has no gradient; detach() tensors that require grad"
+        )
+
+
 def _on_storage(storage, dtype, offset, size, stride):
     """A tensor that looks at a storage, which grows if need be."""
-    if isinstance(storage, rushlight.storage.TypedStorage):
-        storage = storage.untyped()
+    storage = rushlight.storage.untyped_of(storage, dtype)
     size = (storage.nbytes() // dtype.itemsize,) if size is None else tuple(size)
     stride = _dense_strides(size) if stride is None else tuple(stride)
     last = offset + sum((n - 1) * step for n, step in zip(size, stride))

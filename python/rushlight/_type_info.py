@@ -6,7 +6,6 @@ import rushlight
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-
     from rushlight._absent_dtypes import _AbsentDtype
     from rushlight.types import _dtype
 
@@ -130,7 +129,6 @@ class iinfo:
         self.bits = 8 * type.itemsize
         self.max = 2 ** (self.bits - type.is_signed) - 1
         self.min = -self.max - 1 if type.is_signed else 0
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and self.dtype == other.dtype
 

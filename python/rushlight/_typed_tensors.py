@@ -34,21 +34,41 @@ class _TensorType(TensorMembers):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, rushlight.Tensor) and instance.dtype is cls.dtype
 
-    def __call__(cls, *args: Any, device: Device = None) -> Tensor:
+    def __new__(mcs, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> Any:
+        if bases:
+            raise TypeError(f"type 'torch.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(mcs, name, bases, members)
+
+    def __call__(cls, *args: Any, device: Device = None, size: Any = None) -> Tensor:
         if device is not None and rushlight.device(device).type != "cpu":
             raise RuntimeError(
                 f"legacy constructor expects device type: cpu but device type: {device} was passed"
             )
-        if len(args) == 1 and not isinstance(args[0], int):
-            data = args[0]
-            if isinstance(data, rushlight.Size):
-                return rushlight.empty(data, dtype=cls.dtype)
-            if isinstance(data, rushlight.Tensor):
-                if data.dtype is not cls.dtype:
-                    raise TypeError(f"expected a tensor of {cls.dtype}, got {data.dtype}")
-                return data.detach()
-            return rushlight.tensor(data, dtype=cls.dtype)
-        return rushlight.empty(args or (0,), dtype=cls.dtype)
+        return construct(cls.dtype, None, args, size)
+
+
+def _is_size(value: Any) -> bool:
+    return not isinstance(value, rushlight.Tensor) and hasattr(type(value), "__index__")
+
+
+def construct(dtype: Any, device: Device, args: tuple[Any, ...], size: Any = None) -> Tensor:
+    """A tensor as the older constructors make it: of sizes or data, or over a tensor or storage."""
+    if size is not None:
+        if args:
+            raise TypeError("expected a size or data, got both")
+        return rushlight.empty(size, dtype=dtype, device=device)
+    if len(args) != 1 or _is_size(args[0]):
+        return rushlight.empty(args or (0,), dtype=dtype, device=device)
+    (data,) = args
+    if isinstance(data, rushlight.Size):
+        return rushlight.empty(data, dtype=dtype, device=device)
+    if isinstance(data, rushlight.Tensor):
+        if data.dtype is not dtype:
+            raise TypeError(f"expected a tensor of {dtype}, got {data.dtype}")
+        return data.detach()
+    if isinstance(data, (rushlight.UntypedStorage, rushlight.storage.TypedStorage)):
+        return rushlight.storage.elements_of(data, dtype)
+    return rushlight.tensor(data, dtype=dtype, device=device)
 
 
 def _named(name: str, dtype: rushlight.dtype) -> type[Tensor]:

@@ -75,7 +75,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Coordinate grids of 1-D tensors; indexing 'ij' (default) or 'xy'."""
     tensors = _tensor_args(tensors)
     if not tensors:
-        raise ValueError("meshgrid expects a non-empty TensorList")
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
         warn_program("meshgrid: say indexing='ij' or 'xy'; it is 'ij' where nothing is said")
     elif indexing not in ("ij", "xy"):
@@ -89,6 +89,11 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             )
         if t.dtype != tensors[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+        if t.device != tensors[0].device:
+            raise RuntimeError(
+                "torch.meshgrid expects all tensors to have the same device, got "
+                f"{tensors[0].device} and {t.device}"
+            )
     swap = indexing == "xy" and len(tensors) > 1
     if swap:
         tensors[:2] = tensors[1::-1]
@@ -149,7 +154,14 @@ def atleast_3d(tensor: Tensor) -> Any:
 @_shown_as("BlockDiagBackward0")
 def block_diag(*tensors: Any) -> Any:
     """A matrix with the given matrices along its diagonal."""
-    tensors = [t if t.dim() == 2 else atleast_2d(t) for t in _tensor_args(tensors)]
+    given = _tensor_args(tensors)
+    for i, t in enumerate(given):
+        if t.dim() > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                f"{t.dim()} dimensions"
+            )
+    tensors = [t if t.dim() == 2 else atleast_2d(t) for t in given]
     widths = [t.size(1) for t in tensors]
     pad, columns = rushlight.constant_pad_nd, sum(widths)
     rows, at = [], 0
@@ -240,7 +252,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     """Coordinates of flat indices into a tensor of the given shape, as int64."""
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == rushlight.bool:
         raise TypeError(
-            f"unravel_index: expected 'indices' to be of integer dtype, but got {indices.dtype}"
+            f"unravel_index: expected 'indices' to be integer dtype, but got {indices.dtype}"
         )
     shape = _integers(shape)
     if not all(_is_integer(size) for size in shape):
@@ -304,6 +316,8 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     """The places of elements that are not zero: a row each, or with as_tuple a tensor for each
     dim."""
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero: does not support out= where as_tuple is True")
         return rushlight._nonzero_tuple(input)
     return rushlight._nonzero(input) if out is None else rushlight._nonzero(input, out=out)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 
 import rushlight
@@ -27,6 +28,24 @@ def tensor_on(storage: Any, dtype: _dtype | None, size: Sequence[int]) -> Tensor
     for dim in reversed(range(len(size) - 1)):
         strides[dim] = strides[dim + 1] * max(1, size[dim + 1])
     return rushlight._C._tensor_on_storage(storage, dtype, 0, size, strides)
+
+
+def untyped_of(storage: Any, dtype: _dtype) -> UntypedStorage:
+    """The bytes of a storage whose elements are to be of a dtype."""
+    if not isinstance(storage, TypedStorage):
+        return storage
+    if storage.dtype is not dtype:
+        raise RuntimeError(
+            f"Expected a Storage of type {dtype} or an UntypedStorage, but got one of "
+            f"{storage.dtype}"
+        )
+    return storage.untyped()
+
+
+def elements_of(storage: TypedStorage | UntypedStorage, dtype: _dtype) -> Tensor:
+    """The elements of a storage as a vector over the same memory."""
+    untyped = untyped_of(storage, dtype)
+    return tensor_on(untyped, dtype, (untyped.nbytes() // dtype.itemsize,))
 
 
 class _StorageKind(type):
@@ -69,7 +88,8 @@ class TypedStorage(metaclass=_StorageKind):
         if wrap_storage is not None:
             source = wrap_storage
         if not isinstance(source, UntypedStorage):
-            if isinstance(source, int):
+            if hasattr(type(source), "__index__"):
+                source = operator.index(source)
                 if source < 0:
                     raise RuntimeError(f"TypedStorage: {source} elements are asked for")
                 made = rushlight.empty(source, dtype=dtype, device=device)

@@ -1,11 +1,14 @@
 #include "autograd/inplace.h"
 
+#include <cstring>
+
 #include "autograd/engine.h"
 #include "autograd/geometry.h"
 #include "autograd/meta.h"
 #include "autograd/saved_tensor.h"
 #include "core/fork_mutex.h"
 #include "core/interpreter.h"
+#include "core/warning.h"
 #include "tensor/lazy_view.h"
 
 namespace rl {
@@ -298,6 +301,21 @@ void check_history(const Tensor& t, const char* op, bool recorded) {
         ". Change it inside no_grad(), or work on a clone().");
 }
 
+// What sets elements without reading any may set one of them more than once; torch warns where that
+// is not the same number for all.
+bool only_sets(const char* op) {
+  if (!std::strcmp(op, "fill_") || !std::strcmp(op, "zero_")) return true;
+  for (const char* name : {"index_fill_", "masked_fill_", "index_put_"}) {
+    if (std::strcmp(op, name)) continue;
+    std::string text = std::string(op) +
+                       ": use on expanded tensors, of which several elements are "
+                       "one in memory, is deprecated: call clone() before";
+    warn(text.c_str());
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_in_place_geometry(const Tensor& t, const char* op) { check_history(t, op, false); }
@@ -311,7 +329,7 @@ Tensor without_base(Tensor view) {
 void check_in_place(const Tensor& t, const char* op, bool recorded) {
   const TensorImpl* impl = t.impl();
   check(!impl->storage->read_only, op, ": the tensor's memory is read-only; change its clone()");
-  check(!has_internal_overlap(impl->sizes, impl->strides),
+  check(!has_internal_overlap(impl->sizes, impl->strides) || only_sets(op),
         "unsupported operation: more than one element of the written-to tensor refers to a single "
         "memory location (",
         op, " on shape ", impl->sizes, " with strides ", impl->strides, "): change its clone().");

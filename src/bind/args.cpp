@@ -242,7 +242,9 @@ bool Arguments::accept(const Parameter& p, PyObject* o) {
   switch (p.kind) {
     case Kind::Tensor: return accept_other_tensor(o);
     case Kind::TensorOrNumber: return is_number(o) || accept_other_tensor(o);
-    case Kind::Scalar: return is_scalar(o);
+    case Kind::Scalar:
+      return is_scalar(o) || (overload_->numbers_may_be_tensors && is_tensor(o) &&
+                              tensor_of(o).dim() == 0 && !tensor_of(o).is_meta());
     case Kind::Int: return is_integer(o) || accept_override(o);
     case Kind::Float: return is_real_number(o) || accept_override(o);
     case Kind::Bool:

@@ -26,7 +26,7 @@ PyObject* to_real_type(PyObject* self, PyObject*) {
 PyObject* to_complex_type(PyObject* self, PyObject*) {
   return guarded([&] {
     DType t = value_of(self);
-    check_type(is_differentiable(t), "to_complex: there is no complex type for ", t);
+    check(is_differentiable(t), "to_complex: there is no complex type for ", t);
     return wrap(to_complex(t));
   });
 }

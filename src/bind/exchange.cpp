@@ -89,12 +89,12 @@ DType parse_typestr(PyObject* array, PyObject* typestr) {
        "uint8, and bool.");
 }
 
-void warn_read_only() {
-  checked(PyErr_WarnEx(PyExc_UserWarning,
-                       "The given NumPy array is not writable. The tensor shares its memory: "
-                       "in-place operations on it "
-                       "raise an error. Copy the array to protect its data or make it writable.",
-                       1));
+void warn_read_only(const char* what) {
+  checked(PyErr_WarnFormat(PyExc_UserWarning, 1,
+                           "The given %s is not writable. The tensor shares its memory: in-place "
+                           "operations on it raise an error. Copy the %s to protect its data or "
+                           "make it writable.",
+                           what, what));
 }
 
 // The interface does not say that an array without elements may have other strides, 0 in NumPy.
@@ -186,7 +186,7 @@ Tensor from_array(PyObject* o, ArrayUse use) {
     Object copy = checked(PyObject_CallOneArg(import_attribute("numpy", "array").get(), o));
     return from_array(copy.get(), ArrayUse::Share);
   }
-  if (d.read_only && use != ArrayUse::Read) warn_read_only();
+  if (d.read_only && use != ArrayUse::Read) warn_read_only("NumPy array");
   return borrow(d.data, d.sizes, d.strides, d.dtype, o, d.read_only);
 }
 
@@ -213,7 +213,7 @@ Tensor from_cuda_array(PyObject* o, ArrayUse use) {
   PyObject* mask = PyDict_GetItemString(interface.get(), "mask");
   check_value(!mask || mask == Py_None, "__cuda_array_interface__ of ", type_name(o),
               ": a tensor has no mask");
-  if (d.read_only && use != ArrayUse::Read) warn_read_only();
+  if (d.read_only && use != ArrayUse::Read) warn_read_only("NumPy array");
   placed(Device{DeviceType::CUDA, -1});  // starts the backend, or says what is missing
   int device = d.data ? cuda::device_of_pointer(d.data) : cuda::current_device();
   Tensor t = borrow(d.data, d.sizes, d.strides, d.dtype, o, d.read_only,
@@ -242,14 +242,14 @@ Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset) {
   check_value(offset >= 0 && offset < length, "offset (", offset,
               " bytes) must be non-negative and no greater than buffer length (", length,
               " bytes) minus 1");
-  check_value(count > 0 || (length - offset) % size == 0, "buffer length (", length,
+  check_value(count > 0 || (length - offset) % size == 0, "buffer length (", length - offset,
               " bytes) after offset (", offset, " bytes) must be a multiple of element size (",
               size, ")");
   int64_t n = count < 0 ? (length - offset) / size : count;
   check_value(n <= (length - offset) / size, "requested buffer length (", n, " * ", size,
               " bytes) after offset (", offset,
               " bytes) must not be greater than actual buffer length (", length, " bytes)");
-  if (buffer->readonly) warn_read_only();
+  if (buffer->readonly) warn_read_only("buffer");
   const int64_t sizes[] = {n}, strides[] = {1};
   return borrow(static_cast<char*>(buffer->buf) + offset, {sizes, 1}, {strides, 1}, dtype,
                 view.get(), buffer->readonly);
@@ -468,6 +468,8 @@ void hand_over(const Tensor& t, PyObject* stream) {
     if (PyLong_AsLongLongAndOverflow(stream, &overflow) == -1 && !overflow) return;
   }
   if (t.device().type != DeviceType::CUDA) {
+    check_type(!stream || stream == Py_None || PyLong_Check(stream),
+               "__dlpack__: stream must be an int or None, got ", stream ? type_name(stream) : "");
     check(!stream || stream == Py_None, "__dlpack__: stream should be None on cpu.");
     return;
   }

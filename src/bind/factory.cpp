@@ -103,6 +103,8 @@ class Inference {
     Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
     for (Py_ssize_t i = 0; i < n; ++i) {
       check_unchanged(i < PySequence_Fast_GET_SIZE(items.get()));
+      check_type(PySequence_Fast_GET_ITEM(items.get(), i) != o,
+                 "tensor(): self-referential lists are incompatible with tensors");
       visit(Object::share(PySequence_Fast_GET_ITEM(items.get(), i)).get(), depth + 1);
     }
   }
@@ -134,6 +136,15 @@ void store(char* at, DType dtype, PyObject* o) {
       return store_scalar(at, dtype, Scalar(value));
     }
     fail(ErrorKind::Type, "must be real number, not ", type_name(o));
+  }
+  if (PyLong_Check(o) && (dtype == DType::Bool || !is_integral_or_bool(dtype))) {
+    int overflow = 0;
+    PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow) {
+      double value = dtype == DType::Bool ? 1 : PyLong_AsDouble(o);
+      if (value == -1.0 && PyErr_Occurred()) throw PythonError{};
+      return store_scalar(at, dtype, Scalar(value));
+    }
   }
   Scalar value = to_scalar(o);
   check_type(!value.is_complex() || is_complex(dtype) || dtype == DType::Bool,
@@ -354,7 +365,8 @@ Tensor asarray_of(const Tensor& given, DType dtype, Device device, std::optional
                   std::optional<bool> requires_grad) {
   Tensor t = given;
   const bool differs = dtype != t.dtype() || device != t.device();
-  check_value(!differs || copy.value_or(true), "can't alias tensor: its dtype or device differs");
+  check_value(!differs || copy.value_or(true), "can't alias tensor of ", t.dtype(), " on ",
+              t.device(), " with dtype ", t.dtype(), " into dtype ", dtype, " on ", device);
   if (device != t.device()) t = copy_of(t, dtype, device);
   else if (dtype != t.dtype()) t = ops::to_dtype(t, dtype);
   else if (copy.value_or(false)) t = ops::clone(t);
@@ -382,8 +394,13 @@ PyObject* make_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
     std::optional<Device> device = a.device_or_none(2);
     std::optional<bool> copy = a.boolean_or_none(3), requires_grad = a.boolean_or_none(4);
     Tensor t;
-    if (is_tensor(o)) {
-      t = tensor_of(o);
+    if (is_carried_array(o)) {
+      Object made(from_carried_array(o, a.object(1), copy.value_or(false)));
+      if (!made || !requires_grad.value_or(false)) return made.release();
+      return PyObject_CallMethod(made.get(), "requires_grad_", nullptr);
+    }
+    if (is_tensor(o) || PyCapsule_CheckExact(o)) {
+      t = is_tensor(o) ? tensor_of(o) : from_dlpack(o);
       return wrap(asarray_of(t, dtype.value_or(t.dtype()), device.value_or(t.device()), copy,
                              requires_grad));
     }
@@ -392,6 +409,9 @@ PyObject* make_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
       t = share_buffer(o, dtype.value_or(default_dtype()), -1, 0);
       if (copy.value_or(false)) t = copy_of(t, t.dtype(), t.device());
     } else if (copy.value_or(false) || !is_foreign(o)) {
+      DType of_number;
+      check(copy.value_or(true) || !numpy_scalar_dtype(o, of_number),
+            "can't alias NumPy scalars; leave out copy=False, or make an array of it");
       check_value(copy.value_or(true), "can't alias arbitrary sequence into a tensor.");
       t = tensor_from(o, dtype, device);
     } else {
@@ -444,10 +464,16 @@ PyObject* make_frombuffer(PyObject*, PyObject* const* args, Py_ssize_t count, Py
 Tensor construct_legacy(PyObject* args, PyObject* kwargs) {
   if (kwargs) {
     PyObject* device = PyDict_GetItemString(kwargs, "device");
-    check_type(PyDict_GET_SIZE(kwargs) == (device ? 1 : 0),
-               "Tensor(): only the keyword argument 'device' is accepted");
+    PyObject* size = PyDict_GetItemString(kwargs, "size");
+    check_type(PyDict_GET_SIZE(kwargs) == (device != nullptr) + (size != nullptr),
+               "Tensor(): only the keyword arguments 'size' and 'device' are accepted");
+    if (size) {
+      check_type(PyTuple_GET_SIZE(args) == 0, "Tensor(): expected a size or data, got both");
+      return empty(to_dims(size), {default_dtype(), {}});
+    }
     check(!device || device == Py_None || to_device(device) == Device{},
-          "legacy constructor expects device type: cpu");
+          "legacy constructor expects device type: cpu but device type: ",
+          device && device != Py_None ? to_device(device) : Device{}, " was passed");
   }
   Py_ssize_t n = PyTuple_GET_SIZE(args);
   PyObject* first = n ? PyTuple_GET_ITEM(args, 0) : nullptr;
@@ -462,6 +488,12 @@ Tensor construct_legacy(PyObject* args, PyObject* kwargs) {
              " arguments were given");
   if (PyObject_TypeCheck(first, size_type)) return empty(to_dims(first), {default_dtype(), {}});
   if (is_tensor(first)) return alias(tensor_of(first));
+  if (PyObject_HasAttrString(first, "nbytes") && PyObject_HasAttrString(first, "untyped")) {
+    Object function = import_attribute("rushlight.storage", "elements_of");
+    Object dtype = checked(wrap(default_dtype()));
+    return tensor_of(
+        checked(PyObject_CallFunctionObjArgs(function.get(), first, dtype.get(), nullptr)).get());
+  }
   check_type(is_sequence(first) || is_array(first), "new(): data must be a sequence (got ",
              type_name(first), ")");
   return tensor_from(first, default_dtype(), std::nullopt);

@@ -65,10 +65,11 @@ class Narrowing {
   int64_t ndim() const { return recorded_ ? current_.dim() : sizes_.size(); }
   int64_t size(int64_t d) const { return recorded_ ? current_.sizes()[d] : sizes_[d]; }
 
-  void select(int64_t d, int64_t index) {
+  // `named` is the dim as errors call it: that of the tensor that was indexed.
+  void select(int64_t d, int64_t index, int64_t named) {
     int64_t n = size(d);
-    check_index(index >= -n && index < n, "index ", index, " is out of bounds for dimension ", d,
-                " with size ", n);
+    check_index(index >= -n && index < n, "index ", index, " is out of bounds for dimension ",
+                named, " with size ", n);
     if (recorded_) return step(ops::select(current_, d, index));
     offset_ += (index < 0 ? index + n : index) * strides_[d];
     sizes_.erase(d);
@@ -156,14 +157,13 @@ class IndexReader {
     if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o)) return 0;
     if (!is_tensor(o)) return 1;
     const Tensor& t = tensor_of(o);
-    if (t.dtype() == DType::UInt8) warn("indexing: masks of dtype uint8 are deprecated; use bool");
     return is_mask(t) ? t.dim() : 1;
   }
 
   void apply(PyObject* o) {
-    if (is_int_like(o)) return narrowing_.select(dim_, to_int64(o));
+    if (is_int_like(o)) return select(to_int64(o));
     if (PySlice_Check(o)) return apply_slice(o);
-    if (o == Py_None) return narrowing_.unsqueeze(dim_++);
+    if (o == Py_None) return insert_dim();
     if (o == Py_Ellipsis) {
       dim_ += skipped_by_ellipsis_;
       return;
@@ -172,6 +172,16 @@ class IndexReader {
     if (is_tensor(o)) return apply_tensor(tensor_of(o));
     if (!is_index_sequence(o)) fail_invalid(o);
     apply_tensor(index_tensor(o));
+  }
+
+  void select(int64_t index) {
+    narrowing_.select(dim_, index, dim_ + removed_);
+    ++removed_;
+  }
+
+  void insert_dim() {
+    narrowing_.unsqueeze(dim_++);
+    --removed_;
   }
 
   void apply_slice(PyObject* o) {
@@ -185,7 +195,7 @@ class IndexReader {
 
   void apply_tensor(const Tensor& t) {
     if (t.dim() == 0 && rl::is_integral_or_bool(t.dtype())) {
-      if (!is_mask(t)) return narrowing_.select(dim_, item(t).to<int64_t>());
+      if (!is_mask(t)) return select(item(t).to<int64_t>());
       return add_condition(item(t).to<bool>());
     }
     check_index(
@@ -197,6 +207,7 @@ class IndexReader {
   // A bool selects all or nothing of a new dim of size 1.
   void add_condition(bool value) {
     narrowing_.unsqueeze(dim_);
+    --removed_;
     Device place = self_.is_meta() ? self_.device() : Device{};
     Tensor which = empty(Dims{value ? 1 : 0}, {DType::Int64, place});
     if (value && !which.is_meta()) *which.data<int64_t>() = 0;
@@ -222,8 +233,9 @@ class IndexReader {
   Narrowing narrowing_;
   PyObject* const* items_;
   Py_ssize_t count_;
-  int64_t dim_ = 0;     // of the view, for the next item
-  int64_t filled_ = 0;  // dims that advanced_ accounts for
+  int64_t dim_ = 0;      // of the view, for the next item
+  int64_t removed_ = 0;  // dims before it that the view lacks, less those that it has in addition
+  int64_t filled_ = 0;   // dims that advanced_ accounts for
   int64_t skipped_by_ellipsis_ = 0;
   TensorList advanced_;
 };
@@ -279,7 +291,7 @@ PyObject* get_item(PyObject* self, PyObject* index) {
     const Tensor& t = tensor_of(self);
     if (PyLong_CheckExact(index) && t.dim() > 0) {  // by far the most common
       Narrowing narrowing(t);
-      narrowing.select(0, to_int64(index));
+      narrowing.select(0, to_int64(index), 0);
       return wrap(narrowing.finish());
     }
     Index found = read_index(t, index);
@@ -288,7 +300,7 @@ PyObject* get_item(PyObject* self, PyObject* index) {
   });
 }
 
-// The value without leading dims of size 1 that the target does not have.
+// The value without leading dims of size 1 beyond the `ndim` that it may have.
 Tensor without_leading_ones(const Tensor& value, int64_t ndim) {
   Tensor t = value;
   while (t.dim() > ndim && t.sizes()[0] == 1) t = ops::select(t, 0, 0);
@@ -314,9 +326,7 @@ void assign(const Tensor& self, PyObject* index, PyObject* value) {
   }
   Tensor values = number ? element_like("index_put", assignable(self, to_scalar(value)), self)
                          : tensor_of(value);
-  int64_t most = found.view.dim();
-  for (const Tensor& t : found.advanced) most += t.defined() ? t.dim() : 0;
-  ops::index_put_(found.view, found.advanced, without_leading_ones(values, most));
+  ops::index_put_(found.view, found.advanced, without_leading_ones(values, 0));
 }
 
 int set_item(PyObject* self, PyObject* index, PyObject* value) {

@@ -177,9 +177,16 @@ Object only_element(const Tensor& t) {
   check_value(t.numel() == 1, "only one element tensors can be converted to Python scalars");
   return checked(wrap(item(t)));
 }
+double real_part(const char* function, PyObject* complex) {
+  Py_complex number = PyComplex_AsCComplex(complex);
+  check(number.imag == 0, function, ": the complex number has the imaginary part ", number.imag,
+        "; take its real part");
+  return number.real;
+}
 PyObject* to_int(PyObject* self) {
   return unary(self, "__int__", [](const Tensor& t) {
     Object value = only_element(t);
+    if (t.is_complex()) value = checked(PyFloat_FromDouble(real_part("int", value.get())));
     return PyNumber_Long(value.get());
   });
 }
@@ -188,10 +195,7 @@ PyObject* to_float(PyObject* self) {
     warn_of_lost_gradient(t);
     Object value = only_element(t);
     if (!t.is_complex()) return PyNumber_Float(value.get());
-    Py_complex number = PyComplex_AsCComplex(value.get());
-    check(number.imag == 0, "float: the complex number has the imaginary part ", number.imag,
-          "; take its real part");
-    return PyFloat_FromDouble(number.real);
+    return PyFloat_FromDouble(real_part("float", value.get()));
   });
 }
 PyObject* to_index(PyObject* self) {

@@ -78,8 +78,9 @@ Device parse_device(const std::string& text) {
         text);
   if (colon == std::string::npos) return device;
   std::string digits = text.substr(colon + 1);
-  bool number = !digits.empty() && digits.size() <= 2 &&
-                digits.find_first_not_of("0123456789") == std::string::npos;
+  bool number = !digits.empty() && digits.size() <= 3 &&
+                digits.find_first_not_of("0123456789") == std::string::npos &&
+                (digits[0] != '0' || digits.size() == 1) && std::stoi(digits) <= 127;
   check(number, "Invalid device string: '", text, "'");
   device.index = static_cast<int8_t>(std::stoi(digits));
   return device;

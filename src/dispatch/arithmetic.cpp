@@ -47,6 +47,41 @@ void check_number(const char* op, const Tensor& number, const Tensor& other) {
   if (t != number.dtype()) check_fits(op, item(number), t);
 }
 
+void check_kind_of_factor(const char* op, const char* name, const Scalar& factor, DType result) {
+  check(!factor.is_bool() || result == DType::Bool, op, ": Boolean ", name,
+        " only supported for Boolean results, got a result of ", result);
+  check(!factor.is_floating() || !is_integral_or_bool(result), op,
+        ": For integral input tensors, argument ", name,
+        " must not be a floating point number, got ", factor, " beside ", result);
+  check(!factor.is_complex() || is_complex(result), op,
+        ": For non-complex input tensors, argument ", name, " must not be a complex number, got ",
+        factor, " beside ", result);
+}
+
+void check_same_dtype(const char* op, const Tensor& input, const char* name, const Tensor& other) {
+  check(input.dtype() == other.dtype(), op,
+        ": not implemented for tensors of different dtypes: ", "expected dtype ", input.dtype(),
+        " for `", name, "`, got ", other.dtype());
+}
+
+void check_lerp(const Tensor& input, const Tensor& end, const Tensor& weight) {
+  check_same_dtype("lerp", input, "end", end);
+  if (!weight.impl()->wrapped_number) return check_same_dtype("lerp", input, "weight", weight);
+  check_implemented(!is_integral_or_bool(input.dtype()), "lerp: not implemented for dtype ",
+                    input.dtype());
+  check(is_complex(input.dtype()) || !is_complex(weight.dtype()), "lerp: a complex weight needs ",
+        "complex tensors, got ", input.dtype());
+}
+
+void check_addcdiv(const Tensor& input, const Tensor& tensor1, const Tensor& tensor2,
+                   const Scalar& value) {
+  check(!is_integral_or_bool(tensor1.dtype()) || !is_integral_or_bool(tensor2.dtype()),
+        "Integer division with addcdiv is no longer supported, got tensor1 of ", tensor1.dtype(),
+        " and tensor2 of ", tensor2.dtype(),
+        "; make one of them floating point, or use input + value * torch.trunc(tensor1 / tensor2)");
+  check_real("addcdiv", "value", value, input, tensor1, tensor2);
+}
+
 namespace impl {
 
 namespace {

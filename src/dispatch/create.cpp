@@ -143,17 +143,22 @@ template <class T> class EvenSteps {
   int64_t steps_;
 };
 
-DType line_dtype(const Scalar& start, const Scalar& end, std::optional<DType> dtype) {
-  if (dtype) return *dtype;
-  return start.is_complex() || end.is_complex() ? to_complex(default_dtype()) : default_dtype();
+DType line_dtype(const char* op, const Scalar& start, const Scalar& end,
+                 std::optional<DType> dtype) {
+  const bool complex = start.is_complex() || end.is_complex();
+  check(!complex || !dtype || rl::is_complex(*dtype), op, ": inferred dtype ",
+        to_complex(default_dtype()), " of complex ends can't be safely cast to passed dtype ",
+        dtype.value_or(DType::Float32));
+  return dtype.value_or(complex ? to_complex(default_dtype()) : default_dtype());
 }
 }  // namespace
 
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<DType> dtype,
                 LayoutArgument, std::optional<Device> device, bool requires_grad, bool) {
   check(steps >= 0, "linspace: number of steps must be non-negative, got ", steps);
-  Tensor out = make_output(shape::sized("linspace", Dims{steps}, line_dtype(start, end, dtype)),
-                           device.value_or(Device{}));
+  Tensor out =
+      make_output(shape::sized("linspace", Dims{steps}, line_dtype("linspace", start, end, dtype)),
+                  device.value_or(Device{}));
   if (out.is_floating()) {
     launch::linspace(out, start, end);
   } else {
@@ -174,7 +179,7 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
                 std::optional<DType> dtype, LayoutArgument layout, std::optional<Device> device,
                 bool requires_grad, bool pin) {
   check(steps >= 0, "logspace: number of steps must be non-negative, got ", steps);
-  DType type = line_dtype(start, end, dtype);
+  DType type = line_dtype("logspace", start, end, dtype);
   DType wide = rl::is_complex(type) ? DType::Complex128 : DType::Float64;
   const bool whole = is_integral_or_bool(type);  // the exponents are then of that dtype too
   Tensor line =

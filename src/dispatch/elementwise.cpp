@@ -322,6 +322,10 @@ void run_elementwise_out(const Loop& loop, LoopType type, const Scalar* numbers,
   for (int k = 0; k < count; ++k)
     if (!inputs[k]->is_same(out)) check_apart(loop.name, out, *inputs[k], resized);
   if (resized) resize_out(out, sizes, elementwise_strides(sizes, inputs, count));
+  if (is_reduced(returned) && out.dtype() != returned) {  // out tells nothing of how to compute
+    launch::copy(run_elementwise(loop, type, inputs, count, numbers, Tensor()), out);
+    return;
+  }
   run_elementwise(loop, type, inputs, count, numbers, out);
 }
 

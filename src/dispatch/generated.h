@@ -107,6 +107,21 @@ inline void check_subtraction(const Tensor& a, const Tensor& b) {
   if (__builtin_expect(first || second, 0)) fail_subtraction(first && second);
 }
 
+// A factor must be of a kind that the result has: no fraction beside integers, no truth value
+// beside numbers, no complex number beside real ones.
+void check_kind_of_factor(const char* op, const char* name, const Scalar& factor, DType result);
+inline void check_factor(const char* op, const char* name, const Scalar& factor, const Tensor& a,
+                         const Tensor& b) {
+  if (__builtin_expect(!factor.is_integral(), 0))
+    check_kind_of_factor(op, name, factor, result_type(a, b));
+}
+// The same of complex numbers alone.
+template <class... Tensors>
+void check_real(const char* op, const char* name, const Scalar& factor, const Tensors&... tensors) {
+  check(!factor.is_complex() || (is_complex(tensors.dtype()) || ...), op, ": ", name, " ", factor,
+        " is complex, but no tensor is");
+}
+
 // What impl functions of rows with an in-place form make of their last argument, `out`: in place it
 // is their first argument, otherwise undefined.
 // out, or a copy of input: for ops that change some of its elements.

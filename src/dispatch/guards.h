@@ -63,6 +63,12 @@ void check_number(const char* op, const Tensor& number, const Tensor& other);
 // The same of a 0-d tensor that stands for a number.
 void check_element(const char* op, const Tensor& value, DType t);
 
+// Of ops that do not promote. `name` is the argument.
+void check_same_dtype(const char* op, const Tensor& input, const char* name, const Tensor& other);
+void check_lerp(const Tensor& input, const Tensor& end, const Tensor& weight);
+void check_addcdiv(const Tensor& input, const Tensor& tensor1, const Tensor& tensor2,
+                   const Scalar& value);
+
 // The number as a 0-d tensor of like's dtype and device, if an element can be it.
 Tensor element_like(const char* op, const Scalar& value, const Tensor& like);
 
@@ -93,6 +99,7 @@ inline bool draws_in_kernel(const Tensor& t) { return t.device().type == DeviceT
 // Of random numbers: parameters of distributions, dtypes that can hold what is drawn.
 void check_drawn(const char* op, DType dtype);
 void check_uniform(const Tensor& t, double from, double to);
+void check_permutation(int64_t n, DType dtype);
 void check_deviation(double std);
 void check_normal(const Tensor& t, double std);
 void check_exponential(const Tensor& t, double lambd);

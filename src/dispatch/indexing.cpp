@@ -49,6 +49,8 @@ TensorList expand_masks(const Tensor& input, const TensorList& indices) {
       out.push_back(index);
       continue;
     }
+    if (index.dtype() == DType::UInt8)
+      warn("indexing: masks of dtype uint8 are deprecated; use bool");
     int64_t at = static_cast<int64_t>(out.size());
     check_index(at + index.dim() <= input.dim(), "index: too many indices for tensor of dimension ",
                 input.dim());
@@ -166,14 +168,10 @@ TensorList moved(const TensorList& indices, const Tensor& to) {
 
 namespace {
 
-// One bool mask over the first dims of `input`: no positions need be written down.
-bool is_mask_of_first_dims(const Tensor& input, const TensorList& indices) {
-  if (indices.size() != 1 || !indices[0].defined() || indices[0].dtype() != DType::Bool)
-    return false;
-  const Tensor& mask = indices[0];
-  bool fits = mask.dim() > 0 && mask.dim() <= input.dim();
-  for (int64_t d = 0; fits && d < mask.dim(); ++d) fits = mask.sizes()[d] == input.sizes()[d];
-  return fits;
+// One bool mask over all of `input`: no positions need be written down.
+bool is_whole_mask(const Tensor& input, const TensorList& indices) {
+  return indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
+         indices[0].dim() > 0 && indices[0].sizes() == input.sizes();
 }
 
 bool has_mask(const TensorList& indices) {
@@ -182,16 +180,29 @@ bool has_mask(const TensorList& indices) {
   });
 }
 
-// The same over all of it.
-bool is_whole_mask(const Tensor& input, const TensorList& indices) {
-  return is_mask_of_first_dims(input, indices) && indices[0].dim() == input.dim();
-}
-
 Tensor with_trailing_ones(const Tensor& t, int64_t ndim) {
   Dims sizes = t.sizes(), strides = t.strides();
   sizes.resize(ndim, 1);
   strides.resize(ndim, 0);
   return alias(t, sizes, strides, t.offset());
+}
+
+// The bool mask that is the only index, as it broadcasts against the input; else undefined.
+Tensor only_mask(const Tensor& input, const TensorList& indices) {
+  Tensor mask;
+  int64_t whole = 0;  // dims before it
+  for (const Tensor& index : indices) {
+    if (!index.defined()) {
+      whole += !mask.defined();
+      continue;
+    }
+    if (mask.defined() || index.dtype() != DType::Bool || index.dim() == 0) return {};
+    mask = index;
+  }
+  if (!mask.defined() || whole + mask.dim() > input.dim()) return {};
+  for (int64_t d = 0; d < mask.dim(); ++d)
+    if (mask.sizes()[d] != input.sizes()[whole + d]) return {};
+  return with_trailing_ones(mask, input.dim() - whole);
 }
 
 }  // namespace
@@ -240,23 +251,29 @@ Tensor index_put(const Tensor& input, const TensorList& indices, const Tensor& v
   if (single || any_from_cpu(indices, input))
     return index_put(input, moved(indices, input),
                      single ? ops::to(values, input.device()) : values, accumulate, given);
-  if (values.numel() == 1 && values.dim() <= 1 && !accumulate &&
-      is_mask_of_first_dims(input, indices))  // the one case in which dtypes may differ
-    return masked_fill(input, with_trailing_ones(indices[0], input.dim()),
-                       values.dim() ? select(values, 0, 0) : values, given);
-  check(values.dtype() == input.dtype(),
-        "index_put: Index put requires the source and destination dtypes match, got ",
-        input.dtype(), " for the destination and ", values.dtype(), " for the source.");
+  if (values.numel() == 1 && !accumulate) {
+    Tensor mask = only_mask(input, indices);
+    if (mask.defined())  // the one case in which dtypes may differ
+      return masked_fill(input, mask, alias(values, Dims{}, Dims{}, values.offset()), given);
+  }
   Tensor source = values;
   Tensor out = copy_unless(given, input);
   if (out.is_meta() && has_mask(indices)) return out;  // elements tell how many places it has
-  if (source.dim() == 1 && !accumulate && is_whole_mask(input, indices) &&
-      source.numel() == launch::count_true(indices[0])) {
+  if (source.dim() == 1 && !accumulate && source.dtype() == out.dtype() &&
+      is_whole_mask(input, indices) && source.numel() == launch::count_true(indices[0])) {
     launch::masked_scatter(out, indices[0], source);
     return out;
   }
   Indexed r = arrange(out, indices);
-  source = expand(source, result_sizes(r), false);
+  Dims sizes = result_sizes(r);
+  check(source.dim() <= sizes.size() && can_broadcast(source.sizes(), sizes) &&
+            broadcast_sizes(source.sizes(), sizes, "index_put") == sizes,
+        "index_put: shape mismatch: value tensor of shape ", source.sizes(),
+        " cannot be broadcast to indexing result of shape ", sizes);
+  check(values.dtype() == input.dtype(),
+        "index_put: Index put requires the source and destination dtypes match, got ",
+        input.dtype(), " for the destination and ", values.dtype(), " for the source.");
+  source = expand(source, sizes, false);
   if (r.indices.empty()) {
     if (accumulate) return ops::add_(out, source);
     launch::copy(source, out);

@@ -50,6 +50,8 @@ Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, con
                      const kernels::Loop* finish = nullptr) {
   grad::check_addable(op, input, a, sizes);
   Tensor out = given.defined() && given.sizes() == sizes ? given : rl::empty(sizes, options(a));
+  check_real(op, "alpha", alpha, input);
+  check_real(op, "beta", beta, input);
   kernels::GemmScale scale{whole_for(input.dtype(), alpha), whole_for(input.dtype(), beta), finish};
   Tensor whole = ops::expand(input, sizes);
   Tensor left = given.defined() ? copy_if_overlapping(a, given) : a,

@@ -1,4 +1,6 @@
 // Order: sorting, selection, search, distinct values, histograms.
+#include <algorithm>
+
 #include "dispatch/body.h"
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
@@ -49,6 +51,10 @@ Distinct distinct_slices(const char* op, const Tensor& input, int64_t dim, bool 
   int64_t d = wrap_dim(dim, input.dim(), op), n = input.dim() ? input.sizes()[d] : 1;
   check(input.numel() > 0 || n == 0 || consecutive, op,
         ": There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  const Dims& sizes = input.sizes();
+  check(n > 0 || consecutive || std::count(sizes.begin(), sizes.end(), 0) <= 1, op,
+        ": Number of zero sized dimensions is more than one, so unique cannot be applied, got ",
+        sizes);
   Tensor front = input.dim() ? ops::movedim(input, Dims{d}, Dims{0}) : ops::reshape(input, Dims{1});
   Tensor rows = ops::contiguous(ops::reshape(front, Dims{n, n ? input.numel() / n : 0}));
   Tensor first = rl::empty(Dims{n}, options(input, DType::Int64));

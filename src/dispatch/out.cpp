@@ -6,6 +6,7 @@
 #include "core/warning.h"
 #include "dispatch/generated.h"
 #include "ops_create.h"
+#include "ops_shape.h"
 #include "tensor/lazy_view.h"
 #include "tensor/output_layout.h"
 
@@ -108,6 +109,10 @@ void write(const Tensor& out, const Tensor& result) {
 }
 
 }  // namespace
+
+Tensor in_shape_of(const Tensor& out, const Tensor& line) {
+  return out.numel() == line.numel() ? ops::reshape(line, out.sizes()) : line;
+}
 
 const Tensor& write_out(const char* op, const Tensor& out, const Tensor& result,
                         const TensorList& inputs, OutDType exactness) {

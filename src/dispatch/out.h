@@ -40,6 +40,8 @@ void resize_out(const Tensor& out, const Dims& sizes, const Dims& strides);
 // another. Nothing is written if any of several is refused. Return what was given as out.
 const Tensor& write_out(const char* op, const Tensor& out, const Tensor& result,
                         const TensorList& inputs, OutDType exactness);
+// What fills a line also fills a tensor of as many elements, which keeps its shape.
+Tensor in_shape_of(const Tensor& out, const Tensor& line);
 void write_out(const char* op, const TensorList& out, const Tensor* results, size_t count,
                const TensorList& inputs, OutDType exactness);
 

@@ -1,6 +1,7 @@
 // Random numbers.
 
 #include <cmath>
+#include <limits>
 
 #include "core/generator.h"
 #include "dispatch/draw.h"
@@ -49,6 +50,22 @@ void check_uniform(const Tensor& t, double from, double to) {
   check_drawn("uniform_", t.dtype());
   check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
         " > to=", to);
+  DType real = to_real(t.dtype());
+  double most = real == DType::Float32 ? std::numeric_limits<float>::max()
+                                       : std::numeric_limits<double>::max();
+  check(is_reduced(real) || to - from <= most, "uniform_ expects to-from <= ", most,
+        ", the largest number of ", real, ", but found to=", to, " and from=", from);
+}
+void check_permutation(int64_t n, DType dtype) {
+  check(n >= 0, "randperm: n must be non-negative, got ", n);
+  const int digits = dtype == DType::Float16    ? 11
+                     : dtype == DType::BFloat16 ? 8
+                     : dtype == DType::Float32  ? 24
+                     : dtype == DType::Float64  ? 53
+                                                : 0;
+  check(digits == 0 || n <= (int64_t{1} << digits) + 1, "randperm: n cannot be greater than ",
+        (int64_t{1} << digits) + 1, " for ", dtype, ", got ", n);
+  if (digits == 0 && n > 0) check_fits("randperm", Scalar(n - 1), dtype);
 }
 void check_deviation(double std) {
   check(std >= 0, "normal expects std >= 0.0, but found std ", std);

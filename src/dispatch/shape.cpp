@@ -90,7 +90,7 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
     promotion.add(t);
     if (!first && !skipped(t)) first = &t;
   }
-  if (!first) first = &tensors[0];
+  if (!first) return rl::empty(Dims{0}, {promotion.result(), tensors[0].device()});
   int64_t d = wrap_dim(dim, first->dim(), "cat");
   Dims sizes = first->sizes();
   sizes[d] = 0;

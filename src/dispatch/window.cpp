@@ -211,7 +211,8 @@ Window diagonal(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2)
 Window unfold(const Tensor& input, int64_t dimension, int64_t size, int64_t step) {
   int64_t d = wrap_dim(dimension, input.dim(), "unfold");
   int64_t have = input.dim() ? input.sizes()[d] : 1;
-  check(size >= 0 && size <= have, "unfold: maximum size for tensor at dimension ", d, " is ", have,
+  check(size >= 0, "unfold: size is ", size, " but must be >= 0");
+  check(size <= have, "unfold: maximum size for tensor at dimension ", d, " is ", have,
         " but size is ", size);
   check(step > 0, "unfold: step is ", step, " but must be > 0");
   Window w{input.sizes(), input.strides(), input.offset()};
@@ -277,7 +278,8 @@ TypedWindow as_real(const Tensor& input) {
 TypedWindow as_complex(const Tensor& input) {
   check(input.dtype() == DType::Float32 || input.dtype() == DType::Float64,
         "view_as_complex: only supported for float32 and float64 tensors, got ", input.dtype());
-  check(input.dim() > 0 && input.sizes().back() == 2,
+  check(input.dim() > 0, "view_as_complex: Input tensor must have one or more dimensions");
+  check(input.sizes().back() == 2,
         "view_as_complex: Tensor must have a last dimension of size 2, got ", input.sizes());
   Dims sizes = input.sizes(), strides = input.strides();
   check(strides.back() == 1, "view_as_complex: Tensor must have a last dimension with stride 1");

@@ -195,11 +195,15 @@ class SparseTensor(Tensor):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
         if id(self) not in memo:
+            from copy import deepcopy
+
             if not self.is_leaf:
                 raise RuntimeError("only leaves of the graph can be copied deeply")
             with rushlight.no_grad():
                 copy = _C._sparse_clone(self)
             memo[id(self)] = copy.requires_grad_(self.requires_grad)
+            if self.grad is not None:
+                copy.grad = deepcopy(self.grad, memo)
         return memo[id(self)]
 
     def share_memory_(self) -> Self:
