@@ -224,6 +224,86 @@ def test_custom_function_and_its_double_backward():
     assert torch.autograd.gradcheck(lambda t: Scale.apply(t, 2.0), (leaf(1.0, 2.0),))
 
 
+class Power(torch.autograd.Function):
+    @staticmethod
+    def forward(x, exponent=3, *, unused=None):
+        return x**exponent
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.exponent = inputs
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * ctx.exponent * x ** (ctx.exponent - 1), None
+
+
+def test_setup_context_sees_what_a_call_leaves_out_or_names():
+    for call, slope in (
+        (lambda x: Power.apply(x), 12.0),
+        (lambda x: Power.apply(x, 4), 32.0),
+        (lambda x: Power.apply(x, exponent=2), 4.0),
+        (lambda x: Power.apply(exponent=2, x=x), 4.0),
+    ):
+        x = leaf(2.0)
+        call(x).sum().backward()
+        assert x.grad.tolist() == [slope]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wrong'"):
+        Power.apply(leaf(2.0), wrong=2)
+    with pytest.raises(TypeError, match="Scale.apply.. takes no keyword arguments.*factor"):
+        Scale.apply(leaf(2.0), factor=2)
+
+
+def test_a_function_with_two_gradients_or_none_says_so_in_backward():
+    class Two(Scale):
+        @staticmethod
+        def vjp(ctx, grad):
+            return grad, None
+
+    class Neither(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+    with pytest.raises(RuntimeError, match="Two: Implementing both 'backward' and 'vjp'"):
+        Two.apply(leaf(1.0), 2.0).backward()
+    with pytest.raises(NotImplementedError, match="must implement either the backward"):
+        Neither.apply(leaf(1.0)).backward()
+
+
+class Kept(torch.Tensor):
+    pass
+
+
+class Same(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x) if type(x) is torch.Tensor else x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+def test_an_input_returned_as_it_is_keeps_its_class():
+    x = torch.ones(2).as_subclass(Kept)
+    assert type(Same.apply(x)) is Kept and Same.apply(x) is not x
+    y = Same.apply(x.requires_grad_())
+    assert type(y) is Kept and y.grad_fn.name() == "SameBackward"
+
+
+def test_views_of_functions_are_not_changed_in_place():
+    for base in (torch.ones(2), leaf(1.0, 2.0) * 1):
+        view = Same.apply(base)
+        with pytest.raises(RuntimeError, match="This view was created inside a custom Function"):
+            view += leaf(1.0, 2.0)
+    with torch.no_grad():
+        view = Same.apply(leaf(1.0, 2.0))
+        view += 1
+
+
 def test_mark_dirty_and_non_differentiable():
     class Double(torch.autograd.Function):
         @staticmethod

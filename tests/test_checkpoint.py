@@ -322,5 +322,10 @@ def test_errors_list_the_operations_when_asked():
     with set_checkpoint_debug_enabled(False):
         assert message(debug=True) == plain
     with pytest.raises(ValueError, match="incompatible with non-default context_fn"):
-        checkpoint(part, rushlight.ones(3), use_reentrant=False, debug=True,
-                   context_fn=functools.partial(create_selective_checkpoint_contexts, []))
+        checkpoint(
+            part,
+            rushlight.ones(3),
+            use_reentrant=False,
+            debug=True,
+            context_fn=functools.partial(create_selective_checkpoint_contexts, []),
+        )

@@ -6,7 +6,6 @@ import rushlight
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-
     from rushlight._absent_dtypes import _AbsentDtype
     from rushlight.types import _dtype
 

@@ -154,7 +154,7 @@ class _AsItIs(str):
 
 
 def _get_available_device_type():
-    """"cuda", "xpu" ... if there is one, else None."""
+    """ "cuda", "xpu" ... if there is one, else None."""
     if rushlight.accelerator.is_available():
         return rushlight.accelerator.current_accelerator().type
     return None
