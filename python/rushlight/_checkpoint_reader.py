@@ -412,6 +412,7 @@ _WITH_BUDGET = {
 _TENSOR_TYPES = {("torch", "Tensor"), ("torch._tensor", "Tensor")}
 _TYPE_NAMES = {*_TENSOR_TYPES, ("numpy", "ndarray")}
 _REBUILD_FROM_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
+_REBUILD_WRAPPER = ("torch._utils", "_rebuild_wrapper_subclass")
 
 # What wrong types and counts of arguments, missing memo entries and the like lead to.
 _DAMAGE = (
@@ -524,7 +525,9 @@ class CheckpointReader:
 
     def _part(self, value):
         """Like `_plain` for a part of a tuple, which may be the arguments of a call."""
-        if isinstance(value, Name) and (value.key in _FUNCTIONS or value.key in _TYPE_NAMES):
+        if isinstance(value, Name) and (
+            value.key in _FUNCTIONS or value.key in _TYPE_NAMES or value.key == _REBUILD_WRAPPER
+        ):
             return value
         return self._plain(value)
 
@@ -629,6 +632,9 @@ class CheckpointReader:
     def _rebuild_from_type(self, function, kind, arguments, state):
         if _expect(function, Name).key == _REBUILD_FROM_TYPE:
             raise pickle.UnpicklingError("a tensor is rebuilt from one that is rebuilt")
+        if function.key == _REBUILD_WRAPPER:
+            tensor = _tensor._rebuild_wrapper_subclass(*_expect(arguments, tuple))
+            return _with_attributes(tensor, state)
         tensor = self._call(function, _expect(arguments, tuple))
         if _expect(kind, Name).key not in _TENSOR_TYPES:
             tensor = tensor.as_subclass(self._plain(kind))
@@ -723,7 +729,8 @@ class CheckpointReader:
 def is_known(module, name):
     """Is it one of the functions and classes that a file may name?"""
     key = Name(module, name).key
-    known = key in _FUNCTIONS or key in _TENSOR_TYPES or key == _REBUILD_FROM_TYPE
+    known = key in _FUNCTIONS or key in _TENSOR_TYPES
+    known = known or key in (_REBUILD_FROM_TYPE, _REBUILD_WRAPPER)
     return known or (module == "torch" and (name in STORAGE_DTYPES or name in DTYPES))
 
 
@@ -742,6 +749,8 @@ class TrustingUnpickler(pickle.Unpickler):
             return rushlight.UntypedStorage
         if key == _REBUILD_FROM_TYPE:
             return _tensor._rebuild_from_type_v2
+        if key == _REBUILD_WRAPPER:
+            return _tensor._rebuild_wrapper_subclass
         if key in _FUNCTIONS and name.startswith(("_rebuild", "_get")):
             return _FUNCTIONS[key]
         package, dot, rest = module.partition(".")

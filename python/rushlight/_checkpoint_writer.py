@@ -11,7 +11,7 @@ from collections import OrderedDict
 import rushlight
 from rushlight._absent_dtypes import _AbsentDtype, _CarriedDtype
 from rushlight._checkpoint_types import QUANTIZED_STORAGES, STORAGE_NAMES, StoredData
-from rushlight._tensor import _bits_of_view
+from rushlight._tensor import _bits_of_view, _reduce_wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _REBUILD_META = _TorchName("torch._utils", "_rebuild_meta_tensor_no_storage")
 _REBUILD_PARAMETER = _TorchName("torch._utils", "_rebuild_parameter")
 _REBUILD_PARAMETER_WITH_STATE = _TorchName("torch._utils", "_rebuild_parameter_with_state")
 _REBUILD_FROM_TYPE = _TorchName("torch._tensor", "_rebuild_from_type_v2")
+_REBUILD_WRAPPER = _TorchName("torch._utils", "_rebuild_wrapper_subclass")
 _STORAGE_TYPES = {dtype: _TorchName("torch", name) for dtype, name in STORAGE_NAMES.items()}
 _REBUILD_SPARSE = _TorchName("torch._utils", "_rebuild_sparse_tensor")
 _REBUILD_QUANTIZED = _TorchName("torch._utils", "_rebuild_qtensor")
@@ -118,6 +119,9 @@ class CheckpointWriter(pickle._Pickler):
     def _reduce_tensor(self, tensor):
         kind = type(tensor)
         state = dict(getattr(tensor, "__dict__", {}))
+        if "_wrapper_device" in state:
+            _, (_, *others) = _reduce_wrapper(tensor)
+            return _REBUILD_FROM_TYPE, (_REBUILD_WRAPPER, *others)
         if tensor.is_quantized:
             return _REBUILD_QUANTIZED, self._quantized(tensor)
         if type(tensor.dtype) is _CarriedDtype:

@@ -31,6 +31,7 @@ struct Context {
   PyObject* non_differentiable;
   PyObject* needs_input_grad;
   PyObject* saved_for_forward;
+  PyObject* saved_objects;  // of classes of their own, which the tensors saved would not keep
   char materialize_grads;
   char forward_mode;  // does jvp run? It sees what save_for_forward was given.
 };
@@ -100,6 +101,9 @@ struct FunctionNode final : Node {
   void read_saved(SavedReader& reader) const override { reader.tensors("saved_tensors", saved); }
   void release_saved() override {
     for (SavedTensor& t : saved) t.release();
+    if (!cast(context)->saved_objects) return;
+    WithGil gil;
+    Py_CLEAR(cast(context)->saved_objects);
   }
   void apply(Gradients& grads, Gradients& results) override {
     WithGil gil;
@@ -162,7 +166,10 @@ struct FunctionNode final : Node {
             " returned a gradient different from None at position ", i + 1,
             ", but the corresponding forward input was not a Variable");
       if (!tensor_inputs[i]) continue;
-      if (grad != Py_None) results[edge] = tensor_of(grad);
+      if (grad != Py_None) {
+        results[edge] = tensor_of(grad);
+        if (!is_exact_tensor(grad)) keep_gradient(grad);
+      }
       ++edge;
     }
   }
@@ -356,9 +363,16 @@ class Application {
                  type_name(o));
       Tensor t = o == Py_None ? Tensor() : tensor_of(o);
       const bool is_output = t.defined() && t.impl()->grad_fn.get() == node_.get();
+      if (t.defined() && !is_output && !is_exact_tensor(o)) keep_object(o);
       node_->saved.emplace_back();
       node_->saved.back().save(t, is_output);
     }
+  }
+
+  void keep_object(PyObject* o) {
+    PyObject*& kept = context()->saved_objects;
+    if (!kept) kept = checked(PyList_New(0)).release();
+    if (PyList_Append(kept, o) < 0) throw PythonError();
   }
 
   PyTypeObject* cls_;
@@ -432,6 +446,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(c->non_differentiable);
   Py_VISIT(c->needs_input_grad);
   Py_VISIT(c->saved_for_forward);
+  Py_VISIT(c->saved_objects);
   return 0;
 }
 
@@ -442,6 +457,7 @@ int clear(PyObject* self) {
   Py_CLEAR(c->non_differentiable);
   Py_CLEAR(c->needs_input_grad);
   Py_CLEAR(c->saved_for_forward);
+  Py_CLEAR(c->saved_objects);
   return 0;
 }
 
