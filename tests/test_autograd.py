@@ -826,3 +826,35 @@ def test_older_methods_of_contexts():
     assert Old.apply(torch.ones(1)).item() == 1
     with pytest.raises(NotImplementedError, match="forward_extended"):
         torch.autograd.NestedIOFunction.forward_extended(None)
+
+
+def test_what_is_refused_says_what_is_wrong():
+    node = (leaf(1.0) ** 2).grad_fn
+    with pytest.raises(TypeError, match="PowBackward0: expected 1 arguments, got 0 instead"):
+        node()
+    edge = torch.autograd.graph.get_gradient_edge(leaf(1.0))
+    with pytest.raises(RuntimeError, match="materialize_grads.*GradientEdge"):
+        torch.autograd.grad(leaf(1.0).sum(), edge, allow_unused=True, materialize_grads=True)
+    with pytest.warns(FutureWarning, match="no_grad: Decorating classes"):
+
+        @torch.no_grad()
+        class Made:
+            recording = property(lambda self: torch.is_grad_enabled())
+
+    assert Made().recording
+
+
+def test_inference_tensors_have_no_version_to_increment():
+    with torch.inference_mode():
+        x = torch.ones(2)
+    y = torch.ones(2)
+    torch.autograd.graph.increment_version([x, y])
+    assert y._version == 1
+
+
+def test_grad_of_sparse_tensors():
+    x, y = torch.eye(3).to_sparse().requires_grad_(), torch.ones(3, 2, requires_grad=True)
+    for_x, for_y = torch.autograd.grad(torch.sparse.mm(x, y).sum(), (x, y))
+    assert for_x.layout is torch.sparse_coo and for_y.tolist() == [[1, 1]] * 3
+    (grad,) = torch.autograd.grad(x.to_dense(), x, torch.ones(3, 3))
+    assert grad.layout is torch.sparse_coo

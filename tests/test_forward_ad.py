@@ -314,3 +314,12 @@ def test_tangents_of_another_precision(dtype, other):
                 assert slope is None or (tangent == slope).all()
     with fwAD.dual_level(), pytest.raises(RuntimeError, match="shape"):
         fwAD.make_dual(rl.ones(2), rl.ones(3))
+
+
+def test_a_tangent_has_no_tangent_of_its_own():
+    with fwAD.dual_level():
+        moving = dual([1.0], [2.0])
+        with pytest.raises(RuntimeError, match="make_dual: .*itself has a forward gradient"):
+            fwAD.make_dual(rl.ones(1), moving)
+        with pytest.raises(RuntimeError, match="different size than the tensor.*shape .3,."):
+            fwAD.make_dual(rl.ones(2), rl.ones(3))

@@ -504,8 +504,8 @@ void fit_gradient(const Node& node, size_t i, Tensor& grad) {
 }
 
 Gradients call_node(Node& node, Gradients grads, uint32_t skipped) {
-  check(grads.size() == node.outputs.size(), node.name(), ": expected ", node.outputs.size(),
-        " gradients, one for each output, got ", grads.size());
+  check_type(grads.size() == node.outputs.size(), node.name(), ": expected ", node.outputs.size(),
+             " arguments, got ", grads.size(), " instead: a gradient, or None, for each output");
   for (size_t i = 0; i < grads.size(); ++i)
     if (grads[i].defined()) validate_grad(grads[i], node, i, node, i);
   CurrentTask none(nullptr);

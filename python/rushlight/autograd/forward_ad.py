@@ -123,9 +123,15 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     for name, t in (("primal", tensor), ("tangent", tangent)):
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
+    if current.tangent_of(tangent) is not None:
+        raise RuntimeError(
+            "make_dual: Setting a forward grad that itself has a forward gradient at the same "
+            "level 0 is not supported: give its primal, or use func.jvp, which nests"
+        )
     if tangent.shape != tensor.shape:
         raise RuntimeError(
-            f"make_dual: the tangent has shape {tuple(tangent.shape)}, the tensor has "
+            "make_dual: Trying to set a forward gradient that has a different size than the "
+            f"tensor: the tangent has shape {tuple(tangent.shape)}, the tensor has "
             f"{tuple(tensor.shape)}"
         )
     with _C.DisableTorchFunction():
