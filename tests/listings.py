@@ -281,8 +281,11 @@ def shapes_that_broadcast(T):
     x, y = T.FloatTensor(5, 1, 4, 1).fill_(2), T.FloatTensor(3, 1, 1).fill_(3)
     assert (x + y).size() == T.Size([5, 3, 4, 1])
     one, three = T.FloatTensor(1, 3, 1).zero_(), T.FloatTensor(3, 1, 7).fill_(1)
-    return x + y, refused(lambda: one.add_(three), RuntimeError), \
-        refused(lambda: T.FloatTensor(5, 2, 4, 1) + T.FloatTensor(3, 1, 1), RuntimeError)
+    return (
+        x + y,
+        refused(lambda: one.add_(three), RuntimeError),
+        refused(lambda: T.FloatTensor(5, 2, 4, 1) + T.FloatTensor(3, 1, 1), RuntimeError),
+    )
 
 
 @program

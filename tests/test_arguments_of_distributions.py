@@ -9,9 +9,7 @@ import rushlight as rl
 from rushlight import distributions as D
 from rushlight.distributions import constraints, utils
 
-NO_EFFECT = {
-    "Independent": {"validate_args": "as in torch, its base checks values"}
-}
+NO_EFFECT = {"Independent": {"validate_args": "as in torch, its base checks values"}}
 
 HALF, ONES = rl.tensor([0.5, 0.25]), rl.ones(2)
 EYE = rl.eye(2)

@@ -38,18 +38,23 @@ FURTHER = {
     "linalg_cholesky_ex": ["fixed([[1.0, 2], [2, -4]])"],
     "linalg_inv_ex": [SINGULAR],
     "linalg_ldl_factor": ["fixed([[2.0 + 0j, 1j], [-1j, 3]], 'complex128')"],
-    "linalg_ldl_factor_ex": ["fixed([[2.0 + 0j, 1j], [-1j, 3]], 'complex128')",
-                             "fixed([[0.0, 0], [0, 0]])"],
-    "linalg_ldl_solve": ["fixed([[2.0, 0], [1j, 3]], 'complex128'), fixed([1, 2], 'int32'), "
-                         "fixed([[1.0], [2.0]], 'complex128')"],
+    "linalg_ldl_factor_ex": [
+        "fixed([[2.0 + 0j, 1j], [-1j, 3]], 'complex128')",
+        "fixed([[0.0, 0], [0, 0]])",
+    ],
+    "linalg_ldl_solve": [
+        "fixed([[2.0, 0], [1j, 3]], 'complex128'), fixed([1, 2], 'int32'), "
+        "fixed([[1.0], [2.0]], 'complex128')"
+    ],
     "linalg_lu_factor": ["fixed([[1.0, 2], [3, 4]])"],
     "linalg_lu_factor_ex": ["fixed([[1.0, 2], [3, 4]])", SINGULAR],
     "linalg_solve_ex": [f"{SINGULAR}, x(2, 1)"],
     "linspace": ["0.5, 2.5, 4"],
     "logspace": ["0.5, 2.5, 4"],
     "nan_to_num": ["fixed([nan, inf, -inf])"],
-    "scaled_dot_product_attention": ["x(1, 4, 3, 4), x(1, 2, 5, 4), x(1, 2, 5, 4), "
-                                     "enable_gqa=True"],
+    "scaled_dot_product_attention": [
+        "x(1, 4, 3, 4), x(1, 2, 5, 4), x(1, 2, 5, 4), enable_gqa=True"
+    ],
     "to_other": ["x(2), x(2)"],
     "searchsorted": ["fixed([1.0, 2, 3]), fixed([1.0, 2])"],
 }

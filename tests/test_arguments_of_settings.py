@@ -43,8 +43,12 @@ def error_of(call):
 
 # ---- storages, typed tensors, settings
 
-STORAGES = [f"{kind}Storage" for kind in (
-    "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short").split()]
+STORAGES = [
+    f"{kind}Storage"
+    for kind in (
+        "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short"
+    ).split()
+]
 TENSORS = [f"{kind}Tensor" for kind in "BFloat16 Bool Byte Char Double Float Half Int Long Short"
            .split()]  # fmt: skip
 
@@ -194,6 +198,7 @@ def implemented(**named):
 
 def decorated(register):
     """With a function it returns that; without one a decorator."""
+
     def run(**named):
         made = library.custom_op(unique_name(), twice, mutates_args=())
         return type(register(made, **named)).__name__, getattr(register(made, **named),
@@ -306,7 +311,8 @@ def trapped(**named):
 
 def repository(call):
     (FOLDER / "hubconf.py").write_text(
-        "def model(a=1):\n    'says'\n    return a\n\ndef _hidden():\n    pass\n")
+        "def model(a=1):\n    'says'\n    return a\n\ndef _hidden():\n    pass\n"
+    )
     return lambda **named: error_of(lambda: call(**{"source": "local", **named}))
 
 

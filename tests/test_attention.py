@@ -337,9 +337,7 @@ def test_what_flex_attention_computes_of_lists_of_blocks():
 
 
 def test_parts_of_block_masks():
-    mask = flex_attention.create_block_mask(
-        lambda b, h, i, j: i >= j + b, 3, 1, 8, 8, "cpu", 2
-    )
+    mask = flex_attention.create_block_mask(lambda b, h, i, j: i >= j + b, 3, 1, 8, 8, "cpu", 2)
     part = mask[1:]
     assert part.shape == (2, 1, 8, 8) and (part.to_dense() == mask.to_dense()[1:]).all()
     assert mask[-1].shape == (1, 1, 8, 8)

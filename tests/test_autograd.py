@@ -224,6 +224,86 @@ def test_custom_function_and_its_double_backward():
     assert torch.autograd.gradcheck(lambda t: Scale.apply(t, 2.0), (leaf(1.0, 2.0),))
 
 
+class Power(torch.autograd.Function):
+    @staticmethod
+    def forward(x, exponent=3, *, unused=None):
+        return x**exponent
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.exponent = inputs
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * ctx.exponent * x ** (ctx.exponent - 1), None
+
+
+def test_setup_context_sees_what_a_call_leaves_out_or_names():
+    for call, slope in (
+        (lambda x: Power.apply(x), 12.0),
+        (lambda x: Power.apply(x, 4), 32.0),
+        (lambda x: Power.apply(x, exponent=2), 4.0),
+        (lambda x: Power.apply(exponent=2, x=x), 4.0),
+    ):
+        x = leaf(2.0)
+        call(x).sum().backward()
+        assert x.grad.tolist() == [slope]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wrong'"):
+        Power.apply(leaf(2.0), wrong=2)
+    with pytest.raises(TypeError, match="Scale.apply.. takes no keyword arguments.*factor"):
+        Scale.apply(leaf(2.0), factor=2)
+
+
+def test_a_function_with_two_gradients_or_none_says_so_in_backward():
+    class Two(Scale):
+        @staticmethod
+        def vjp(ctx, grad):
+            return grad, None
+
+    class Neither(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+    with pytest.raises(RuntimeError, match="Two: Implementing both 'backward' and 'vjp'"):
+        Two.apply(leaf(1.0), 2.0).backward()
+    with pytest.raises(NotImplementedError, match="must implement either the backward"):
+        Neither.apply(leaf(1.0)).backward()
+
+
+class Kept(torch.Tensor):
+    pass
+
+
+class Same(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x) if type(x) is torch.Tensor else x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+def test_an_input_returned_as_it_is_keeps_its_class():
+    x = torch.ones(2).as_subclass(Kept)
+    assert type(Same.apply(x)) is Kept and Same.apply(x) is not x
+    y = Same.apply(x.requires_grad_())
+    assert type(y) is Kept and y.grad_fn.name() == "SameBackward"
+
+
+def test_views_of_functions_are_not_changed_in_place():
+    for base in (torch.ones(2), leaf(1.0, 2.0) * 1):
+        view = Same.apply(base)
+        with pytest.raises(RuntimeError, match="This view was created inside a custom Function"):
+            view += leaf(1.0, 2.0)
+    with torch.no_grad():
+        view = Same.apply(leaf(1.0, 2.0))
+        view += 1
+
+
 def test_mark_dirty_and_non_differentiable():
     class Double(torch.autograd.Function):
         @staticmethod
@@ -746,3 +826,35 @@ def test_older_methods_of_contexts():
     assert Old.apply(torch.ones(1)).item() == 1
     with pytest.raises(NotImplementedError, match="forward_extended"):
         torch.autograd.NestedIOFunction.forward_extended(None)
+
+
+def test_what_is_refused_says_what_is_wrong():
+    node = (leaf(1.0) ** 2).grad_fn
+    with pytest.raises(TypeError, match="PowBackward0: expected 1 arguments, got 0 instead"):
+        node()
+    edge = torch.autograd.graph.get_gradient_edge(leaf(1.0))
+    with pytest.raises(RuntimeError, match="materialize_grads.*GradientEdge"):
+        torch.autograd.grad(leaf(1.0).sum(), edge, allow_unused=True, materialize_grads=True)
+    with pytest.warns(FutureWarning, match="no_grad: Decorating classes"):
+
+        @torch.no_grad()
+        class Made:
+            recording = property(lambda self: torch.is_grad_enabled())
+
+    assert Made().recording
+
+
+def test_inference_tensors_have_no_version_to_increment():
+    with torch.inference_mode():
+        x = torch.ones(2)
+    y = torch.ones(2)
+    torch.autograd.graph.increment_version([x, y])
+    assert y._version == 1
+
+
+def test_grad_of_sparse_tensors():
+    x, y = torch.eye(3).to_sparse().requires_grad_(), torch.ones(3, 2, requires_grad=True)
+    for_x, for_y = torch.autograd.grad(torch.sparse.mm(x, y).sum(), (x, y))
+    assert for_x.layout is torch.sparse_coo and for_y.tolist() == [[1, 1]] * 3
+    (grad,) = torch.autograd.grad(x.to_dense(), x, torch.ones(3, 3))
+    assert grad.layout is torch.sparse_coo

@@ -322,5 +322,51 @@ def test_errors_list_the_operations_when_asked():
     with set_checkpoint_debug_enabled(False):
         assert message(debug=True) == plain
     with pytest.raises(ValueError, match="incompatible with non-default context_fn"):
-        checkpoint(part, rushlight.ones(3), use_reentrant=False, debug=True,
-                   context_fn=functools.partial(create_selective_checkpoint_contexts, []))
+        checkpoint(
+            part,
+            rushlight.ones(3),
+            use_reentrant=False,
+            debug=True,
+            context_fn=functools.partial(create_selective_checkpoint_contexts, []),
+        )
+
+
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_a_gradient_is_taken_inside(early_stop):
+    def slope(x):
+        y = (x.sin() * x).sum()
+        (gradient,) = rushlight.autograd.grad(y, x, create_graph=True)
+        return gradient.exp()
+
+    def in_parts(x):  # the gradient asks for what was saved before the function has ended
+        y = checkpoint(lambda x: x.sin() * x, x, use_reentrant=False).sum()
+        (gradient,) = rushlight.autograd.grad(y, x, create_graph=True)
+        return gradient.exp()
+
+    x = rushlight.tensor([0.3, 0.7], dtype=rushlight.float64, requires_grad=True)
+    slope(x).sum().backward()
+    expected, x.grad = x.grad, None
+    with set_checkpoint_early_stop(early_stop):
+        for function in (slope, in_parts):
+            checkpoint(function, x, use_reentrant=False).sum().backward()
+            assert rushlight.allclose(x.grad, expected)
+            x.grad = None
+
+
+def test_what_needs_no_gradient_is_saved_again_as_itself():
+    seen, weight = [], rushlight.ones(2)
+
+    class Weighted(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, weight):
+            ctx.save_for_backward(weight)
+            return x * weight
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(ctx.saved_tensors[0])
+            return grad * seen[0], None
+
+    x = rushlight.ones(2, requires_grad=True)
+    checkpoint(Weighted.apply, x, weight, use_reentrant=False).sum().backward()
+    assert seen.pop() is weight

@@ -99,8 +99,15 @@ def test_kernels_stay_in_their_memory(group):
 @pytest.mark.cuda_sim
 def test_the_host_reads_no_memory_of_the_device():
     check_kernels(
-        ["elementwise", "products", "indexing", "matrices", "distinct", "host_elements",
-         "lazy_views"],  # fmt: skip
+        [
+            "elementwise",
+            "products",
+            "indexing",
+            "matrices",
+            "distinct",
+            "host_elements",
+            "lazy_views",
+        ],  # fmt: skip
         RUSHLIGHT_SIMULATOR_GUARD="1",
     )
 

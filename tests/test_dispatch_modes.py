@@ -1,5 +1,8 @@
 """`__torch_dispatch__` of modes and of classes of tensors."""
 
+import io
+import pickle
+
 import pytest
 
 import rushlight
@@ -227,10 +230,122 @@ def test_wrappers_have_gradients():
     w.grad = None
     F.linear(x, w).sum().backward()
     assert w.grad.elem.tolist() == [[1.0, 0.5], [1.0, 0.5]]
-    with pytest.raises(NotImplementedError, match="used by several operations"):
-        (w.exp() + w).sum().backward()
-    with pytest.raises(NotImplementedError, match="no gradient formula.*Wrapper"):
-        F.gelu(w).sum().backward()
+
+
+LOSSES = {
+    "one use": lambda t: t.exp().sum(),
+    "several": lambda t: (t.exp() * t + t).sum(),
+    "chain": lambda t: ((t * 2).sin().cos() @ t).tanh().mean(),
+    "without a formula": lambda t: F.gelu(t).sum() + t.logsumexp(0).sum(),
+    "several results": lambda t: (
+        t.sort().values[0].square().sum() + t.var() * t.max(1).values.sum()
+    ),
+    "layer norm": lambda t: F.layer_norm(t, (2,)).pow(3).sum(),
+    "in place": lambda t: (t * 2).add_(t).mul_(t).sum(),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradients_of_wrappers_are_wrappers(loss):
+    data = rushlight.tensor([[1.0, 0.2], [0.3, 0.5]], dtype=rushlight.float64)
+    plain, w = data.clone().requires_grad_(), Wrapper(data.clone().requires_grad_())
+    for _ in range(2):  # the second is added to the first
+        LOSSES[loss](plain).backward()
+        LOSSES[loss](w).backward()
+        assert type(w.grad) is Wrapper and rushlight.allclose(w.grad.elem, plain.grad)
+    if loss == "in place":
+        with pytest.raises(NotImplementedError, match="mul.*no second derivative.*in place"):
+            rushlight.autograd.grad(LOSSES[loss](w), w, create_graph=True)
+        return
+    second = {}
+    for t in (plain, w):
+        (first,) = rushlight.autograd.grad(LOSSES[loss](t), t, create_graph=True)
+        (second[type(t)],) = rushlight.autograd.grad((first * first).sum(), t)
+    assert rushlight.allclose(second[Wrapper].elem, second[Tensor])
+
+
+class TimesTwo(rushlight.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * x * 2
+
+
+def test_wrappers_through_functions_hooks_and_retained_gradients():
+    w, seen = Wrapper(rushlight.tensor([1.0, 2.0], requires_grad=True)), []
+    y = w * 2
+    y.retain_grad()
+    y.register_hook(lambda grad: seen.append(type(grad)) or grad * 3)
+    TimesTwo.apply(y).sum().backward()
+    assert seen == [Wrapper] and type(y.grad) is Wrapper
+    assert w.grad.elem.tolist() == [24, 48]
+
+
+def test_a_plain_tensor_gets_a_wrapper_for_a_gradient():
+    x, w = rushlight.ones(2, requires_grad=True), Wrapper(rushlight.tensor([2.0, 3.0]))
+    for times in (1, 2):
+        (x * w).sum().backward()
+        assert type(x.grad) is Wrapper and x.grad.elem.tolist() == [2 * times, 3 * times]
+    w = Wrapper(rushlight.ones(2, requires_grad=True))
+    (w * 3).backward(rushlight.ones(2))
+    assert type(w.grad) is Tensor and w.grad.tolist() == [3, 3]  # of plain tensors
+
+
+def test_a_model_with_wrappers_among_its_weights_learns():
+    rushlight.manual_seed(0)
+    model = rushlight.nn.Sequential(
+        rushlight.nn.Linear(3, 4), rushlight.nn.ReLU(), rushlight.nn.Linear(4, 2)
+    )
+    for layer in (model[0], model[2]):
+        layer.weight = rushlight.nn.Parameter(Wrapper(layer.weight.detach()))
+    optimizer = rushlight.optim.SGD(model.parameters(), lr=0.1, foreach=False)
+    x, losses = rushlight.rand(8, 3), []
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[4] < losses[0] and type(model[0].weight) is Wrapper
+
+
+def test_a_view_of_a_wrapper_is_not_changed_in_place_where_gradients_are_needed():
+    w = Wrapper(rushlight.ones(2, 2, requires_grad=True)) * 2
+    with pytest.raises(NotImplementedError, match="mul_.*changes a view of a Wrapper in place"):
+        w.view(4).mul_(3)
+
+
+def test_an_operation_in_place_returns_its_argument():
+    x = Wrapper(rushlight.ones(2))
+    assert x.add_(1) is x and x.elem.tolist() == [2, 2]
+
+
+def test_wrappers_are_shown_saved_and_copied():
+    x = Wrapper(rushlight.tensor([1.0, 2.0]))
+    assert Tensor.__repr__(x, tensor_contents="one, two") == "Wrapper(one, two)"
+    assert rushlight.ones(2).__repr__(tensor_contents="...") == "tensor(...)"
+    with pytest.raises(TypeError, match="__repr__: takes one argument, tensor_contents"):
+        rushlight.ones(2).__repr__("...")
+    for value in (x, rushlight.nn.Parameter(x)):
+        file = io.BytesIO()
+        rushlight.save(value, file)
+        for weights_only in (True, False):
+            file.seek(0)
+            with rushlight.serialization.safe_globals([Wrapper]):
+                back = rushlight.load(file, weights_only=weights_only)
+            assert type(back) is Wrapper and back.elem.tolist() == [1, 2]
+            assert back.requires_grad == value.requires_grad
+            assert isinstance(back, rushlight.nn.Parameter) == (value is not x)
+        again = pickle.loads(pickle.dumps(value))
+        assert type(again) is Wrapper and again.elem.tolist() == [1, 2]
+    for name in ("tolist", "numpy"):
+        with pytest.raises(RuntimeError, match=f"{name}.* is not supported for tensor subclasses"):
+            getattr(x, name)()
 
 
 def test_a_mode_comes_before_wrappers():

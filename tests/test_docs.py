@@ -89,7 +89,9 @@ def names_for(module_name):
     ("module_name", "text"),
     [
         pytest.param(
-            module, text, id=name,
+            module,
+            text,
+            id=name,
             marks=[sanitizers.no_compilers] if name.endswith("cpp_extension.load_inline") else [],
         )
         for name, module, text in docstrings_with_examples()

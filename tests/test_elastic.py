@@ -330,8 +330,10 @@ def test_failures_as_text():
     assert errors.ProcessFailure(0, 1, -99, "").signal_name() == "<N/A>"
     text = errors.ChildFailedError("train.py", {4: later, 5: first}).format_msg("#", "~")
     lines = text.splitlines()
-    assert lines[0] == "" and lines[2] == "train.py FAILED" and lines[1] == lines[-1] == "#" * len(
-        lines[1]
+    assert (
+        lines[0] == ""
+        and lines[2] == "train.py FAILED"
+        and lines[1] == lines[-1] == "#" * len(lines[1])
     )
     assert set(lines[3]) == {"~"} and lines[4:6] == [
         "Failures:", "rank 4 (local rank 0, process 21):",

@@ -154,12 +154,7 @@ class Twice(rl.autograd.Function):
     @staticmethod
     def jvp(ctx, move_x, move_y):
         x, y = ctx.saved_tensors
-        moved = x * 0
-        if move_x is not None:
-            moved = moved + 10 * move_x * y
-        if move_y is not None:
-            moved = moved + 10 * move_y * x
-        return moved
+        return 10 * move_x * y + 10 * move_y * x  # zeros for what does not move
 
 
 class Plain(rl.autograd.Function):
@@ -178,8 +173,94 @@ def test_custom_functions_have_their_own():
         y = Twice.apply(x, rl.tensor([3.0, 4.0]))
         assert y.tolist() == [3.0, 8.0] and tangent_of(y).tolist() == [30.0, -40.0]  # as jvp says
         assert Plain.apply(rl.ones(2)).tolist() == [2.0, 2.0]
-        with pytest.raises(RuntimeError, match="jvp"):
+        with pytest.raises(NotImplementedError, match="Plain: You must implement the jvp"):
             Plain.apply(x)
+
+
+class Several(rl.autograd.Function):
+    """A view, no tensor, a result without derivative, and one that is computed."""
+
+    @staticmethod
+    def forward(x, number, how="views"):
+        return x[1:], "no tensor", x.argmax(), x * number.sum()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, number, ctx.how = inputs
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(number)
+        ctx.mark_non_differentiable(output[2])
+
+    @staticmethod
+    def jvp(ctx, move, move_number, move_how):
+        (number,) = ctx.saved_tensors
+        assert move_number is None and move_how is None  # integers do not move
+        part = move[1:].clone() if ctx.how == "copies" else move[1:]
+        fixed = move if ctx.how == "moves what is fixed" else None
+        return part, None, fixed, move * number.sum()
+
+
+def test_what_jvp_takes_and_returns_by_output():
+    number = rl.tensor([2, 3])
+    with fwAD.dual_level():
+        x = dual([1.0, 2.0], [1.0, -1.0])
+        part, text, place, product = Several.apply(x, number)
+        assert tangent_of(part).tolist() == [-1.0] and tangent_of(part)._base is tangent_of(x)
+        assert text == "no tensor" and tangent_of(place) is None
+        assert tangent_of(product).tolist() == [5.0, -5.0]
+        with pytest.raises(RuntimeError, match="Several.*view.*output 0.*not returning a view"):
+            Several.apply(x, number, "copies")
+        with pytest.raises(RuntimeError, match="position 2.*return None"):
+            Several.apply(x, number, "moves what is fixed")
+
+
+class InPlace(rl.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, moves_in_place):
+        ctx.moves_in_place = moves_in_place
+        ctx.mark_dirty(x)
+        return x.mul_(3)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 3 * grad, None
+
+    @staticmethod
+    def jvp(ctx, move, _):
+        return move.mul_(3) if ctx.moves_in_place else move * 3
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_jvp_of_a_function_that_changes_its_input(requires_grad):
+    with fwAD.dual_level():
+        for in_place in (True, False):
+            x = rl.ones(2, requires_grad=requires_grad) * 1
+            x = fwAD.make_dual(x, rl.tensor([1.0, 2.0])) * 1
+            tangent = tangent_of(x)
+            if in_place:
+                assert InPlace.apply(x, True) is x and tangent_of(x) is tangent
+                assert x.tolist() == [3, 3] and tangent.tolist() == [3, 6]
+            else:
+                with pytest.raises(RuntimeError, match="InPlace.*modify.*gradient inplace"):
+                    InPlace.apply(x, False)
+
+
+class WithoutZeros(rl.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.set_materialize_grads(False)
+        return x + y
+
+    @staticmethod
+    def jvp(ctx, move_x, move_y):
+        assert move_y is None
+        return move_x * 1
+
+
+def test_jvp_gets_none_where_it_wants_no_zeros():
+    with fwAD.dual_level():
+        x = dual([1.0], [4.0])
+        assert tangent_of(WithoutZeros.apply(x, rl.ones(1))).tolist() == [4.0]
 
 
 def test_modules():
@@ -233,3 +314,12 @@ def test_tangents_of_another_precision(dtype, other):
                 assert slope is None or (tangent == slope).all()
     with fwAD.dual_level(), pytest.raises(RuntimeError, match="shape"):
         fwAD.make_dual(rl.ones(2), rl.ones(3))
+
+
+def test_a_tangent_has_no_tangent_of_its_own():
+    with fwAD.dual_level():
+        moving = dual([1.0], [2.0])
+        with pytest.raises(RuntimeError, match="make_dual: .*itself has a forward gradient"):
+            fwAD.make_dual(rl.ones(1), moving)
+        with pytest.raises(RuntimeError, match="different size than the tensor.*shape .3,."):
+            fwAD.make_dual(rl.ones(2), rl.ones(3))

@@ -160,6 +160,60 @@ def test_shared_and_own_inputs_of_a_mapped_gradient():
     assert by_factor.tolist() == [X * X] * 3
 
 
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = rushlight.ones(2)  # neither a parameter nor a buffer
+        self.kind = "scaled"
+        self.inner = nn.Linear(2, 2, bias=False)
+
+    def forward(self, x):
+        return x * self.scale + getattr(self, "offset", 0)
+
+
+def test_functional_call_sets_attributes_that_are_tensors_or_not_there():
+    model, x = Scaled(), rushlight.ones(2)
+    for given, expected in (
+        ({"scale": 3 * x}, [3, 3]),
+        ({"offset": 4 * x}, [5, 5]),
+        ({"scale": 2 * x, "offset": x}, [3, 3]),
+    ):
+        assert functional_call(model, given, x).tolist() == expected
+        assert functional_call(model, given, x, tie_weights=False).tolist() == expected
+        assert model(x).tolist() == [1, 1] and not hasattr(model, "offset")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"inner.weight": 3.0}, TypeError, r"`weight`: 3.0 is not an instance of torch.Tensor"),
+        ({"kind": rushlight.ones(2)}, TypeError, "attribute `kind`: scaled is not an instance"),
+        ({"outer.weight": rushlight.ones(2)}, AttributeError, "Scaled has no attribute `outer`"),
+        ({"kind.weight": rushlight.ones(2)}, TypeError, "`kind`: scaled is not an instance"),
+    ],
+)
+def test_functional_call_refuses_what_is_no_tensor_or_module(given, error, match):
+    model, x = Scaled(), rushlight.ones(2)
+    with pytest.raises(error, match=match):
+        functional_call(model, {"scale": 7 * x, **given}, x)
+    assert model(x).tolist() == [1, 1]
+
+
+def test_functional_call_of_a_module_that_contains_itself():
+    model, x = Scaled(), rushlight.ones(2)
+    model.inner.outer = model
+    given = {"inner.outer.scale": 3 * x, "scale": 5 * x}
+    assert functional_call(model, given, x, tie_weights=False).tolist() == [5, 5]
+    assert model(x).tolist() == [1, 1]
+    del model.inner.outer
+
+
+def test_functional_call_strict_names_missing_and_unexpected_keys():
+    model, x = Scaled(), rushlight.ones(2)
+    with pytest.raises(RuntimeError, match=r"Unexpected key\(s\): 'scale'. Missing.*inner.weight"):
+        functional_call(model, {"scale": x}, x, strict=True)
+
+
 def test_functional_call_is_no_older_name():
     model = nn.Linear(3, 2)
     with warnings.catch_warnings():

@@ -94,8 +94,18 @@ EXCEPTIONS = {
         f"optim/{name}.py:{name}": dict.fromkeys(
             ("foreach", "fused", "capturable", "has_complex", "has_sparse_grad"), ONE_WAY
         )
-        for name in ("adadelta", "adagrad", "adam", "adamax", "asgd", "nadam", "radam",
-                     "rmsprop", "rprop", "sgd")
+        for name in (
+            "adadelta",
+            "adagrad",
+            "adam",
+            "adamax",
+            "asgd",
+            "nadam",
+            "radam",
+            "rmsprop",
+            "rprop",
+            "sgd",
+        )
     },  # fmt: skip
     "onnx/__init__.py:register_custom_op_symbolic": "it warns in any case",
     "onnx/symbolic_helper.py": "libraries describe operations when imported; export raises",

@@ -98,8 +98,9 @@ def test_what_is_exported():
 def test_it_refuses():
     with pytest.raises(RuntimeError, match="No inputs were captured"):
         InputObserver().infer_dynamic_shapes()
-    with pytest.raises(ValueError, match="does not have a method 'other'"), InputObserver()(
-        Net(), method_name="other"
+    with (
+        pytest.raises(ValueError, match="does not have a method 'other'"),
+        InputObserver()(Net(), method_name="other"),
     ):
         pass
     observer = watched(Net(), ((ones(2),), {"k": 3}), ((ones(2),), {"k": 4}))

@@ -381,3 +381,10 @@ def test_steps_of_schedules_are_taken_back():
     both.recursive_undo()
     both.recursive_undo(parts[0])
     assert [part.last_epoch for part in parts] == [-2, -2]
+
+
+def test_gradients_of_lobpcg_are_those_of_both_triangles():
+    rushlight.manual_seed(0)
+    a = rushlight.rand(6, 6, dtype=rushlight.float64)
+    a = (a @ a.mT / 10).requires_grad_()
+    assert rushlight.autograd.gradcheck(lambda a: rushlight.lobpcg(a, k=2)[0], a)

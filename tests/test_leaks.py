@@ -166,9 +166,7 @@ def test_a_cycle_through_python_is_collected():
     assert gone() is None
 
 
-@pytest.mark.skipif(
-    sanitizers.ADDRESS, reason="the sanitizer's build keeps no blocks"
-)
+@pytest.mark.skipif(sanitizers.ADDRESS, reason="the sanitizer's build keeps no blocks")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_training_asks_the_system_for_nothing_after_warm_up(threads):
     """Save for the scratch of a second thread in each of two products, which comes when the system

@@ -105,9 +105,14 @@ CASES = {
     **{
         f"native_batch_norm of bfloat16 with parameters of {dtype}": lambda t, dtype=dtype: (
             t.native_batch_norm(
-                randn(t, 4, 3).bfloat16(), t.ones(3, dtype=getattr(t, dtype)), None,
-                t.zeros(3, dtype=getattr(t, dtype)), t.ones(3, dtype=getattr(t, dtype)),
-                True, 0.1, 1e-5,
+                randn(t, 4, 3).bfloat16(),
+                t.ones(3, dtype=getattr(t, dtype)),
+                None,
+                t.zeros(3, dtype=getattr(t, dtype)),
+                t.ones(3, dtype=getattr(t, dtype)),
+                True,
+                0.1,
+                1e-5,
             )[1:]
         )
         for dtype in ("bfloat16", "float32")

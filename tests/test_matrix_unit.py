@@ -418,8 +418,7 @@ def test_attention_of_floats(size, kind):
     rushlight.manual_seed(3)
     y = F.scaled_dot_product_attention(*inputs, mask, **options)
     rushlight.manual_seed(3)
-    z = F.scaled_dot_product_attention(
-        *exact, mask.double() if kind == "mask" else mask, **options)
+    z = F.scaled_dot_product_attention(*exact, mask.double() if kind == "mask" else mask, **options)
     grad = rushlight.randn(y.shape)
     y.backward(grad)
     z.backward(grad.double())

@@ -108,4 +108,23 @@ def test_modules_that_run():
     assert tracker.parents == {"Global"}
     notes.clear()
     net(torch.ones(1, 2))
-    assert notes == [(["Global"], True)]  # nothing is followed outside
+    assert notes == [(["Global"], False)]  # nothing is followed outside
+
+
+def test_modules_named_though_their_container_is_not_called():
+    tracker, notes = ModuleTracker(), []
+    net = nn.Module()
+    net.parts = nn.ModuleList([Noted(tracker, notes)])
+    net.forward = lambda x: net.parts[0](x)
+    with tracker:
+        net(torch.ones(1, 2, requires_grad=True)).sum().backward()
+        assert tracker.parents == {"Global"} and not tracker.is_bw
+    inside = ["Global", "Module", "Module.parts.0"]
+    assert notes == [(inside, False), (inside, True)]
+
+
+def test_no_module_runs_when_backward_has_ended():
+    with ModuleTracker() as tracker:
+        # No tensor's gradient tells that the backward pass of a module without inputs ended.
+        nn.Linear(2, 2)(torch.ones(1, 2)).sum().backward()
+        assert tracker.parents == {"Global"} and not tracker.is_bw

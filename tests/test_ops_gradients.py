@@ -153,7 +153,8 @@ def test_gradients_in_float32(op, number):
 
 @pytest.mark.kernels
 @pytest.mark.parametrize(
-    "op", [op for op in IN_FLOAT32 if op.row.kind == "elementwise"], ids=lambda op: op.full_name)
+    "op", [op for op in IN_FLOAT32 if op.row.kind == "elementwise"], ids=lambda op: op.full_name
+)
 def test_gradients_of_many_elements_in_float32(op):
     check_in_float32(op, 0, (7, 131))
 

@@ -211,6 +211,7 @@ result = (after - before, tracker.erase_step_count("a"), tracker.erase_step_coun
 """,
 }
 
+
 def names(prof):
     events = prof.events() if hasattr(prof, "events") else prof.function_events
     return [e.name for e in events if e.name in ("aten::exp", "aten::log", "ProfilerStep*")]

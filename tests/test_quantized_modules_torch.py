@@ -244,7 +244,6 @@ def test_quantizable_attention():
 # --- methods of layers
 
 
-
 def qparams(library):
     return {"dtype": library.qint8, "qscheme": library.per_tensor_affine, "scale": 0.01,
             "zero_point": 0, "is_decomposed": False}  # fmt: skip
@@ -312,8 +311,12 @@ def test_cells_of_reference_cells(kind):
             cell = getattr(library.nn, kind)(4, 3)
             copy_parameters(plain, cell)
         slow = getattr(reference(library), kind).from_float(
-            cell, {"is_decomposed": False, "weight_ih": qparams(library),
-                   "weight_hh": qparams(library)}  # fmt: skip
+            cell,
+            {
+                "is_decomposed": False,
+                "weight_ih": qparams(library),
+                "weight_hh": qparams(library),
+            },  # fmt: skip
         )
         bases = reference(library).modules.rnn.RNNCellBase, library.nn.RNNCellBase
         assert all(isinstance(slow, base) for base in bases)

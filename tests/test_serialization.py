@@ -276,9 +276,7 @@ def test_a_mapped_file_that_is_truncated(tmp_path):
     assert (result.stdout, result.returncode) == ("0 0 0 0 damaged\n", 0), result.stderr
 
 
-@pytest.mark.skipif(
-    sanitizers.ADDRESS, reason="the sanitizer reports the signal itself"
-)
+@pytest.mark.skipif(sanitizers.ADDRESS, reason="the sanitizer reports the signal itself")
 def test_other_bus_errors_still_end_the_process(tmp_path):
     path = str(tmp_path / "x")
     program = (

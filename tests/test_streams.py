@@ -16,9 +16,7 @@ def test_a_stream_is_idle(device):
     assert stream != rushlight.Stream({"cpu": "meta", "meta": "cpu"}[device]) and stream != 0
     with stream as entered:
         assert entered is stream
-    assert repr(stream) == (
-        f"torch.Stream device_type={device}, device_index=-1, stream_id=0"
-    )
+    assert repr(stream) == (f"torch.Stream device_type={device}, device_index=-1, stream_id=0")
 
 
 def test_a_stream_by_its_numbers():

@@ -460,3 +460,55 @@ def test_rules_of_functions_say_their_dims(monkeypatch):
     monkeypatch.setattr(Shared, "generate_vmap_rule", True)
     with pytest.raises(RuntimeError, match="both a vmap method and generate_vmap_rule"):
         vmap(Shared.apply)(x)
+
+
+DRAWN = {  # of one example, and of all: their shapes differ by the first dim alone
+    "randn": (lambda x: rl.randn(5, 7), lambda x: rl.randn(6, 5, 7)),
+    "randn of a size": (lambda x: rl.randn((5,)), lambda x: rl.randn(6, 5)),
+    "randint": (
+        lambda x: rl.randint(0, 9, (5, 7)),
+        lambda x: rl.randint(0, 9, (6, 5, 7)),
+    ),
+    "normal of a size": (
+        lambda x: rl.normal(0.0, 1.0, size=(5, 7)),
+        lambda x: rl.normal(0.0, 1.0, (6, 5, 7)),
+    ),
+    "normal": (lambda x: rl.normal(x, x.abs()),) * 2,
+    "normal, broadcast": (
+        lambda x: rl.normal(x, rl.ones(7)),
+        lambda x: rl.normal(x, rl.ones(7).expand(6, 5, 7)),
+    ),
+    "randn_like": (rl.randn_like,) * 2,
+    "normal_": (lambda x: x.clone().normal_(),) * 2,
+    "bernoulli": (lambda x: rl.bernoulli(x, 0.3),) * 2,
+    "dropout": (F.dropout,) * 2,
+    "alpha_dropout": (lambda x: F.alpha_dropout(x, training=True),) * 2,
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_random_numbers_that_differ_are_drawn_for_all_examples_at_once(name):
+    of_one, of_all = DRAWN[name]
+    x = rl.arange(210.0).sin().reshape(6, 5, 7)
+    rl.manual_seed(3)
+    expected = of_all(x)
+    rl.manual_seed(3)
+    got = vmap(of_one, randomness="different")(x)
+    assert rl.equal(got, expected)
+
+
+def test_random_numbers_of_a_generator_are_the_same_for_all_examples():
+    x, generator = rl.zeros(3, 4), rl.Generator()
+    drawn = vmap(lambda x: x.normal_(generator=generator), randomness="same")(x)
+    assert rl.equal(drawn[0], drawn[1]) and rl.equal(drawn[0], drawn[2])
+
+
+def test_random_numbers_that_differ_need_room():
+    x = rl.zeros(4)
+    with pytest.raises(RuntimeError, match="inplace randomness on an unbatched tensor: normal_"):
+        vmap(lambda _: x.normal_(), randomness="different")(rl.zeros(3))
+    with pytest.raises(RuntimeError, match="called random operation while in.*error mode: rand"):
+        vmap(lambda x: x + rl.rand(1))(x)
+    one = rl.arange(24.0).reshape(1, 2, 3, 4)
+    dropped = vmap(lambda _: F.dropout2d(one), randomness="different")(rl.zeros(50))
+    assert len({tuple(d.flatten().tolist()) for d in dropped}) > 1

@@ -209,6 +209,7 @@ def validate_hpu_device(location):
 
 # ---- names of storages
 
+
 class StorageType:
     """The class of storages that a file names, as "FloatStorage", by its dtype."""
 

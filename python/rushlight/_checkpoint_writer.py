@@ -14,7 +14,7 @@ from collections import OrderedDict
 import rushlight
 from rushlight._absent_dtypes import _AbsentDtype, _CarriedDtype
 from rushlight._checkpoint_types import QUANTIZED_STORAGES, STORAGE_NAMES
-from rushlight._tensor import _bits_of_view, _state_of
+from rushlight._tensor import _bits_of_view, _reduce_wrapper, _state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,7 +137,8 @@ class CheckpointWriter(pickle._Pickler):
 
     def _reduce_tensor(self, tensor):
         if "_wrapper_device" in getattr(tensor, "__dict__", {}):
-            return self._wrapper(tensor)
+            _, (_, *others) = _reduce_wrapper(tensor)
+            return _REBUILD_FROM_TYPE, (_REBUILD_WRAPPER, *others)
         if tensor.is_nested:
             return self._nested(tensor)
         kind = type(tensor)
@@ -174,19 +175,6 @@ class CheckpointWriter(pickle._Pickler):
             parts = (*parts, quantizer.axis)
         place = (integers.storage_offset(), tuple(integers.size()), integers.stride())
         return data, *place, parts, False, OrderedDict()
-
-    @staticmethod
-    def _wrapper(tensor):
-        with rushlight._C.DisableTorchFunctionSubclass():
-            size, stride = tuple(tensor.size()), tensor.stride()
-            arguments = (
-                type(tensor), tensor.dtype, size, stride, tensor.storage_offset(),
-                rushlight.strided, tensor.__dict__["_wrapper_device"], tensor.requires_grad,
-            )  # fmt: skip
-        state = _state_of(tensor)
-        if isinstance(state, dict):
-            state = {k: v for k, v in state.items() if not k.startswith("_wrapper_")}
-        return _REBUILD_FROM_TYPE, (_REBUILD_WRAPPER, type(tensor), arguments, state)
 
     @staticmethod
     def _nested(tensor):

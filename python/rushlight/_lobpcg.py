@@ -100,7 +100,8 @@ def _first(A, X, m, n):
 
 def _all(A, B, k, largest):
     if B is None:
-        values, vectors = rushlight.linalg.eigh(A)
+        # eigh reads one triangle; the eigenvalues of a product with A are those of both.
+        values, vectors = rushlight.linalg.eigh((A + A.mT) / 2)
     else:
         factor = rushlight.linalg.cholesky(B)
         left = rushlight.linalg.solve_triangular(factor, A, upper=False)

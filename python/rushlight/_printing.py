@@ -230,10 +230,12 @@ def _history(tensor):
 
 
 def _suffixes(tensor, plain, contents):
-    if tensor.device.type != "cpu":
-        yield f"device='{tensor.device}'"
+    # What a tensor of a class that dispatches has no elements for, it has elsewhere.
+    device = tensor.__dict__.get("_wrapper_device", tensor.device)
+    if device.type != "cpu":
+        yield f"device='{device}'"
     hidden_sizes = plain.numel() == 0 and plain.dim() != 1
-    if tensor.is_meta or hidden_sizes or (plain.numel() and not _options["edgeitems"]):
+    if device.type == "meta" or hidden_sizes or (plain.numel() and not _options["edgeitems"]):
         yield f"size={tuple(tensor.shape)}"
     if not _dtype_is_evident(tensor, contents):
         yield f"dtype={tensor.dtype}"

@@ -239,9 +239,7 @@ class Event(metaclass=_ByDevice):
     def elapsed_time(self, end_event: Event) -> float:
         """Return the milliseconds between this event and a later one."""
         if not (self._timing and _check(end_event, Event, "elapsed_time")._timing):
-            raise ValueError(
-                "Both events must be created with argument 'enable_timing=True'."
-            )
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         raise ValueError("Both events must be recorded before calculating elapsed time.")
 
     def ipc_handle(self) -> bytes:

@@ -235,6 +235,8 @@ class _Methods:
             _warn_lost_history()
         if self._backward_hooks:
             rushlight.utils.hooks.warn_if_has_hooks(self)
+        if "_wrapper_device" in self.__dict__:
+            return _reduce_wrapper(self)
         storage = self.untyped_storage()
         args = (
             None if storage.device.type == "meta" else storage,
@@ -606,6 +608,28 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     if state or new_type.__setstate__ is not Tensor.__setstate__:
         tensor.__setstate__(state)
     return tensor
+
+
+def _reduce_wrapper(tensor):
+    """A tensor of a class that dispatches, without elements of its own, as files say it."""
+    with _C.DisableTorchFunctionSubclass():
+        args = (
+            type(tensor), tensor.dtype, tuple(tensor.size()), tensor.stride(),
+            tensor.storage_offset(), tensor.layout, tensor.device, tensor.requires_grad,
+        )  # fmt: skip
+    own = _state_of(tensor)
+    if isinstance(own, dict):
+        own = {name: v for name, v in own.items() if not name.startswith("_wrapper_")}
+    return _rebuild_from_type_v2, (_rebuild_wrapper_subclass, type(tensor), args, own)
+
+
+def _rebuild_wrapper_subclass(
+    cls, dtype, size, stride, storage_offset, layout, device, requires_grad
+):
+    return Tensor._make_wrapper_subclass(
+        cls, size, strides=stride, dtype=dtype, storage_offset=storage_offset, layout=layout,
+        device=device, requires_grad=requires_grad,
+    )  # fmt: skip
 
 
 def _rebuild_subclass(kind, args, state):

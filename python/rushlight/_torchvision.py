@@ -266,9 +266,7 @@ def _deform_conv2d_backward(grad, input, weight, offset, mask, bias, *window):
     with rushlight.enable_grad():
         out = deform_conv2d(*operands, *window)
     found = rushlight.autograd.grad(out, operands, grad, allow_unused=True)
-    return tuple(
-        rushlight.zeros_like(x) if g is None else g for x, g in zip(operands, found)
-    )
+    return tuple(rushlight.zeros_like(x) if g is None else g for x, g in zip(operands, found))
 
 
 def _keep(tensors, tensors_of):

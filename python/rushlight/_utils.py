@@ -8,7 +8,12 @@ from collections import OrderedDict
 
 import rushlight
 from rushlight import Tensor
-from rushlight._tensor import _rebuild, _rebuild_subclass, _with_bits
+from rushlight._tensor import (
+    _rebuild,
+    _rebuild_subclass,
+    _rebuild_wrapper_subclass,
+    _with_bits,
+)
 from rushlight.nn.parameter import _rebuild_parameter
 
 
@@ -168,7 +173,7 @@ class _AsItIs(str):
 
 
 def _get_available_device_type():
-    """"cuda", "xpu" ... if there is one, else None."""
+    """ "cuda", "xpu" ... if there is one, else None."""
     if rushlight.accelerator.is_available():
         return rushlight.accelerator.current_accelerator().type
     return None
@@ -273,5 +278,6 @@ __all__ = [
     "ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_all_device_indices",
     "_get_available_device_type", "_get_device_index", "_get_device_module", "_rebuild",
     "_rebuild_nested_tensor", "_rebuild_parameter", "_rebuild_sparse_tensor", "_rebuild_subclass",
-    "_rebuild_tensor", "_rebuild_tensor_v2", "_take_tensors", "_unflatten_dense_tensors",
+    "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_wrapper_subclass", "_take_tensors",
+    "_unflatten_dense_tensors",
 ]  # fmt: skip

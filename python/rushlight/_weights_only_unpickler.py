@@ -26,6 +26,7 @@ class Unpickler:
 
     def load(self):
         """Return the object."""
+
         def load_storage(*facts):
             return self.persistent_load(("storage", *facts))
 

@@ -91,7 +91,7 @@ def _validate_not_a_forked_repo(repo_owner, repo_name, ref):
     """Would ask the web whether a branch belongs to a repository: nothing is fetched from there."""
     raise NotImplementedError(
         f"hub: {repo_owner}/{repo_name}:{ref}: repositories are not fetched: give a folder, "
-        "source=\"local\""
+        'source="local"'
     )
 
 

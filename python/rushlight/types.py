@@ -23,7 +23,6 @@ _size = Union[Size, list[builtins.int], tuple[builtins.int, ...]]  # noqa: UP007
 _TensorOrTensors = Union[Tensor, Sequence[Tensor]]  # noqa: UP007
 
 
-
 class Storage:
     """What annotations name as a storage, of bytes or of numbers."""
 

@@ -53,7 +53,9 @@ void validate_grad(Tensor& grad, const Node& owner, size_t nr, const Node& from,
     fail(ErrorKind::Runtime, "Function ", from.name(), " returned an invalid gradient at index ",
          index, " - ", conflict...);
   };
-  if (impl->device != want.device)
+  // A tensor of a class that dispatches is on meta, whatever device its elements are on.
+  const bool dispatches = watched_sum && (impl->device.is_meta() || want.device.is_meta());
+  if (impl->device != want.device && !dispatches)
     refuse("expected device ", want.device, " but got ", impl->device);
   if (impl->sizes != want.sizes) {
     int64_t extra = grad.dim() - want.sizes.size();
@@ -262,7 +264,7 @@ struct GraphTask {
 
   void add(Tensor& sum, Tensor grad, const Node& to) {
     BackwardStreams::Scope on_its_stream(streams_, to);
-    if (sums_are_watched()) {
+    if (sums_are_watched(sum, grad)) {
       if (Tensor seen = watched_sum(sum, grad); seen.defined()) {
         sum = std::move(seen);
         return;
@@ -502,8 +504,8 @@ void fit_gradient(const Node& node, size_t i, Tensor& grad) {
 }
 
 Gradients call_node(Node& node, Gradients grads, uint32_t skipped) {
-  check(grads.size() == node.outputs.size(), node.name(), ": expected ", node.outputs.size(),
-        " gradients, one for each output, got ", grads.size());
+  check_type(grads.size() == node.outputs.size(), node.name(), ": expected ", node.outputs.size(),
+             " arguments, got ", grads.size(), " instead: a gradient, or None, for each output");
   for (size_t i = 0; i < grads.size(); ++i)
     if (grads[i].defined()) validate_grad(grads[i], node, i, node, i);
   CurrentTask none(nullptr);

@@ -22,7 +22,7 @@ void replace(Tensor& grad, Tensor by, const Node& node) {
 
 void make_writable(Gradients& grads) {
   for (Tensor& grad : grads)
-    if (grad.defined() && !grad.impl()->repeats &&
+    if (grad.defined() && !grad.impl()->repeats && !grad.is_meta() &&
         has_internal_overlap(grad.sizes(), grad.strides()))
       grad = engine_ops.clone(grad);
 }

@@ -164,7 +164,7 @@ void check_origin(const TensorImpl* t, const char* op) {
            "grad mode enabled (by ",
            op, "). Make and change it either both ", where, " or both outside.");
     case ViewOrigin::CustomFunction:
-      fail(ErrorKind::Runtime, "A view was created ", where,
+      fail(ErrorKind::Runtime, "This view was created ", where,
            " (or because an input was returned "
            "as-is) and is being modified inplace (by ",
            op,

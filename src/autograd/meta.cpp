@@ -272,7 +272,7 @@ void AccumulateGrad::apply(Gradients& grads, Gradients&) {
 
 void AccumulateGrad::add(Tensor& incoming) {
   Tensor known = grad_of(variable), seen;
-  if (sums_are_watched())
+  if (sums_are_watched(incoming, known))
     seen = known.defined() ? watched_sum(known, incoming) : watched_sum(incoming, Tensor());
   if (seen.defined()) {
     set_grad(variable, seen);
@@ -285,7 +285,8 @@ void AccumulateGrad::add(Tensor& incoming) {
     if (known.is_sparse() && !incoming.is_sparse())
       set_grad(variable, engine_ops.add(known, incoming));
     else engine_ops.add_in_place(known, incoming);
-  } else if (incoming.is_meta() || incoming.is_sparse() || incoming.dtype() != variable.dtype()) {
+  } else if (incoming.is_meta() || variable.is_meta() || incoming.is_sparse() ||
+             incoming.dtype() != variable.dtype()) {
     set_grad(variable, engine_ops.clone(incoming));
   } else if (is_exclusive(incoming) && same_layout(incoming, variable)) {
     TensorImpl* impl = incoming.impl();

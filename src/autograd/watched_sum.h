@@ -5,10 +5,12 @@
 
 namespace rl {
 
-// Adds two gradients, or copies one (`b` undefined), as an operation of Python; undefined where no
-// mode is to see that, and the engine does it by itself. Null until there are dispatch modes; asked
-// while `sums_are_watched()`.
+// Adds two gradients, or copies one (`b` undefined), as an operation of Python; undefined where
+// nobody is to see that, and the engine does it by itself. Null until there are dispatch modes or
+// classes that dispatch; asked while `sums_are_watched`. A tensor of such a class is on meta.
 extern Tensor (*watched_sum)(const Tensor& a, const Tensor& b);
-inline bool sums_are_watched() { return watched_sum && (mode() & FunctionMode); }
+inline bool sums_are_watched(const Tensor& a, const Tensor& b) {
+  return watched_sum && ((mode() & FunctionMode) || a.is_meta() || (b.defined() && b.is_meta()));
+}
 
 }  // namespace rl

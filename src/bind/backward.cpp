@@ -36,6 +36,21 @@ Edge to_edge(PyObject* o, const char* what) {
   return gradient_edge(tensor_of(o));
 }
 
+__thread PyObject* kept_gradients = nullptr;  // a list, once there is one to keep
+__thread int passes = 0;
+
+class KeptGradients {
+ public:
+  KeptGradients() : outer_(std::exchange(kept_gradients, nullptr)) { ++passes; }
+  ~KeptGradients() {
+    --passes;
+    Py_XDECREF(std::exchange(kept_gradients, outer_));
+  }
+
+ private:
+  PyObject* outer_;
+};
+
 void check_not_volatile(const Tensor& t) {
   check(!t.is_volatile(),
         "calling backward on a volatile variable: it has no history, as it was "
@@ -84,6 +99,7 @@ PyObject* run(PyObject*, PyObject* args) {
       note_gradient(o);
     }
     TensorList found;
+    KeptGradients kept;
     {
       WithoutGil released;
       found = run_backward(root_list, grad_list, keep_graph, create_graph, edges, accumulate);
@@ -132,6 +148,7 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     Tensor one = empty_like(t);
     store_scalar(one.data<void>(), one.dtype(), Scalar(1.0));
     TensorList roots{t}, grads{one};
+    KeptGradients kept;
     {
       WithoutGil released;
       run_backward(roots, grads, keep_graph, create_graph, {}, true);
@@ -158,6 +175,16 @@ PyObject* will_execute(PyObject*, PyObject* node) {
 }
 
 PyObject* running_node(PyObject*, PyObject*) { return wrap_node(current_node()); }
+
+// _keep_gradients(list): see keep_gradient.
+PyObject* keep_gradients(PyObject*, PyObject* gradients) {
+  return guarded([&]() -> PyObject* {
+    Object all = items_of(gradients);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all.get()); ++i)
+      keep_gradient(PyTuple_GET_ITEM(all.get(), i));
+    Py_RETURN_NONE;
+  });
+}
 
 // queue_callback(f): f() when the pass that runs has ended.
 PyObject* queue_callback(PyObject*, PyObject* function) {
@@ -221,6 +248,7 @@ PyMethodDef functions[] = {{"_last_node", last, METH_NOARGS, nullptr},
                            {"_leaves_of", find_leaves, METH_O, nullptr},
                            {"current_graph_task_id", task_id, METH_NOARGS, nullptr},
                            {"_current_autograd_node", running_node, METH_NOARGS, nullptr},
+                           {"_keep_gradients", keep_gradients, METH_O, nullptr},
                            {"queue_callback", queue_callback, METH_O, nullptr},
                            {"backward_is_restricted", is_restricted, METH_NOARGS, nullptr},
                            {"will_engine_execute_node", will_execute, METH_O, nullptr},
@@ -238,6 +266,12 @@ void register_backward(Registry& registry) {
       "    retain_graph: keep what the graph has saved for another backward pass.\n"
       "    create_graph: record the gradients' computation, for higher derivatives.\n"
       "    inputs: accumulate into these tensors alone.");
+}
+
+void keep_gradient(PyObject* gradient) {
+  if (!passes) return;
+  if (!kept_gradients) kept_gradients = checked(PyList_New(0)).release();
+  if (PyList_Append(kept_gradients, gradient) < 0) throw PythonError();
 }
 
 void init_backward(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }

@@ -31,7 +31,9 @@ struct Context {
   PyObject* non_differentiable;
   PyObject* needs_input_grad;
   PyObject* saved_for_forward;
+  PyObject* saved_objects;  // of classes of their own, which the tensors saved would not keep
   char materialize_grads;
+  char forward_mode;  // does jvp run? It sees what save_for_forward was given.
 };
 
 PyTypeObject* context_type = nullptr;
@@ -54,10 +56,11 @@ PyObject* function_base() {
 // first call and kept in the class itself; a subclass finds its parent's and makes its own.
 Object context_class(PyTypeObject* cls) {
   static PyObject* const name = PyUnicode_InternFromString("_backward_cls");
+  static PyObject* const owner = PyUnicode_InternFromString("_made_for");
   auto* self = reinterpret_cast<PyObject*>(cls);
   Found known = find_in_type(cls, name);
   if (known.get() && PyType_Check(known.get()) &&
-      forward_class(reinterpret_cast<PyTypeObject*>(known.get())).get() == self)
+      find_in_type(reinterpret_cast<PyTypeObject*>(known.get()), owner).get() == self)
     return Object::share(known.get());
   static Imported make("rushlight.autograd.function", "_context_class");
   return checked(PyObject_CallOneArg(make.get(), self));
@@ -98,6 +101,9 @@ struct FunctionNode final : Node {
   void read_saved(SavedReader& reader) const override { reader.tensors("saved_tensors", saved); }
   void release_saved() override {
     for (SavedTensor& t : saved) t.release();
+    if (!cast(context)->saved_objects) return;
+    WithGil gil;
+    Py_CLEAR(cast(context)->saved_objects);
   }
   void apply(Gradients& grads, Gradients& results) override {
     WithGil gil;
@@ -160,7 +166,10 @@ struct FunctionNode final : Node {
             " returned a gradient different from None at position ", i + 1,
             ", but the corresponding forward input was not a Variable");
       if (!tensor_inputs[i]) continue;
-      if (grad != Py_None) results[edge] = tensor_of(grad);
+      if (grad != Py_None) {
+        results[edge] = tensor_of(grad);
+        if (!is_exact_tensor(grad)) keep_gradient(grad);
+      }
       ++edge;
     }
   }
@@ -200,6 +209,23 @@ class Application {
   }
 
   PyObject* run() {
+    Object results = compute();
+    // An output among these would keep itself alive through its node.
+    Py_CLEAR(context()->to_save);
+    Py_CLEAR(context()->dirty_tensors);
+    Py_CLEAR(context()->non_differentiable);
+    return results.release();
+  }
+
+  // (context, results): for forward mode, which reads what forward has left in the context.
+  PyObject* run_for_jvp() {
+    Object results = compute();
+    Py_CLEAR(context()->to_save);
+    return PyTuple_Pack(2, context_.get(), results.get());
+  }
+
+ private:
+  Object compute() {
     observer::Scope event(EventKind::Function, name());
     if (Event* e = event.event()) {
       if (node_) e->sequence = static_cast<int64_t>(node_->sequence);
@@ -217,14 +243,9 @@ class Application {
           link(PyTuple_GET_ITEM(outputs.get(), i), static_cast<uint32_t>(i)).release());
     if (node_) save();
     if (__builtin_expect(mode() & Trapped, 0)) look_at(results.get());
-    // An output among these would keep itself alive through its node.
-    Py_CLEAR(context()->to_save);
-    Py_CLEAR(context()->dirty_tensors);
-    Py_CLEAR(context()->non_differentiable);
-    return single ? Object::share(PyTuple_GET_ITEM(results.get(), 0)).release() : results.release();
+    return single ? Object::share(PyTuple_GET_ITEM(results.get(), 0)) : std::move(results);
   }
 
- private:
   Context* context() const { return cast(context_.get()); }
   const char* name() const { return mode() & Observed ? interned(cls_->tp_name) : ""; }
 
@@ -307,11 +328,18 @@ class Application {
     const bool input = holds(inputs_.get(), t), dirty = holds(context()->dirty_tensors, t);
     check(!dirty || input, "a tensor that was marked dirty is no input of ", cls_->tp_name,
           ": only inputs may be given to ctx.mark_dirty()");
+    Object taken_over;
     if (input && !dirty) {  // a view, so that the input itself keeps its history
       NoGradGuard guard;
-      t = make_view(t, alias(t));
-      t.impl()->view_origin = ViewOrigin::CustomFunction;
+      if (subclasses_enabled() && has_torch_function(output)) {
+        taken_over = checked(PyObject_CallMethod(output, "view_as", "O", output));
+        if (!is_tensor(taken_over.get())) return taken_over;
+        t = tensor_of(taken_over.get());
+      } else {
+        t = make_view(t, alias(t));
+      }
     }
+    if (!dirty && grad_enabled() && t.is_view()) t.impl()->view_origin = ViewOrigin::CustomFunction;
     const bool fixed =
         !is_differentiable(t.dtype()) || holds(context()->non_differentiable, tensor_of(output));
     if (!node_ || fixed) {
@@ -322,7 +350,6 @@ class Application {
       rebase_history(t, node_, nr);
     } else {
       set_history(t, node_, nr);
-      if (t.is_view()) t.impl()->view_origin = ViewOrigin::CustomFunction;
     }
     return checked(wrap(std::move(t)));
   }
@@ -336,9 +363,16 @@ class Application {
                  type_name(o));
       Tensor t = o == Py_None ? Tensor() : tensor_of(o);
       const bool is_output = t.defined() && t.impl()->grad_fn.get() == node_.get();
+      if (t.defined() && !is_output && !is_exact_tensor(o)) keep_object(o);
       node_->saved.emplace_back();
       node_->saved.back().save(t, is_output);
     }
+  }
+
+  void keep_object(PyObject* o) {
+    PyObject*& kept = context()->saved_objects;
+    if (!kept) kept = checked(PyList_New(0)).release();
+    if (PyList_Append(kept, o) < 0) throw PythonError();
   }
 
   PyTypeObject* cls_;
@@ -346,22 +380,53 @@ class Application {
   Ref<FunctionNode> node_;
 };
 
+// Does `forward` take arguments that a call may leave out, next to a setup_context, which is to see
+// them too? Then the call is completed first, as it is if arguments are named.
+bool may_leave_out(PyTypeObject* cls) {
+  static PyObject* const name = PyUnicode_InternFromString("_completes_calls");
+  Object contexts = context_class(cls);
+  Found known = find_in_type(reinterpret_cast<PyTypeObject*>(contexts.get()), name);
+  return known.get() == Py_True;
+}
+
+PyObject* apply_complete(PyObject* cls, PyObject* const* args, Py_ssize_t count) {
+  PyObject* result = nullptr;
+  if (function_mode_active() && mode_applies(cls, args, count, result)) return result;
+  if (volatile_exists() && std::any_of(args, args + count, holds_volatile)) {
+    Object all = checked(PyTuple_New(count));
+    for (Py_ssize_t i = 0; i < count; ++i)
+      PyTuple_SET_ITEM(all.get(), i, Object::share(args[i]).release());
+    VolatileScope scope(all.get());
+    Object made(Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run());
+    scope.mark(made.get());
+    return made.release();
+  }
+  return Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run();
+}
+
 PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
-    check_type(!names || PyTuple_GET_SIZE(names) == 0, "apply() takes no keyword arguments");
-    PyObject* result = nullptr;
-    if (function_mode_active() && mode_applies(cls, args, count, result)) return result;
-    if (volatile_exists() && std::any_of(args, args + count, holds_volatile)) {
-      Object all = checked(PyTuple_New(count));
-      for (Py_ssize_t i = 0; i < count; ++i)
-        PyTuple_SET_ITEM(all.get(), i, Object::share(args[i]).release());
-      VolatileScope scope(all.get());
-      Object made(Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run());
-      scope.mark(made.get());
-      return made.release();
-    }
-    return Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run();
+    const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+    if (!named && !may_leave_out(reinterpret_cast<PyTypeObject*>(cls)))
+      return apply_complete(cls, args, count);
+    static Imported complete("rushlight.autograd.function", "_complete_call");
+    Object positional = checked(PyTuple_New(count + 1));
+    PyTuple_SET_ITEM(positional.get(), 0, Object::share(cls).release());
+    for (Py_ssize_t i = 0; i < count; ++i)
+      PyTuple_SET_ITEM(positional.get(), i + 1, Object::share(args[i]).release());
+    Object keywords = checked(PyDict_New());
+    for (Py_ssize_t i = 0; i < named; ++i)
+      if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(names, i), args[count + i]) < 0)
+        throw PythonError();
+    Object all = checked(PyObject_Call(complete.get(), positional.get(), keywords.get()));
+    return apply_complete(cls, &PyTuple_GET_ITEM(all.get(), 0), PyTuple_GET_SIZE(all.get()));
   });
+}
+
+// _apply_for_jvp(*args): (context, results).
+PyObject* apply_for_jvp(PyObject* cls, PyObject* const* args, Py_ssize_t count) {
+  return guarded(
+      [&] { return Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run_for_jvp(); });
 }
 
 // ---- the context
@@ -381,6 +446,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(c->non_differentiable);
   Py_VISIT(c->needs_input_grad);
   Py_VISIT(c->saved_for_forward);
+  Py_VISIT(c->saved_objects);
   return 0;
 }
 
@@ -391,6 +457,7 @@ int clear(PyObject* self) {
   Py_CLEAR(c->non_differentiable);
   Py_CLEAR(c->needs_input_grad);
   Py_CLEAR(c->saved_for_forward);
+  Py_CLEAR(c->saved_objects);
   return 0;
 }
 
@@ -404,7 +471,9 @@ void destroy(PyObject* self) {
 }
 
 PyObject* saved_tensors(PyObject* self, void*) {
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
+    if (cast(self)->forward_mode)
+      return tuple_attribute(cast(self)->saved_for_forward, "saved_for_forward").release();
     Ref<Node> owner = node_of_context(self);
     if (!owner) return PyTuple_New(0);
     auto* node = static_cast<FunctionNode*>(owner.get());
@@ -417,7 +486,7 @@ PyObject* saved_tensors(PyObject* self, void*) {
 }
 
 PyObject* saved_variables(PyObject* self, void*) {
-  const char* text = "saved_variables: saved_tensors is its name since tensors are variables";
+  const char* text = "'saved_variables' is deprecated; use 'saved_tensors', its name today";
   return PyErr_WarnEx(PyExc_DeprecationWarning, text, 1) ? nullptr : saved_tensors(self, nullptr);
 }
 
@@ -433,11 +502,14 @@ PyMemberDef members[] = {
      "For each argument of forward, whether its gradient is wanted."},
     {"saved_for_forward", T_OBJECT, offsetof(Context, saved_for_forward), 0, nullptr},
     {"materialize_grads", T_BOOL, offsetof(Context, materialize_grads), 0, nullptr},
+    {"_forward_mode", T_BOOL, offsetof(Context, forward_mode), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 PyMethodDef methods[] = {
     {"apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(apply)),
      METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
      "Runs forward and records a node that will run backward."},
+    {"_apply_for_jvp", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(apply_for_jvp)),
+     METH_FASTCALL | METH_CLASS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

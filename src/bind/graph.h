@@ -53,6 +53,9 @@ void init_function_type(PyObject* module,
 
 // ---- the engine: backward.cpp
 // ------------------------------------------------------------------------
+// Keeps an object until the backward pass of this thread has ended: the engine has tensors alone,
+// and a gradient of a class of its own is to arrive as that.
+void keep_gradient(PyObject* gradient);
 void init_backward(PyObject* module);
 void register_backward(Registry& registry);
 void init_source_tracing();             // source.cpp: the user's line, for errors

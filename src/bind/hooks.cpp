@@ -64,6 +64,7 @@ struct PythonTensorHook : TensorHook {
             checked(PyObject_CallOneArg(PyList_GET_ITEM(list.get(), i), argument.get()));
         if (result.get() == Py_None) continue;
         current = returned_in_place_of(current, result.get());
+        if (!is_exact_tensor(result.get())) keep_gradient(result.get());
         changed = true;
       }
       return changed ? current : Tensor();

@@ -283,7 +283,21 @@ PyObject* as_subclass(PyObject* self, PyObject* cls) {
   });
 }
 
+// Tensor.__repr__(*, tensor_contents=None): what repr() gives, or another text for the elements.
+PyObject* show(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+    check_type(count == 0 && named <= 1, "__repr__: takes one argument, tensor_contents, by name");
+    if (!named || args[0] == Py_None) return tensor_repr(self);
+    PyObject* arguments[] = {self, args[0]};
+    return PyObject_Vectorcall(import_attribute("rushlight._printing", "tensor_repr").get(),
+                               arguments, 1, names);
+  });
+}
+
 PyMethodDef definitions[] = {
+    {"__repr__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(show)),
+     METH_FASTCALL | METH_KEYWORDS | METH_COEXIST, nullptr},
     {"dim", answer<dim_query>, METH_NOARGS, "dim($self)\n--\n\nThe number of dims."},
     {"ndimension", answer<dim_query>, METH_NOARGS, "ndimension($self)\n--\n\nThe number of dims."},
     {"numel", answer<numel_query>, METH_NOARGS, "numel($self)\n--\n\nThe number of elements."},

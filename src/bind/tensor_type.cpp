@@ -229,13 +229,7 @@ int init_meta(PyObject* cls, PyObject* args, PyObject* kwargs) {
   return 0;
 }
 
-PyObject* repr(PyObject* self) {
-  return guarded([&]() -> PyObject* {
-    PyObject* result = nullptr;
-    if (may_override(self) && overrides_method("__repr__", {self}, result)) return result;
-    return PyObject_CallOneArg(import_attribute("rushlight._printing", "tensor_repr").get(), self);
-  });
-}
+PyObject* repr(PyObject* self) { return tensor_repr(self); }
 
 PyTypeObject* make_meta_type() {
   PyType_Slot slots[] = {{Py_tp_init, reinterpret_cast<void*>(init_meta)}, {0, nullptr}};
@@ -281,6 +275,14 @@ PyTypeObject* make_class(const char* name, PyTypeObject* base) {
 }
 
 }  // namespace
+
+PyObject* tensor_repr(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    PyObject* result = nullptr;
+    if (may_override(self) && overrides_method("__repr__", {self}, result)) return result;
+    return PyObject_CallOneArg(import_attribute("rushlight._printing", "tensor_repr").get(), self);
+  });
+}
 
 PyObject* wrap_as(PyTypeObject* type, Tensor t) {
   PyTensor* self = allocate(type);

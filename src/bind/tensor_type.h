@@ -13,6 +13,9 @@ extern PyTypeObject* tensor_meta_type;  // the class of Tensor and of all its su
 // A new object of `type`, a Tensor or a subclass, for an impl that has none.
 PyObject* wrap_as(PyTypeObject* type, Tensor t);
 
+// What repr() gives, by whoever takes that over.
+PyObject* tensor_repr(PyObject* self);
+
 // Fill in parts of the static type before it is made ready.
 void add_number_slots(PyTypeObject& type);
 void add_index_slots(PyTypeObject& type);

@@ -653,8 +653,10 @@ def attention():
             for name, options in ways if dtype == torch.float32 else ways[:2]:
                 run = attending(dtype, {"enable_gqa": shares, **options})
                 both(f"{name} {query} {dtype}", run, q, k, v, tolerance=close)
-    for query, keys, width in ((1, 2, 200, 64), 150, 64), ((2, 2, 130, 40), 300, 72), (
-        (1, 4, 100, 128), 70, 128
+    for query, keys, width in (
+        ((1, 2, 200, 64), 150, 64),
+        ((2, 2, 130, 40), 300, 72),
+        ((1, 4, 100, 128), 70, 128),
     ):  # more rows than four warps take
         q, k = torch.randn(query), torch.randn(*query[:2], keys, query[3])
         v, mask = torch.randn(*query[:2], keys, width), torch.randn(query[2], keys)

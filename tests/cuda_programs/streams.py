@@ -194,11 +194,7 @@ def errors():
         missing = ""
     except NotImplementedError as error:
         missing = str(error)
-    answer(
-        right
-        and "scatter: not implemented on CUDA" in missing
-        and (x + 1).sum().item() == 78.0
-    )
+    answer(right and "scatter: not implemented on CUDA" in missing and (x + 1).sum().item() == 78.0)
 
 
 def memory():

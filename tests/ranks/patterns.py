@@ -139,8 +139,9 @@ class Attention(nn.Module):
 class FeedForward(nn.Module):
     def __init__(self, width):
         super().__init__()
-        self.w1, self.w3 = nn.Linear(width, 2 * width, bias=False), nn.Linear(
-            width, 2 * width, bias=False
+        self.w1, self.w3 = (
+            nn.Linear(width, 2 * width, bias=False),
+            nn.Linear(width, 2 * width, bias=False),
         )
         self.w2 = nn.Linear(2 * width, width, bias=False)
 
@@ -482,9 +483,7 @@ def sequence_parallel(norm=nn.LayerNorm, name="sequence_parallel"):
         Transformer(norm=norm),
         mesh,
         {
-            "tok_embeddings": RowwiseParallel(
-                input_layouts=Replicate(), output_layouts=Shard(1)
-            ),
+            "tok_embeddings": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
             "norm": SequenceParallel(),
             "output": ColwiseParallel(
                 input_layouts=Shard(1), output_layouts=Shard(-1), use_local_output=False

@@ -32,8 +32,6 @@ class _State(threading.local):
         self.modes: list[Any] = []  # that are active, the innermost last
         self.bridged = False  # does the bridge stand among the function modes?
         self.recording: Any = None  # the operation whose own run records a node
-        # Objects that a backward pass hands on: the engine keeps tensors, not their classes.
-        self.gradients: list[Any] = []
 
 
 state = _State()
@@ -112,14 +110,20 @@ def _sum_of_gradients(a, b):
     """The sum of two gradients, or a copy of one (b is None), as an operation that modes see; None
     where none is to see it.
     """
-    # The first gradient of a leaf is copied below the modes, but for those that must know it again.
-    if not state.modes or (b is None and not _follow_all()):
-        return None
-    op = rushlight.ops.aten.clone.default if b is None else rushlight.ops.aten.add.Tensor
     args = (a,) if b is None else (a, b)
+    of_class = any(dispatches(type(t)) for t in args)
+    # The first gradient of a leaf is copied below the modes, but for those that must know it again.
+    if not of_class and (not state.modes or (b is None and not _follow_all())):
+        return None
+    aten = rushlight.ops.aten
+    copy = aten.detach.default if of_class and not rushlight.is_grad_enabled() else \
+        aten.clone.default  # fmt: skip
     importlib.import_module("rushlight._dispatch._gradients").check_origin(args)
     with active(state.modes):
-        return call(op, args, {})
+        total = call(copy if b is None else aten.add.Tensor, args, {})
+    if of_class:
+        _C._keep_gradients([total])
+    return total
 
 
 def leave() -> None:
@@ -217,7 +221,7 @@ def call(op: OpOverload, args: Any, kwargs: Any) -> Any:
         return result
     if _gradients.is_constant(op):
         return below(op, args, kwargs)
-    follows = _follow_all() and not _gradients.is_in_place(op)
+    follows = _follow_all() and not is_in_place(op)
     if not _classes(args, kwargs) and not follows and _gradients.records_itself(op):
         outer, state.recording = state.recording, op
         try:
@@ -245,12 +249,12 @@ def below(op: OpOverload, args: Any, kwargs: Any) -> Any:
         with active(modes[:place]), rushlight.no_grad():
             result = modes[place].__torch_dispatch__(op, types, tuple(args), kwargs)
         if result is not NotImplemented:
-            return result
+            return _answer(op, args, result)
     for kind in types:
         with active(()), rushlight.no_grad():
             result = kind.__torch_dispatch__(op, types, tuple(args), kwargs)
         if result is not NotImplemented:
-            return result
+            return _answer(op, args, result)
     if types or modes:
         asked = [type(mode).__name__ for mode in modes] + [kind.__name__ for kind in types]
         raise TypeError(
@@ -258,6 +262,18 @@ def below(op: OpOverload, args: Any, kwargs: Any) -> Any:
             f"NotImplemented: {', '.join(asked)}"
         )
     return compute(op, args, kwargs)
+
+
+def is_in_place(op: OpOverload) -> bool:
+    """Does it write its first argument?"""
+    return op._opname.endswith("_") and not op._opname.startswith("_")
+
+
+def _answer(op, args, result):
+    """What `__torch_dispatch__` returned; an operation in place has its argument for a result."""
+    if isinstance(result, Tensor) and args and isinstance(args[0], Tensor) and is_in_place(op):
+        return args[0]
+    return result
 
 
 def compute(op: OpOverload, args: Any, kwargs: Any) -> Any:

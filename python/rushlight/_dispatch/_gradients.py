@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import rushlight
 from rushlight import _C, Tensor
-from rushlight._dispatch import below, call, compute, dispatches, state, tensors_of
+from rushlight._dispatch import below, call, compute, dispatches, is_in_place, state, tensors_of
 from rushlight._dispatch._emit import emit, reshape, to
 from rushlight.autograd.function import Function
 from rushlight.library._operator import OpOverload, OpOverloadPacket, _Builtin
@@ -41,11 +41,6 @@ def records_itself(op: OpOverload) -> bool:
     if op.namespace != "aten":
         return True
     return op._opname in _VIEWS or is_in_place(op)
-
-
-def is_in_place(op: OpOverload) -> bool:
-    """Does it write its first argument?"""
-    return op._opname.endswith("_") and not op._opname.startswith("_")
 
 
 _VIEWS = set(
@@ -400,18 +395,28 @@ class _Dispatched(Function):
     @staticmethod
     def forward(ctx: Any, made: _Call, *tensors: Tensor) -> Any:
         args, kwargs = made.rebuild(tensors)
-        result = below(made.op, args, kwargs)
+        ctx.changed = is_in_place(made.op) and dispatches(type(args[0]))
+        if ctx.changed:  # its gradient is that of the operation that leaves its argument alone
+            before = emit("clone", args[0])
+            result = below(made.op, args, kwargs)
+            made.op = _out_of_place(made.op)
+            tensors = (before, *tensors[1:])
+        else:
+            result = below(made.op, args, kwargs)
+        # No plain zeros for the results of a class that are not used.
+        ctx.set_materialize_grads(not any(dispatches(type(t)) for t in tensors_of((result,))))
         needs, keeps_result, _ = _FORMULAS.get(_key(made.op), (None, False, None))
-        kept = range(len(tensors)) if needs is None else sorted(made.needed(needs))
+        # A saved result comes back as a plain tensor: that of a class is computed again.
+        again = keeps_result and type(result) is not Tensor
+        kept = range(len(tensors)) if needs is None or again else sorted(made.needed(needs))
         ctx.made, ctx.kept = made, list(kept)
         ctx.likes = [_Like(tuple(t.shape), t.dtype) for t in tensors]
         results = (result,) if isinstance(result, Tensor) else tuple(result)
-        # A saved result comes back as a plain tensor: that of a class is kept apart.
-        ctx.own = emit("detach", result) if keeps_result and type(result) is not Tensor else None
+        ctx.own = emit("detach", result) if again else None
         ctx.kind = type(results[0])
         with_result = keeps_result and ctx.own is None
         ctx.save_for_backward(*(tensors[i] for i in kept), *(results[:1] if with_result else ()))
-        if made.op._opname.endswith("_") and any(result is t for t in tensors):
+        if ctx.changed or (is_in_place(made.op) and any(result is t for t in tensors)):
             ctx.mark_dirty(result)
         made.kind = None if isinstance(result, Tensor) else type(result)
         return result if isinstance(result, Tensor) else results
@@ -419,8 +424,15 @@ class _Dispatched(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
         made, saved = ctx.made, list(ctx.saved_tensors)
+        if all(grad is None for grad in grads):
+            return (None,) * (1 + len(ctx.likes))
         for grad in grads:
             _check_class(grad, ctx.kind)
+        if ctx.changed and rushlight.is_grad_enabled():
+            raise NotImplementedError(
+                f"{made.op}_: no second derivative of an operation in place on a "
+                f"{ctx.kind.__name__}, whose class has __torch_dispatch__; write it out of place"
+            )
         check_origin(grads)
         values: list[Any] = list(ctx.likes)
         for place, number in enumerate(ctx.kept):
@@ -431,12 +443,12 @@ class _Dispatched(Function):
         _, keeps_result, function = _FORMULAS[key]
         args, kwargs = made.rebuild(values)
         if keeps_result:
-            if ctx.own is not None and rushlight.is_grad_enabled():
-                raise NotImplementedError(
-                    f"{made.op}: no second derivative for tensors of {type(ctx.own).__name__}, "
-                    "whose class has __torch_dispatch__"
-                )
-            kwargs["result"] = saved[-1] if ctx.own is None else ctx.own
+            if ctx.own is None:
+                kwargs["result"] = saved[-1]
+            elif rushlight.is_grad_enabled():  # the gradient has a graph, which the copy has not
+                kwargs["result"] = call(made.op, args, kwargs)
+            else:
+                kwargs["result"] = ctx.own
         if "need" in function.__code__.co_varnames:
             needs = ctx.needs_input_grad[1:]
             kwargs["need"] = [isinstance(a, _Place) and needs[a.number] for a in made.args]
@@ -448,8 +460,12 @@ class _Dispatched(Function):
             for place, one in pairs:
                 if isinstance(place, _Place):
                     found[place.number] = one
-        state.gradients += [g for g in found if g is not None and type(g) is not Tensor]
         return None, *found
+
+
+def _out_of_place(op):
+    packet = getattr(rushlight.ops.aten, op._opname[:-1])
+    return getattr(packet, op._overloadname)
 
 
 def _key(op):
@@ -459,41 +475,58 @@ def _key(op):
 def record(op: OpOverload, args: Any, kwargs: Any) -> Any:
     """Run an operation that needs a gradient."""
     made = _Call(op, args, kwargs)
-    for tensor in made.tensors:
-        if dispatches(type(tensor)):
-            _keep_gradient(tensor)
+    if any(dispatches(type(t)) for t in made.tensors):
+        for tensor in made.tensors:
+            keep_gradient(tensor)
+        first = made.tensors[0]
+        if is_in_place(op) and first.__dict__.get("_wrapper_view"):
+            raise NotImplementedError(
+                f"{op}: changes a view of a {type(first).__name__} in place, whose class has "
+                "__torch_dispatch__; the history of what it is a view of would not tell: write it "
+                "out of place"
+            )
     result = _Dispatched.apply(made, *made.tensors)
+    if op._opname in _VIEWS:
+        for one in tensors_of((result,)):
+            if dispatches(type(one)):
+                one.__dict__["_wrapper_view"] = True
     if made.kind in (None, tuple):
         return result
     return made.kind(result)
 
 
-def _keep_gradient(leaf):
-    """Have `leaf.grad` be of its class: the engine keeps a tensor for it, not the object."""
+def keep_gradient(tensor: Tensor, retained: bool = False) -> None:
+    """Have `tensor.grad` be of its class: the tensor does not keep the object that stands for it.
+
+    Args:
+        tensor: a leaf, or a tensor that retains its gradient.
+    """
     with _C.DisableTorchFunction():
-        if "_wrapper_grad" in leaf.__dict__ or not leaf.requires_grad or not leaf.is_leaf:
+        own = tensor.__dict__
+        if "_wrapper_grad" in own or not tensor.requires_grad or not (retained or tensor.is_leaf):
             return
-        state_of, kind, came = leaf.__dict__, type(leaf), []
-        state_of["_wrapper_grad"] = None
+        own["_wrapper_grad"] = None
 
-        def note(grad):
-            _check_class(grad, kind)
-            came[:] = [grad]
+        def keep(grad):
+            own["_wrapper_grad"] = grad
 
-        def keep(_):
-            old, new = state_of["_wrapper_grad"], came.pop()
-            state_of["_wrapper_grad"] = new if old is None else old + new
+        if retained:
+            tensor.register_hook(keep)
+        else:
+            tensor.register_post_accumulate_grad_hook(lambda _: keep(_plain_grad(tensor)))
 
-        leaf.register_hook(note)
-        leaf.register_post_accumulate_grad_hook(keep)
+
+def _plain_grad(leaf):
+    with _C.DisableTorchFunction():
+        return leaf.grad
 
 
 def _check_class(grad, kind):
     if dispatches(kind) and type(grad) is Tensor and grad.is_meta:
         raise NotImplementedError(
-            f"backward: a {kind.__name__} was used by several operations, whose gradients "
-            "only __torch_dispatch__ of its class could add, and backward does not ask it; write "
-            "one operation, or an autograd.Function around it"
+            f"backward: a gradient of class {kind.__name__} came as a plain tensor, without "
+            "elements: an operation that __torch_dispatch__ of the class is not asked for was "
+            "between; write an autograd.Function around it"
         )
 
 
@@ -543,11 +576,5 @@ def _leaf(tensor, keeps_history):
 
 
 def _by_computing_again(made, tensors, grads):
-    for t in tensors_of((*tensors, *grads)):
-        if dispatches(type(t)):
-            raise NotImplementedError(
-                f"{made.op}: no gradient formula for tensors of {type(t).__name__}, whose class "
-                "has __torch_dispatch__; define an autograd.Function around it"
-            )
     args, kwargs = made.rebuild(tensors)
     return call(_Backward(made.op), (grads[0] if len(grads) == 1 else list(grads), *args), kwargs)

@@ -55,6 +55,17 @@ def run(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         result = _written(_key_of(func, name), args, kwargs)
         if result is not NotImplemented:
             return result
+    if name in ("tolist", "numpy", "__array__") and "_wrapper_device" in args[0].__dict__:
+        shown = {"tolist": ".tolist()"}.get(name, ".numpy()")
+        raise RuntimeError(
+            f"{shown} is not supported for tensor subclasses, got {type(args[0]).__name__}, which "
+            "has no elements of its own"
+        )
+    if name == "retain_grad":
+        from rushlight._dispatch._gradients import keep_gradient
+
+        native(func, args, kwargs)
+        return keep_gradient(args[0], retained=True)
     if name in _NATIVE:
         return native(func, args, kwargs)
     slot = _record._slot(name)
@@ -104,8 +115,6 @@ def _in_python(func, name, args, kwargs):
             return inner(*args, **kwargs)
     finally:
         _running.remove(func)
-        if name in ("backward", "grad"):
-            state.gradients = []
 
 
 _VIEWS = {"T", "mT", "H", "mH", "real", "imag", "data"}

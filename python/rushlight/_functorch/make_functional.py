@@ -16,9 +16,7 @@ class _Functional(rushlight.nn.Module):
 
     def _named(self, params, buffers):
         if len(params) != len(self.param_names):
-            raise RuntimeError(
-                f"{len(params)} parameters for a module of {len(self.param_names)}"
-            )
+            raise RuntimeError(f"{len(params)} parameters for a module of {len(self.param_names)}")
         named = dict(zip(self.param_names, params))
         if self.buffer_names is not None:
             named.update(zip(self.buffer_names, buffers))

@@ -245,6 +245,11 @@ def grad(
     if not only_inputs:
         warnings.warn("only_inputs is deprecated and ignored.", FutureWarning, stacklevel=2)
     roots, targets = _as_tuple(outputs), _as_tuple(inputs)
+    if materialize_grads and any(isinstance(t, graph.GradientEdge) for t in targets):
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge: what zeros "
+            "would look like is known to tensors alone"
+        )
     if not isinstance(inputs, dict):
         inputs = targets  # an iterator, such as `model.parameters()`, can be read once
     if not targets:

@@ -123,9 +123,15 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     for name, t in (("primal", tensor), ("tangent", tangent)):
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
+    if current.tangent_of(tangent) is not None:
+        raise RuntimeError(
+            "make_dual: Setting a forward grad that itself has a forward gradient at the same "
+            "level 0 is not supported: give its primal, or use func.jvp, which nests"
+        )
     if tangent.shape != tensor.shape:
         raise RuntimeError(
-            f"make_dual: the tangent has shape {tuple(tangent.shape)}, the tensor has "
+            "make_dual: Trying to set a forward gradient that has a different size than the "
+            f"tensor: the tangent has shape {tuple(tangent.shape)}, the tensor has "
             f"{tuple(tensor.shape)}"
         )
     with _C.DisableTorchFunction():
@@ -459,43 +465,86 @@ class _ForwardMode:
         if all(t is None for t in tangents):
             return cls.apply(*args)
         if cls.jvp is rushlight.autograd.Function.jvp:
-            raise RuntimeError(
-                f"{cls.__name__}: to use a custom Function with forward mode differentiation, give "
-                "it a static "
-                "method jvp(ctx, *grad_inputs)"
+            raise NotImplementedError(
+                f"{cls.__name__}: You must implement the jvp function for custom Function to use "
+                "it with forward mode AD: a static method jvp(ctx, *grad_inputs)"
             )
-        keep = rushlight.is_grad_enabled() and any(
-            isinstance(a, Tensor) and a.requires_grad for a in args
-        )
-        with rushlight.enable_grad():
-            given = [
-                a if t is None or a.requires_grad else a.detach().requires_grad_()
-                for a, t in zip(args, tangents)
-            ]
-            result = cls.apply(*given)
-        outputs = _tensors_of(result)
-        context = next((out.grad_fn for out in outputs if out.grad_fn is not None), None)
-        if context is None:
-            return result
-        moved = cls.jvp(context, *tangents)
+        context, result = cls._apply_for_jvp(*args)
+        outputs = result if isinstance(result, tuple) else (result,)
+        fixed = context.non_differentiable or ()
+        context.dirty_tensors = context.non_differentiable = None
+        context._forward_mode = True
+        given = [(t, None if t is None else t._version) for t in tangents]
+        moved = cls.jvp(context, *self._materialized(context, args, tangents))
+        context._forward_mode = False
         moved = moved if isinstance(moved, (tuple, list)) else (moved,)
         if len(moved) != len(outputs):
             raise RuntimeError(
                 f"{cls.__name__}.jvp returned {len(moved)} tangents for {len(outputs)} outputs"
             )
-        shown = [out if keep or not out.requires_grad else out.detach() for out in outputs]
-        for out, tangent in zip(shown, moved):
-            if tangent is not None:
-                if tangent.shape != out.shape or tangent.dtype != out.dtype:
-                    raise RuntimeError(
-                        f"{cls.__name__}.jvp returned a tangent of shape {tuple(tangent.shape)} "
-                        "and dtype "
-                        f"{tangent.dtype} for an output of shape {tuple(out.shape)} and dtype "
-                        f"{out.dtype}"
-                    )
-                level.set_tangent(out, _laid_out_as(tangent, out))
-        rest = iter(shown)
-        return _map_tensors(lambda _: next(rest), result)
+        for place, (out, tangent) in enumerate(zip(outputs, moved)):
+            if not isinstance(out, Tensor) or any(out is other for other in fixed):
+                _check_no_tangent(cls, place, tangent)
+            elif tangent is not None:
+                _check_tangent_of_output(cls, place, out, tangent, args, given)
+                if not any(out is a for a in args):
+                    shared = tangent._base is not None and out._base is not None
+                    level.set_tangent(out, tangent if shared else _laid_out_as(tangent, out))
+        return result
+
+    @staticmethod
+    def _materialized(context, args, tangents):
+        """The tangents as jvp takes them: zeros where a tensor has none, unless it wants None."""
+        if not context.materialize_grads:
+            return tangents
+        return [
+            rushlight.zeros_like(a)
+            if t is None and isinstance(a, Tensor) and (a.is_floating_point() or a.is_complex())
+            else t
+            for a, t in zip(args, tangents)
+        ]
+
+
+def _check_no_tangent(cls, place, tangent):
+    if tangent is not None:
+        raise RuntimeError(
+            f"{cls.__name__}.jvp returned a tangent at position {place}, of an output that is no "
+            "tensor or not differentiable. You should return None at that position instead."
+        )
+
+
+def _check_tangent_of_output(cls, place, out, tangent, args, given):
+    """What holds of an output and an input, that they share elements, must hold of the tangents."""
+    if tangent.shape != out.shape or tangent.dtype != out.dtype:
+        raise RuntimeError(
+            f"{cls.__name__}.jvp returned a tangent of shape {tuple(tangent.shape)} and dtype "
+            f"{tangent.dtype} for an output of shape {tuple(out.shape)} and dtype {out.dtype}"
+        )
+    for argument, (moves, version) in zip(args, given):
+        if moves is None:
+            continue
+        if out is argument:
+            if tangent is not moves or moves._version == version:
+                raise RuntimeError(
+                    f"{cls.__name__}: an inplace custom Function is not modifying the forward mode "
+                    f"gradients inplace: forward changes and returns an input (output {place}), so "
+                    "the jvp function must modify the corresponding gradient inplace and return it"
+                )
+            return
+        of_argument = out._base is argument
+        if out._base is None or not (of_argument or out._base is argument._base):
+            continue
+        base = moves if moves._base is None else moves._base
+        if tangent._base is not base:
+            of = "" if tangent._base is None else (
+                " of the given tangent" if of_argument else " of the same base"
+            )  # fmt: skip
+            raise RuntimeError(
+                f"{cls.__name__}: A custom Function's forward is returning a view (or an input "
+                f"as-is) as output {place}, but its jvp is not returning a view{of}: take the view "
+                "of the input's tangent there"
+            )
+        return
 
 
 def __getattr__(name: str) -> Any:

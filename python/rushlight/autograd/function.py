@@ -144,12 +144,7 @@ class BackwardCFunction(_C._FunctionBase, FunctionCtx):
 
     def _user_function(self):
         backward, vjp = self._forward_cls.backward, self._forward_cls.vjp
-        if backward is not Function.backward and vjp is not Function.vjp:
-            raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
-                "should only implement one of them."
-            )
-        return backward if vjp is Function.vjp else vjp
+        return vjp if backward is Function.backward else backward
 
     def apply(self, *args: Any) -> Any:
         """Call the function's backward with these gradients of its outputs."""
@@ -194,11 +189,56 @@ def _boxed(cls):
 def _context_class(cls):
     """The class of the contexts of a `Function`, which the graph calls `clsBackward`."""
     forward = _boxed(cls) if cls.boxed_grads_call else cls
+    if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
+        forward = _with_two_gradients(cls)
     names = {"_forward_cls": forward, "__module__": cls.__module__, "__doc__": None}
+    names["_made_for"] = cls
+    names["_completes_calls"] = _has_setup_context(cls) and any(
+        parameter.default is not parameter.empty for parameter in _parameters(cls.forward).values()
+    )
     if cls.clear_saved_tensors_on_access:
         names["saved_tensors"] = property(_saved_once)
     cls._backward_cls = type(f"{cls.__name__}Backward", (BackwardCFunction,), names)
     return cls._backward_cls
+
+
+def _with_two_gradients(cls):
+    """A `Function` as the engine calls it, for one that does not say which of two to call."""
+
+    def backward(ctx, *grads):
+        raise RuntimeError(
+            f"{cls.__name__}: Implementing both 'backward' and 'vjp' for a custom Function is "
+            "refused, as either gives the gradient: leave one out"
+        )
+
+    return type(cls.__name__, (cls,), {"backward": backward, "__module__": cls.__module__})
+
+
+def _has_setup_context(cls):
+    return cls.setup_context is not Function.setup_context
+
+
+def _parameters(forward):
+    import inspect
+
+    try:
+        return inspect.signature(forward).parameters
+    except (TypeError, ValueError):  # written in C, without a signature
+        return {}
+
+
+def _complete_call(cls, *args, **kwargs):
+    """The arguments of `apply` by position, with those that the call leaves out."""
+    import inspect
+
+    if not _has_setup_context(cls):
+        raise TypeError(
+            f"{cls.__name__}.apply() takes no keyword arguments, but got {', '.join(kwargs)}; a "
+            "Function with setup_context takes them"
+        )
+    bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 
 from rushlight import _C
 
@@ -30,6 +31,13 @@ class _Mode:
         return type(self)()
 
     def __call__(self, function: F) -> F:
+        if isinstance(function, type):
+            warnings.warn(
+                f"{type(self).__name__}: Decorating classes is deprecated, as it concerns their "
+                "construction alone; decorate functions or methods",
+                FutureWarning,
+                stacklevel=2,
+            )
         code = getattr(function, "__code__", None)
         if code is not None and code.co_flags & _GENERATOR_FLAG:
             return self._wrap_generator(function)

@@ -204,6 +204,8 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     has saved them for backward then refuses to use them.
     """
     for t in (tensor,) if isinstance(tensor, rushlight.Tensor) else tensor:
+        if t.is_inference():  # nothing saves it for backward, so that it has no version
+            continue
         t.detach().as_strided((0,), (1,)).zero_()
 
 

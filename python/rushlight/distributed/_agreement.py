@@ -109,7 +109,7 @@ def fits_agreement(group: ProcessGroup | None, tensor: Tensor) -> Any:
     return 1 < size <= _LARGEST_GROUP and 0 < tensor.numel() * tensor.element_size() <= room
 
 
-def agree(group: ProcessGroup | None, call: Any, work: Any, enclosed: Any = b'') -> Iterator[Any]:
+def agree(group: ProcessGroup | None, call: Any, work: Any, enclosed: Any = b"") -> Iterator[Any]:
     """Steps that end when all members call the same.
 
     Args:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from rushlight.distributed import ProcessGroup
+
     pass
+
 
 class DeviceMesh:
     """Processes in an array of any number of dims. Along each dim those that differ in that

@@ -252,9 +252,7 @@ class ScriptObject:
         """Return what `save` writes to a file."""
         return self._module.save_to_buffer(_extra_files)
 
-    def dump_to_str(
-        self, code: bool = True, attrs: bool = True, params: bool = True
-    ) -> str:
+    def dump_to_str(self, code: bool = True, attrs: bool = True, params: bool = True) -> str:
         """Return what the module is made of, as text.
 
         Args:

@@ -364,7 +364,9 @@ FUNCTIONS = {
     ),
     "tanh_backward": lambda grad_output, output: grad_output * (1 - output * output).conj(),
     "threshold_backward": lambda grad_output, self, threshold: rushlight.where(
-        self <= threshold, 0.0, grad_output  # where self is NaN, the gradient passes
+        self <= threshold,
+        0.0,
+        grad_output,  # where self is NaN, the gradient passes
     ),
     "trace_backward": lambda grad, sizes: _like(grad, sizes, rushlight.trace),
     "unfold_backward": lambda grad_in, input_sizes, dim, size, step: _like(

@@ -26,8 +26,8 @@ def _feature_noise(input, p):
         raise RuntimeError(
             f"feature dropout: expected at least 2 dims but got shape {tuple(input.shape)}"
         )
-    shape = (*input.shape[:2], *(1,) * (input.dim() - 2))
-    return rushlight.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    channels = (slice(None), slice(None), *(slice(1),) * (input.dim() - 2))
+    return rushlight.bernoulli(input.detach()[channels], 1 - p)
 
 
 def _feature_dropout(input, p, training, inplace, batched=True):
@@ -106,7 +106,10 @@ def alpha_dropout(
         return input
     if p == 1:
         return input.mul_(0) if inplace else input * 0
-    noise = rushlight.empty_like(input.detach()).bernoulli_(1 - p)
+    if input.is_contiguous():  # a function of its own, so that vmap can draw for each example
+        noise = rushlight.bernoulli(input.detach(), 1 - p)
+    else:
+        noise = rushlight.empty_like(input.detach()).bernoulli_(1 - p)
     return _alpha_dropout(input, noise, p, inplace)
 
 

@@ -21,9 +21,7 @@ from rushlight.onnx._modes import (
 from rushlight.onnx._program import ONNXProgram
 
 _set_module("rushlight.onnx", OperatorExportTypes, TensorProtoDataType, TrainingMode)
-_set_module(
-    "rushlight.onnx", ExportableModule, InputObserver, ONNXProgram, OnnxExporterError, load
-)
+_set_module("rushlight.onnx", ExportableModule, InputObserver, ONNXProgram, OnnxExporterError, load)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ class Writer:
 
     # ---- values
 
-    def fresh(self, hint: str = 'v') -> str:
+    def fresh(self, hint: str = "v") -> str:
         """A new name."""
         self.count += 1
         return f"{hint}_{self.count}"

@@ -226,8 +226,7 @@ class InputObserver:
         """
         best = self._best()
         shapes = [
-            dict.fromkeys(dims, Dim.DYNAMIC)
-            for dims in self._dynamic_dims(set_batch_dimension_for)
+            dict.fromkeys(dims, Dim.DYNAMIC) for dims in self._dynamic_dims(set_batch_dimension_for)
         ]
         rest = iter(shapes)
         args = tuple(_nested(value, rest) for value in best.args)

@@ -232,9 +232,7 @@ class Optimizer:
         defaults: the options of groups that do not give them.
     """
 
-    OptimizerPreHook: TypeAlias = Callable[
-        [Any, Args, Kwargs], "tuple[Args, Kwargs] | None"
-    ]
+    OptimizerPreHook: TypeAlias = Callable[[Any, Args, Kwargs], "tuple[Args, Kwargs] | None"]
     OptimizerPostHook: TypeAlias = Callable[[Any, Args, Kwargs], None]
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:

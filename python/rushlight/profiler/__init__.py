@@ -543,7 +543,7 @@ class profile:
         write_chrome_trace(path, recording, recording.events(), metadata)
 
     def export_stacks(
-        self, path: str | os.PathLike[str], metric: str = 'self_cpu_time_total'
+        self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
     ) -> None:
         """Write the time of each stack for flame graph tools; the profile needs with_stack=True."""
         if not self.with_stack:

@@ -538,7 +538,7 @@ class EventList(list):
                 "self_privateuse1_time_total"]  # fmt: skip
 
     def export_stacks(
-        self, path: str | os.PathLike[str], metric: str = 'self_cpu_time_total'
+        self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
     ) -> None:
         """Write the time of each stack, as flame graph tools read it.
 

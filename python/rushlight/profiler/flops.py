@@ -13,20 +13,24 @@ if TYPE_CHECKING:
     from typing import Any
 
 # An operation on each element of the result.
-_BY_ELEMENT = frozenset("""
+_BY_ELEMENT = frozenset(
+    """
     abs acos acosh add addcdiv addcmul asin asinh atan atan2 atanh ceil celu clamp clamp_max
     clamp_min copysign cos cosh deg2rad div dropout elu erf erfc erfinv exp exp2 expm1 floor fmod
     frac gelu hardshrink hardsigmoid hardswish hardtanh hypot leaky_relu lerp log log10 log1p log2
     logaddexp logsigmoid logit maximum minimum mish mul neg pow rad2deg reciprocal relu relu6
     remainder round rsqrt rsub selu sgn sigmoid sign silu sin sinc sinh softplus softshrink
     softsign sqrt square sub tan tanh threshold trunc where xlogy
-""".split())
+""".split()
+)
 
 # An operation on each element of the first argument.
-_BY_INPUT = frozenset("""
+_BY_INPUT = frozenset(
+    """
     amax amin argmax argmin cumprod cumsum max mean min norm prod std sum var linalg_vector_norm
     logsumexp nansum
-""".split())
+""".split()
+)
 
 # Some operations on each element of the first argument: exponentials, sums, products.
 _BY_ROW = {

@@ -48,9 +48,7 @@ def _category(start, end, in_backward, backward, steps, loading, finish):
 def _changes(recording):
     """(nanoseconds, index of the category, bytes more or less) of storages, in order of time."""
     backward = _intervals(recording, lambda r: r.kind == BACKWARD)
-    steps = _intervals(
-        recording, lambda r: r.kind == SPAN and r.name.startswith("Optimizer.step#")
-    )
+    steps = _intervals(recording, lambda r: r.kind == SPAN and r.name.startswith("Optimizer.step#"))
     loading = _intervals(
         recording, lambda r: r.kind == SPAN and r.name.startswith("enumerate(DataLoader)#")
     )

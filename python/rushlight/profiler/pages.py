@@ -133,6 +133,7 @@ def memory_page(timeline: Any) -> Any:
     for place in range(len(CATEGORIES)):
         above = [b + sizes[i][place] for b, i in zip(below, chosen)]
         if above != below:
+
             def points(values):
                 return [
                     f"{width * (times[i] - times[0]) / span:.1f},{height * (1 - v / peak):.1f}"

@@ -165,9 +165,7 @@ class Report:
             if raw.kind == KERNEL and raw.thread == self._main:
                 place = ((raw.start - base) / 1000, (raw.end - base) / 1000)
                 (copies if raw.name in _COPIES else kernels).append(place)
-        waiting = self._length(
-            intervals(e for e in main if e.name.startswith(_WAITING))
-        )
+        waiting = self._length(intervals(e for e in main if e.name.startswith(_WAITING)))
         reading = [e for e in main if e.name.startswith(_WAITING)]
         in_reading = [
             k for k in kernels + copies
@@ -308,4 +306,3 @@ class Report:
         return "\n".join(lines)
 
     __repr__ = __str__
-

@@ -52,11 +52,19 @@ def _columns(events, unit, name_width, shapes_width, with_memory, with_flops):
     if any(e.overload_name for e in events):
         columns.append((_OVERLOAD, None, lambda e: _cut(e.overload_name or "", name_width)))
     columns += [
-        ("Self CPU %", _WIDTH, lambda e: _note(
-            e, "self_cpu_percent", format_share(e.self_cpu_time_total, total))),
+        (
+            "Self CPU %",
+            _WIDTH,
+            lambda e: _note(e, "self_cpu_percent", format_share(e.self_cpu_time_total, total)),
+        ),
         ("Self CPU", _WIDTH, lambda e: show(e.self_cpu_time_total)),
-        ("CPU total %", _WIDTH, lambda e: _note(
-            e, "total_cpu_percent", 0 if e.is_async else format_share(e.cpu_time_total, total))),
+        (
+            "CPU total %",
+            _WIDTH,
+            lambda e: _note(
+                e, "total_cpu_percent", 0 if e.is_async else format_share(e.cpu_time_total, total)
+            ),
+        ),
         ("CPU total", _WIDTH, lambda e: show(e.cpu_time_total)),
         ("CPU time avg", _WIDTH, lambda e: show(e.cpu_time)),
     ]
@@ -64,8 +72,13 @@ def _columns(events, unit, name_width, shapes_width, with_memory, with_flops):
         device_total, device = _device_total(events), _device_name(events)
         columns += [
             (f"Self {device}", _WIDTH, lambda e: show(e.self_device_time_total)),
-            (f"Self {device} %", _WIDTH, lambda e: _note(
-                e, "total_device_percent", format_share(e.self_device_time_total, device_total))),
+            (
+                f"Self {device} %",
+                _WIDTH,
+                lambda e: _note(
+                    e, "total_device_percent", format_share(e.self_device_time_total, device_total)
+                ),
+            ),
             (f"{device} total", _WIDTH, lambda e: show(e.device_time_total)),
             (f"{device} time avg", _WIDTH, lambda e: show(e.device_time)),
         ]

@@ -36,7 +36,7 @@ COO_AND_CSR = (COO, CSR)
 _OF_THE_SHAPE = {
     "size", "dim", "ndimension", "numel", "nelement", "element_size", "is_floating_point",
     "is_complex", "is_signed", "is_inference", "requires_grad_", "retain_grad", "register_hook",
-    "register_post_accumulate_grad_hook", "backward", "is_same_size", "detach_", "__len__",
+    "register_post_accumulate_grad_hook", "backward", "grad", "is_same_size", "detach_", "__len__",
     "_is_view", "is_pinned", "is_conj", "is_neg", "get_device",
     "as_tensor", "asarray",  # of a tensor, that tensor
     "result_type",

@@ -92,5 +92,3 @@ class _NoParamDecoratorContextManager(_DecoratorContextManager):
         if orig_func is None:
             return super().__new__(cls)
         return cls()(orig_func)
-
-

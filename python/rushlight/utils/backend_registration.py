@@ -164,4 +164,3 @@ def _register_device_module(device_type: str, module: Any) -> None:
         )
     setattr(rushlight, kind, module)
     sys.modules[f"rushlight.{kind}"] = module
-

@@ -161,7 +161,9 @@ def checkpoint(
     )  # fmt: skip
     frame.enter(first_context)
     with rushlight.autograd.graph.saved_tensors_hooks(frame.pack, frame.unpack), first_context:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    frame.is_complete = True
+    return result
 
 
 class _Frame:
@@ -183,6 +185,7 @@ class _Frame:
         self.check, self.early_stop, self.log = check, early_stop, log
         self.kinds = []  # of the saved tensors, in their order
         self.again = {}  # the number of a saved tensor -> the tensor
+        self.is_complete = False  # is the first call over? It may take gradients itself.
 
     def pack(self, tensor: Tensor) -> tuple[_Frame, int]:
         self.kinds.append((tuple(tensor.shape), tensor.dtype, tensor.device))
@@ -207,7 +210,7 @@ class _Frame:
         def pack(tensor):
             nonlocal count
             if count < len(self.kinds):
-                self.again[count] = tensor.detach()
+                self.again[count] = tensor.detach() if tensor.requires_grad else tensor
             count += 1
             if self.early_stop and count == len(self.kinds):
                 raise _AllSavedAgain(self)
@@ -227,7 +230,7 @@ class _Frame:
         self._compare(count)
 
     def _compare(self, count):
-        if count != len(self.kinds):
+        if count < len(self.kinds) or (self.is_complete and count > len(self.kinds)):
             self._fail(
                 "checkpoint: a different number of tensors was saved in the recomputation\n"
                 f"Number of tensors saved during forward: {len(self.kinds)}\n"

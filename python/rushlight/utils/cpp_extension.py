@@ -76,7 +76,7 @@ def verify_ninja_availability() -> None:
     raise RuntimeError("cpp_extension.verify_ninja_availability: ninja is not used")
 
 
-def include_paths(device_type: str = 'cpu') -> Any:
+def include_paths(device_type: str = "cpu") -> Any:
     """The folders of the headers that extensions include."""
     if device_type != "cpu":
         raise NotImplementedError(f"cpp_extension.include_paths: for {device_type}")

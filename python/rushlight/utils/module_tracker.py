@@ -7,6 +7,7 @@ import weakref
 import rushlight
 from rushlight import Tensor
 from rushlight.autograd.graph import register_multi_grad_hook
+from rushlight.autograd.variable import Variable
 from rushlight.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -30,7 +31,7 @@ class ModuleTracker:
     Attributes:
         parents: their names, from that of the outermost module's class on ("Net.layers.0"), and
             "Global", which is always there.
-        is_bw: did the backward pass of a module begin, and no other module's forward since then?
+        is_bw: does a backward pass run in this thread?
 
     Example:
         >>> import rushlight
@@ -47,10 +48,10 @@ class ModuleTracker:
     """
 
     parents: set[str]
-    is_bw: bool
 
     def __init__(self) -> None:
-        self.parents, self.is_bw = {"Global"}, False
+        self.parents = {"Global"}
+        self._awaits_end = False  # of the backward pass that runs
         self._names: weakref.WeakKeyDictionary[Module, str] = weakref.WeakKeyDictionary()
         self._hooks: list[Any] = []
 
@@ -66,18 +67,20 @@ class ModuleTracker:
             hook.remove()
         self.parents = {"Global"}
 
+    @property
+    def is_bw(self) -> bool:
+        """Does a backward pass run in this thread?"""
+        return rushlight._C.current_graph_task_id() != -1
+
     def _name(self, module):
-        name = self._names.get(module)
-        if name is None:
-            name = self._names[module] = type(module).__name__
-        for child, inner in module.named_children():
-            self._names.setdefault(inner, f"{name}.{child}")
-        return name
+        if module not in self._names:
+            for path, inner in module.named_modules(prefix=type(module).__name__):
+                self._names.setdefault(inner, path)
+        return self._names[module]
 
     def _begin(self, module, inputs):
         name = self._name(module)
         self.parents.add(name)
-        self.is_bw = False
         tensors = _with_gradients(inputs)
         if rushlight.is_grad_enabled() and tensors:
             register_multi_grad_hook(tensors, lambda gradients: self.parents.discard(name))
@@ -92,8 +95,15 @@ class ModuleTracker:
             )
 
     def _begin_backward(self, name):
+        if not self._awaits_end:
+            self._awaits_end = True
+            Variable._execution_engine.queue_callback(self._end_backward)
         self.parents.add(name)
-        self.is_bw = True
+
+    def _end_backward(self):
+        # A module whose inputs need no gradient has not been told that it ended.
+        self._awaits_end = False
+        self.parents = {"Global"}
 
 
 def _with_gradients(values):

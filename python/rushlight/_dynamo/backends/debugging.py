@@ -3,4 +3,3 @@
 from rushlight import _absent
 
 globals().update(_absent.refused({"ExplainOutput": "functions run as they are: no graph is made"}))
-

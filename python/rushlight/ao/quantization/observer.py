@@ -211,7 +211,6 @@ class UniformQuantizationObserverBase(ObserverBase):
             zero_point = zero_point.clamp(self.quant_min, self.quant_max)
         return scale.reshape(-1), zero_point.reshape(-1)
 
-
     def reset_min_max_vals(self) -> None:
         """Forget the range that was seen, where an observer keeps one."""
         raise NotImplementedError(

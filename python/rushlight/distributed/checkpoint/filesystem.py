@@ -305,15 +305,11 @@ class FileSystemBase(abc.ABC):
         """A context of an open file."""
 
     @abc.abstractmethod
-    def concat_path(
-        self, path: str | os.PathLike[str], suffix: str
-    ) -> str | os.PathLike[str]:
+    def concat_path(self, path: str | os.PathLike[str], suffix: str) -> str | os.PathLike[str]:
         """A path in a folder."""
 
     @abc.abstractmethod
-    def rename(
-        self, path: str | os.PathLike[str], new_path: str | os.PathLike[str]
-    ) -> None:
+    def rename(self, path: str | os.PathLike[str], new_path: str | os.PathLike[str]) -> None:
         """Rename a file."""
 
     @abc.abstractmethod
@@ -347,9 +343,7 @@ class FileSystem(FileSystemBase):
         with open(path, mode) as stream:
             yield stream
 
-    def concat_path(
-        self, path: str | os.PathLike[str], suffix: str
-    ) -> str | os.PathLike[str]:
+    def concat_path(self, path: str | os.PathLike[str], suffix: str) -> str | os.PathLike[str]:
         """A path in a folder."""
         return Path(path) / suffix
 
@@ -357,9 +351,7 @@ class FileSystem(FileSystemBase):
         """A Path."""
         return Path(path)
 
-    def rename(
-        self, path: str | os.PathLike[str], new_path: str | os.PathLike[str]
-    ) -> None:
+    def rename(self, path: str | os.PathLike[str], new_path: str | os.PathLike[str]) -> None:
         """Rename a file."""
         os.replace(path, new_path)
 

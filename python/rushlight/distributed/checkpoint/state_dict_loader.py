@@ -45,9 +45,7 @@ def load_state_dict(
         FutureWarning,
         stacklevel=2,
     )
-    _load_state_dict(
-        state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner
-    )
+    _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)
 
 
 def _load_state_dict(

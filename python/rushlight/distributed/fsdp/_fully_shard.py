@@ -517,9 +517,7 @@ class _Unshard(Function):
             takes_part = parameters.settings.reduces_unused and sharded.requires_grad
             if whole[i] is None and (takes_part or i in parameters.partial):
                 dtype = parameters.policy.param_dtype or ctx.dtypes[i]
-                whole[i] = rushlight.zeros(
-                    parameters.shapes[i], dtype=dtype, device=ctx.devices[i]
-                )
+                whole[i] = rushlight.zeros(parameters.shapes[i], dtype=dtype, device=ctx.devices[i])
         parts = parameters.reduce(whole, ctx.dtypes)
         return None, *(
             part if sharded.requires_grad else None

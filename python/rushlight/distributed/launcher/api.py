@@ -114,9 +114,7 @@ class LaunchConfig:
         if self.shutdown_timeout is None:
             self.shutdown_timeout = int(os.environ.get("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "30"))
         if self.shutdown_timeout < 0:
-            raise ValueError(
-                f"shutdown_timeout must be non-negative, got {self.shutdown_timeout}"
-            )
+            raise ValueError(f"shutdown_timeout must be non-negative, got {self.shutdown_timeout}")
 
 
 class _Worker:

@@ -39,8 +39,10 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
     kinds = rules_of_ops().get(name, ())
     if "random" in kinds:
         return random(level, func, name, args, kwargs, mapped)
-    if not mapped:
-        return func(*args, **kwargs)
+    inner = getattr(func, "__wrapped__", None)
+    is_python = inner is not None and isinstance(inspect.unwrap(func), types.FunctionType)
+    if not mapped:  # a function written in Python may draw random numbers
+        return level.run_inside(inner, args, kwargs) if is_python else func(*args, **kwargs)
     if name in _OF_ONE_VALUE or "value" in kinds:
         call = _OF_ONE_VALUE.get(name) or f"{name.strip('_').removesuffix('_tuple')}()"
         raise RuntimeError(
@@ -57,8 +59,7 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
         result = rule(level, func, args, kwargs)
         if result is not NotImplemented:
             return result
-    inner = getattr(func, "__wrapped__", None)  # written in Python: its operations have rules
-    if inner is not None and isinstance(inspect.unwrap(func), types.FunctionType):
+    if is_python:  # its operations have rules
         return level.run_inside(inner, args, kwargs)
     return level.loop_fallback(func, args, kwargs)
 

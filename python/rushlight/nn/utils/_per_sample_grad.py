@@ -20,7 +20,7 @@ def call_for_per_sample_grads(
     module: Module,
     *,
     batch_size: int | None = None,
-    loss_reduction: str = 'sum',
+    loss_reduction: str = "sum",
     batch_first: bool = True,
 ) -> Any:
     """Return a function that calls a module so that backward sets `grad_sample` of its parameters:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import rushlight
 from rushlight import Tensor
 from rushlight._ignored import older_name as _older_name
 
@@ -15,24 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["functional_call"]
 
 
-def _places(module):
-    """dotted name -> (dict that holds the tensor, key), every name of shared ones included."""
-    places = {}
-    for path, submodule in module.named_modules(remove_duplicate=False):
-        prefix = path + "." if path else ""
-        for members in (submodule._parameters, submodule._buffers):
-            for name, tensor in members.items():
-                if tensor is not None:
-                    places[prefix + name] = (members, name)
-    return places
+_MISSING: Any = object()
 
 
-def _with_tied_names(places, tensors):
+def _names_of_tensors(module):
+    """dotted name -> tensor of all parameters and buffers, every name of shared ones included."""
+    return {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
+
+
+def _with_tied_names(module, tensors):
     """`tensors` with an entry for every name that a replaced tensor has."""
     names_of = {}
-    for name, (members, key) in places.items():
-        names_of.setdefault(id(members[key]), []).append(name)
-    given = {}
+    for name, tensor in _names_of_tensors(module).items():
+        names_of.setdefault(id(tensor), []).append(name)
+    given = dict(tensors)
     for names in names_of.values():
         values = {id(tensors[name]): tensors[name] for name in names if name in tensors}
         if len(values) > 1:
@@ -42,43 +42,86 @@ def _with_tied_names(places, tensors):
     return given
 
 
+def _check_names(module, tensors):
+    known = _names_of_tensors(module)
+    problems = []
+    for kind, names in (
+        ("Unexpected", [name for name in tensors if name not in known]),
+        ("Missing", [name for name in known if name not in tensors]),
+    ):
+        if names:
+            problems.append(f"{kind} key(s): {', '.join(map(repr, sorted(names)))}.")
+    if problems:
+        raise RuntimeError(
+            f"functional_call: the tensors given do not match {type(module).__name__}: "
+            + " ".join(problems)
+        )
+
+
+def _owner(module, name):
+    """The submodule that has the member `name`, and the member's own name."""
+    *path, member = name.split(".")
+    for part in path:
+        if not hasattr(module, part):
+            raise AttributeError(
+                f"{type(module).__name__} has no attribute `{part}`, of which functional_call is "
+                f"given `{name}`"
+            )
+        module = getattr(module, part)
+        if not isinstance(module, rushlight.nn.Module):
+            raise TypeError(
+                f"submodule `{part}`: {module} is not an instance of torch.nn.Module, so that "
+                f"functional_call cannot set `{name}`"
+            )
+    return module, member
+
+
+def _swap(module, name, tensor):
+    """Sets a member, removes it if `tensor` is _MISSING, and returns what was there before."""
+    if tensor is not _MISSING and not isinstance(tensor, (Tensor, type(None))):
+        raise TypeError(f"functional_call: `{name}`: {tensor} is not an instance of torch.Tensor")
+    for members in (module._parameters, module._buffers):
+        if name in members:
+            before = members[name]
+            if tensor is _MISSING:
+                del members[name]
+            else:
+                members[name] = tensor
+            return before
+    before = getattr(module, name, _MISSING)
+    if before is not _MISSING and not isinstance(before, (Tensor, type(None))):
+        raise TypeError(
+            f"functional_call: attribute `{name}`: {before} is not an instance of torch.Tensor"
+        )
+    if tensor is not _MISSING:
+        setattr(module, name, tensor)
+    elif before is not _MISSING:
+        delattr(module, name)
+    return before
+
+
 @contextlib.contextmanager
 def _reparametrize_module(
     module, parameters_and_buffers, tie_weights=False, strict=False, stack_weights=False
 ):
-    places = _places(module)
-    if strict:
-        unexpected = [name for name in parameters_and_buffers if name not in places]
-        given = {id(places[n][0][places[n][1]]) for n in parameters_and_buffers if n in places}
-        missing = [
-            name
-            for name, (members, key) in places.items()
-            if name not in parameters_and_buffers
-            and not (tie_weights and id(members[key]) in given)
-        ]
-        if unexpected or missing:
-            raise RuntimeError(
-                f"functional_call: {type(module).__name__} does not match: unexpected key(s) "
-                f"{unexpected}, missing key(s) {missing}"
-            )
+    tensors = parameters_and_buffers
     if tie_weights:
-        replacements = _with_tied_names(places, parameters_and_buffers)
-    else:
-        replacements = {n: t for n, t in parameters_and_buffers.items() if n in places}
-    originals = {}
-    for name, tensor in replacements.items():
-        members, key = places[name]
-        originals[name] = members[key]
-        members[key] = tensor
+        tensors = _with_tied_names(module, tensors)
+    if strict:
+        _check_names(module, tensors)
+    originals = []
     try:
+        for name, tensor in tensors.items():
+            owner, member = _owner(module, name)
+            originals.append((name, owner, member, _swap(owner, member, tensor)))
         yield
     finally:
-        for name, original in originals.items():
-            members, key = places[name]
+        # In reverse, as one tensor may have several names in a module that contains itself.
+        for name, owner, member, original in reversed(originals):
             # What forward assigned anew, such as a buffer, is the caller's to see.
-            if name in parameters_and_buffers:
-                parameters_and_buffers[name] = members[key]
-            members[key] = original
+            now = _swap(owner, member, original)
+            if name in parameters_and_buffers and now is not _MISSING:
+                parameters_and_buffers[name] = now
 
 
 def _functional_call(

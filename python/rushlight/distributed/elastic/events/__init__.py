@@ -1,6 +1,6 @@
 """What happens in a run, for Python's loggers:
 
-    events.record(events.Event("started", events.EventSource.WORKER), "console")
+events.record(events.Event("started", events.EventSource.WORKER), "console")
 """
 
 from __future__ import annotations

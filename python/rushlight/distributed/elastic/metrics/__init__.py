@@ -1,7 +1,7 @@
 """Numbers about a run: how long what takes, and how often it fails.
 
-    @metrics.prof
-    def step(): ...
+@metrics.prof
+def step(): ...
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+
 class MetricData(NamedTuple):
     """A number, with its name, its group and when it was."""
 
