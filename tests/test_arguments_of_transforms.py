@@ -84,7 +84,7 @@ def refused_if_unused(**named):
 
 
 class Wrong(rl.autograd.Function):
-    """Its gradient is a little wrong, or another at each call, or is computed so often and no more."""
+    """Its gradient is a little wrong, or another at each call, or computed a few times alone."""
 
     calls = 0
 

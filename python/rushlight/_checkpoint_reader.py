@@ -613,9 +613,7 @@ class CheckpointReader:
 
     def _part(self, value):
         """Like `_plain` for a part of a tuple, which may be the arguments of a call."""
-        if isinstance(value, Name) and (
-            value.key in _FUNCTIONS or value.key in _TYPE_NAMES or value.key == _REBUILD_WRAPPER
-        ):
+        if isinstance(value, Name) and (value.key in _FUNCTIONS or value.key in _TYPE_NAMES):
             return value
         return self._plain(value)
 
@@ -824,7 +822,7 @@ def is_known(module, name):
     """Is it one of the functions and classes that a file may name?"""
     key = Name(module, name).key
     known = key in _FUNCTIONS or key in _TENSOR_TYPES
-    known = known or key in (_REBUILD_FROM_TYPE, _REBUILD_WRAPPER)
+    known = known or key == _REBUILD_FROM_TYPE
     return known or (module == "torch" and (name in STORAGE_DTYPES or name in DTYPES))
 
 
