@@ -62,7 +62,11 @@ def storage(name):
 
 
 def typed(name):
-    return lambda **named: error_of(lambda: str(getattr(rl, name)(2, **named).device))
+    def made(**named):
+        tensor = getattr(rl, name)(*() if "size" in named else (2,), **named)
+        return str(tensor.device), tensor.shape
+
+    return lambda **named: error_of(lambda: made(**named))
 
 
 def printed(**named):
@@ -366,8 +370,8 @@ CASES = {
 # Other values of an argument than those of booleans and numbers.
 NAMED = {
     "source": [[1, 0], "github"], "dtype": [rl.float16, rl.int32], "wrap_storage": [rl.ones(1)],
-    "device": ["meta", "cuda", "cpu"], "precision": [2], "threshold": [10], "edgeitems": [1],
-    "linewidth": [40], "profile": ["short"], "sci_mode": [True], "shared": [True],
+    "device": ["meta", "cuda", "cpu"], "size": [(2, 3)], "precision": [2],
+    "threshold": [10], "edgeitems": [1], "linewidth": [40], "profile": ["short"], "sci_mode": [True], "shared": [True],
     "operands": [(rl.ones(1),)], "device_type": ["cpu"], "type": [rl.float64],
     "stride": [[1, 1]], "start": [1], "end": [3], "priority": [-1], "stream_ptr": [1],
     "fn": [None], "func": [twice], "device_types": ["cuda"], "lib": [True],
