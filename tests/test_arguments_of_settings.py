@@ -371,8 +371,9 @@ CASES = {
 NAMED = {
     "source": [[1, 0], "github"], "dtype": [rl.float16, rl.int32], "wrap_storage": [rl.ones(1)],
     "device": ["meta", "cuda", "cpu"], "size": [(2, 3)], "precision": [2],
-    "threshold": [10], "edgeitems": [1], "linewidth": [40], "profile": ["short"], "sci_mode": [True], "shared": [True],
-    "operands": [(rl.ones(1),)], "device_type": ["cpu"], "type": [rl.float64],
+    "threshold": [10], "edgeitems": [1], "linewidth": [40], "profile": ["short"],
+    "sci_mode": [True], "shared": [True], "operands": [(rl.ones(1),)],
+    "device_type": ["cpu"], "type": [rl.float64],
     "stride": [[1, 1]], "start": [1], "end": [3], "priority": [-1], "stream_ptr": [1],
     "fn": [None], "func": [twice], "device_types": ["cuda"], "lib": [True],
     "schema": ["(Tensor y) -> Tensor"], "tags": [[rl.Tag.pt2_compliant_tag]],

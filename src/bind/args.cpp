@@ -560,9 +560,8 @@ LayoutArgument Arguments::layout(int i) const {
                     ": only the layout torch.strided is supported");
   return {};
 }
-Tensor Arguments::pinned_if_asked(int i, Tensor made) const {
-  if (!given(i) || !boolean(i) || made.is_meta()) return made;
-  return pinned(spec_->name, made);
+Tensor Arguments::pinned_if(bool asked, Tensor&& made) const {
+  return asked && !made.is_meta() ? pinned(spec_->name, made) : std::move(made);
 }
 
 }  // namespace rl::bind

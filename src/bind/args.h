@@ -121,9 +121,12 @@ class Arguments {
   rl::Generator* generator_or_none(int i) const;
   LayoutArgument layout(int i) const;  // checks that it is strided
   // What was made, in page-locked memory where argument `i`, pin_memory, asks for that.
-  Tensor pinned_if_asked(int i, Tensor made) const;
+  Tensor pinned_if_asked(int i, Tensor&& made) const {
+    return given(i) ? pinned_if(boolean(i), std::move(made)) : std::move(made);
+  }
 
  private:
+  Tensor pinned_if(bool asked, Tensor&& made) const;
   struct Call;  // what was passed
   bool fit(const Call& call, std::string* why);
   bool place_keywords(const Call& call, std::string* why);
