@@ -106,6 +106,9 @@ function("check_group_norm(input: Tensor, num_groups: int, weight: Tensor | None
     check(channels % num_groups == 0,
           "group_norm: Expected number of channels in input to be divisible by num_groups, but "
           "got input of shape ", sizes(input), " and num_groups=", num_groups)
+    check_value(numel(input) != num_groups,
+                "Expected more than 1 value per channel when training, got input size ",
+                sizes(input), " for ", num_groups, " groups")
     check_channels("group_norm", "weight", weight, channels)
     check_channels("group_norm", "bias", bias, channels)
          """)

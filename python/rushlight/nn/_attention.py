@@ -70,6 +70,9 @@ def multi_head_attention_forward(
     attn_mask = _check_attn_mask(attn_mask, length, key.shape[0], batch * num_heads)
 
     if bias_k is not None and bias_v is not None:
+        for name, given in (("key", static_k), ("value", static_v)):
+            if given is not None:
+                raise AssertionError(f"bias cannot be added to static {name}.")
         k = rushlight.cat([k, bias_k.repeat(1, batch, 1)])
         v = rushlight.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = _one_more_key(attn_mask, key_padding_mask)
@@ -252,23 +255,28 @@ def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
     dims = query.dim()
     if dims not in (2, 3):
         raise AssertionError(f"query: expected 2 or 3 dims but got {dims}")
-    for name, tensor, expected in (
-        ("key", key, dims),
-        ("value", value, dims),
-        ("key_padding_mask", key_padding_mask, dims - 1),
-    ):
-        if tensor is not None and tensor.dim() != expected:
-            raise AssertionError(
-                f"{name}: expected {expected} dims for a {dims}D query but got {tensor.dim()}"
-            )
+    kind = f"For {'batched' if dims == 3 else 'unbatched'} ({dims}-D) `query`, expected"
+    if key.dim() != dims or value.dim() != dims:
+        raise AssertionError(
+            f"{kind} `key` and `value` to be {dims}-D but found {key.dim()}-D and {value.dim()}-D "
+            "tensors respectively"
+        )
+    if key_padding_mask is not None and key_padding_mask.dim() != dims - 1:
+        raise AssertionError(
+            f"{kind} `key_padding_mask` to be `None` or {dims - 1}-D but found "
+            f"{key_padding_mask.dim()}-D tensor instead"
+        )
     if attn_mask is not None:
         if attn_mask.dim() not in (2, 3):
-            raise AssertionError(f"attn_mask: expected 2 or 3 dims but got {attn_mask.dim()}")
+            raise AssertionError(
+                f"{kind} `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor "
+                "instead"
+            )
         if dims == 2 and attn_mask.dim() == 3:
             expected = (num_heads, query.shape[0], key.shape[0])
             if tuple(attn_mask.shape) != expected:
                 raise AssertionError(
-                    f"attn_mask: expected shape {expected} but got {tuple(attn_mask.shape)}"
+                    f"Expected `attn_mask` shape to be {expected} but got {tuple(attn_mask.shape)}"
                 )
     return dims == 3
 

@@ -82,7 +82,8 @@ def cosine_embedding_loss(
     """1 - cos where y is 1, max(cos - margin, 0) where y is -1. See `nn.CosineEmbeddingLoss`."""
     if target.dim() > 1:
         raise RuntimeError(
-            f"cosine_embedding_loss: target must have 0 or 1 dims but has {target.dim()}"
+            "cosine_embedding_loss: 0D or 1D target tensor expected, but it has "
+            f"{target.dim()} dims"
         )
     expected = target.dim() + 1
     if input1.dim() != expected or input2.dim() != expected:
@@ -204,7 +205,7 @@ def gaussian_nll_loss(
                 v not in (1, n) for v, n in zip(var.size(), input.size())
             ):
                 raise ValueError(
-                    f"gaussian_nll_loss: var of shape {tuple(var.shape)} does not fit input of "
+                    f"gaussian_nll_loss: var is of incorrect size: {tuple(var.shape)} for input of "
                     f"shape {tuple(input.shape)}"
                 )
     if reduction not in ("none", "mean", "sum"):

@@ -202,8 +202,9 @@ def _warning_of_broadcast(loss):
     def checked(input, target, *args, **kwargs):
         if input.shape != target.shape:
             warnings.warn(
-                f"{loss.__name__}: target of shape {tuple(target.shape)} and input of shape "
-                f"{tuple(input.shape)} are broadcast to one shape, which is rarely meant",
+                f"{loss.__name__}: Using a target size ({target.size()}) that is different to the "
+                f"input size ({input.size()}). They are broadcast to one shape, which is rarely "
+                "meant. Please ensure they have the same size.",
                 stacklevel=2,
             )
         return loss(input, target, *args, **kwargs)

@@ -75,25 +75,29 @@ inline double sum_lanes(vec<float> v) {
 // place.
 template <class T, class First, class Second>
 Pair sum_run(int64_t n, First&& first, Second&& second) {
-  constexpr int64_t lanes = Vector<T>::lanes;
-  vec<T> a[2] = {}, b[2] = {};
-  int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    auto here = [&](const T* p) { return load(p + i); };
-    auto next = [&](const T* p) { return load(p + i + lanes); };
-    a[0] += first(here);
-    a[1] += first(next);
-    b[0] += second(here);
-    b[1] += second(next);
+  constexpr int64_t lanes = Vector<T>::lanes, block = 8192;
+  Pair total{0, 0};
+  for (int64_t i = 0; i < n;) {  // blocks are added up in double: float32 has too few digits
+    const int64_t end = std::min(n, i + block);
+    vec<T> a[2] = {}, b[2] = {};
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      auto here = [&](const T* p) { return load(p + i); };
+      auto next = [&](const T* p) { return load(p + i + lanes); };
+      a[0] += first(here);
+      a[1] += first(next);
+      b[0] += second(here);
+      b[1] += second(next);
+    }
+    T rest_a = 0, rest_b = 0;
+    for (; i < end; ++i) {
+      auto here = [&](const T* p) { return p[i]; };
+      rest_a += first(here);
+      rest_b += second(here);
+    }
+    total.first += static_cast<double>(rest_a) + sum_lanes(a[0] + a[1]);
+    total.second += static_cast<double>(rest_b) + sum_lanes(b[0] + b[1]);
   }
-  T rest_a = 0, rest_b = 0;
-  for (; i < n; ++i) {
-    auto here = [&](const T* p) { return p[i]; };
-    rest_a += first(here);
-    rest_b += second(here);
-  }
-  return {static_cast<double>(rest_a) + sum_lanes(a[0] + a[1]),
-          static_cast<double>(rest_b) + sum_lanes(b[0] + b[1])};
+  return total;
 }
 
 // f(c) for each channel of planes, in parallel.

@@ -1,9 +1,22 @@
 #include "kernels/cpu/norm_tiles.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/lanes.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
+
+// Sums of more elements than a block has are sums of its blocks' in double: float32's own sum of
+// millions of elements has only four digits.
+constexpr int64_t block = 8192;
+
+template <class T, class... F> T sum_of_row(const T* x, int64_t n, F... f) {
+  if (n <= block) return fold<Add>(x, n, f...);
+  double total = 0;
+  for (int64_t i = 0; i < n; i += block) total += fold<Add>(x + i, std::min(block, n - i), f...);
+  return static_cast<T>(total);
+}
 
 RL_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
 RL_INLINE double square_root(double x) { return __builtin_sqrt(x); }
@@ -20,16 +33,22 @@ template <class T> struct Layer {
   static void sums(const NormRows& rows, const T* g, const T* x, T mean, T rstd, T* grad_weight,
                    T* grad_bias, T* sum, T* dot) {
     const T* w = static_cast<const T*>(rows.weight);
-    Sum<T> all, products;
-    for_offsets<T>(rows.parts, [&](auto at) {
-      auto slope = at(g), distance = at(x) - mean, weighted = slope * at(w);
-      at.put(grad_weight, mul_add(slope * distance, rstd, at(grad_weight)));
-      at.put(grad_bias, at(grad_bias) + slope);
-      all.add(at, weighted);
-      products.add(at, weighted * distance);
-    });
-    *sum = all.total();
-    *dot = products.total();
+    double total = 0, product = 0;
+    for (int64_t left = rows.parts; left > 0; left -= block) {
+      Sum<T> all, products;
+      for_offsets<T>(std::min(block, left), [&](auto at) {
+        auto slope = at(g), distance = at(x) - mean, weighted = slope * at(w);
+        at.put(grad_weight, mul_add(slope * distance, rstd, at(grad_weight)));
+        at.put(grad_bias, at(grad_bias) + slope);
+        all.add(at, weighted);
+        products.add(at, weighted * distance);
+      });
+      total += all.total();
+      product += products.total();
+      g += block, x += block, w += block, grad_weight += block, grad_bias += block;
+    }
+    *sum = static_cast<T>(total);
+    *dot = static_cast<T>(product);
   }
   static void backward(const NormRows& rows, const T* g, const T* x, T mean, T rstd, T average,
                        T slope, T* grad_x) {
@@ -53,18 +72,24 @@ template <class T> struct Group {
                    T* grad_bias, T* sum, T* dot) {
     const T* w = static_cast<const T*>(rows.weight);
     *sum = *dot = 0;
-    for (int64_t c = 0; c < rows.parts; ++c, g += rows.n, x += rows.n) {
-      Sum<T> all, products;
-      for_offsets<T>(rows.n, [&](auto at) {
-        auto slope = at(g);
-        all.add(at, slope);
-        products.add(at, slope * (at(x) - mean));
-      });
-      T total = all.total(), product = products.total();
-      grad_weight[c] += product * rstd;
-      grad_bias[c] += total;
-      *sum += total * w[c];
-      *dot += product * w[c];
+    for (int64_t c = 0; c < rows.parts; ++c) {
+      double total = 0, product = 0;
+      for (int64_t left = rows.n, n; left > 0; left -= n, g += n, x += n) {
+        n = std::min(block, left);
+        Sum<T> all, products;
+        for_offsets<T>(n, [&](auto at) {
+          auto slope = at(g);
+          all.add(at, slope);
+          products.add(at, slope * (at(x) - mean));
+        });
+        total += all.total();
+        product += products.total();
+      }
+      T whole = static_cast<T>(total), dots = static_cast<T>(product);
+      grad_weight[c] += dots * rstd;
+      grad_bias[c] += whole;
+      *sum += whole * w[c];
+      *dot += dots * w[c];
     }
   }
   static void backward(const NormRows& rows, const T* g, const T* x, T mean, T rstd, T average,
@@ -85,8 +110,8 @@ void forward(const NormRows& rows, const T* x, double eps, T* y, T* means, T* rs
   int64_t n = rows.parts * rows.n;
   for (int64_t r = 0; r < rows.count; ++r, x += n, y += n) {
     T mean = 0;
-    if (rows.centred) means[r] = mean = fold<Add>(x, n) / static_cast<T>(n);
-    T squares = fold<Add>(x, n, [mean](auto v) { return (v - mean) * (v - mean); });
+    if (rows.centred) means[r] = mean = sum_of_row(x, n) / static_cast<T>(n);
+    T squares = sum_of_row(x, n, [mean](auto v) { return (v - mean) * (v - mean); });
     rstds[r] = T(1) / square_root(squares / static_cast<T>(n) + static_cast<T>(eps));
     Row::forward(rows, x, mean, rstds[r], y);
   }

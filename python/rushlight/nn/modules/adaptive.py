@@ -54,8 +54,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             or any(int(c) != c for c in cutoffs)
         ):
             raise ValueError(
-                "cutoffs: expected increasing, distinct, positive ints below n_classes - 1 = "
-                f"{n_classes - 1} but got {cutoffs}"
+                "cutoffs should be a sequence of unique, positive integers sorted in an increasing "
+                f"order, where each value is between 1 and n_classes-1 = {n_classes - 1}, but are "
+                f"{cutoffs}"
             )
         self.in_features = in_features
         self.n_classes = n_classes

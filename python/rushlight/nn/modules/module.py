@@ -153,7 +153,7 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
 
     def _check_new_name(self, kind, name, registered):
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {rushlight.typename(name)}")
+            raise TypeError(f"{kind} name should be a string. Got {type(name).__name__}")
         if "." in name:
             raise KeyError(f"{kind} name {name!r}: must not contain a dot")
         if name == "":

@@ -334,7 +334,7 @@ def _check_sizes(mode, input_size, hidden_size, num_layers, dropout, proj_size):
     if proj_size >= hidden_size:
         raise ValueError(f"proj_size: {proj_size} must be below hidden_size={hidden_size}")
     if proj_size and mode != "LSTM":
-        raise ValueError("proj_size: only an LSTM can have it")
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
 
 
 class RNN(RNNBase):
@@ -347,14 +347,14 @@ class RNN(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
-            raise ValueError("proj_size: only an LSTM can have it")
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if len(args) > 3:
             nonlinearity = args[3]
             args = args[:3] + args[4:]
         else:
             nonlinearity = kwargs.pop("nonlinearity", "tanh")
         if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"nonlinearity: expected tanh or relu but got {nonlinearity!r}")
+            raise ValueError(f"Unknown nonlinearity {nonlinearity!r}: select from tanh and relu")
         self.nonlinearity = nonlinearity
         super().__init__("RNN_" + nonlinearity.upper(), *args, **kwargs)
 
@@ -422,7 +422,7 @@ class GRU(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
-            raise ValueError("proj_size: only an LSTM can have it")
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
 
 

@@ -43,8 +43,9 @@ def get_total_norm(
         total = rushlight.linalg.vector_norm(rushlight.stack(norms), norm_type)
     if error_if_nonfinite and not bool(rushlight.isfinite(total)):
         raise RuntimeError(
-            f"the total norm of order {norm_type} is {total.item()}, so nothing can be clipped by "
-            "it; pass error_if_nonfinite=False to scale by it all the same"
+            f"The total norm of order {norm_type} for gradients from `parameters` is "
+            f"{total.item()}, so nothing can be clipped by it; pass error_if_nonfinite=False to "
+            "scale by it all the same"
         )
     return total
 

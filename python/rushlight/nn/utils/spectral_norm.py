@@ -104,7 +104,39 @@ class SpectralNorm:
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(hook)
         module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
         return hook
+
+
+class SpectralNormLoadStateDictPreHook:
+    """Makes the v of files before version 1, which have u and the divided weight in its place."""
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+    def __call__(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any],
+        strict: bool, missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str],
+    ) -> None:  # fmt: skip
+        del unexpected_keys, error_msgs
+        version = local_metadata.get("spectral_norm", {}).get(self.fn.name + ".version")
+        key = prefix + self.fn.name
+        if version is not None and version >= 1:
+            return
+        new = all(key + suffix in state_dict for suffix in ("_orig", "_u", "_v"))
+        if version is None and new and key not in state_dict:
+            return
+        missing = [key + suffix for suffix in ("_orig", "", "_u") if key + suffix not in state_dict]
+        if missing:
+            missing_keys.extend(missing if strict else ())
+            return
+        with rushlight.no_grad():
+            original, weight = state_dict[key + "_orig"], state_dict.pop(key)
+            sigma = (original / weight).mean()
+            matrix, u = as_matrix(original, self.fn.dim), state_dict[key + "_u"]
+            # u is W v / |W v|, and u^T W v is sigma.
+            v = rushlight.mv(rushlight.linalg.pinv(matrix), u)
+            state_dict[key + "_v"] = v * (sigma / rushlight.dot(u, rushlight.mv(matrix, v)))
 
 
 class SpectralNormStateDictHook:
@@ -158,5 +190,10 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Any:
     for key, hook in module._state_dict_hooks.items():
         if isinstance(hook, SpectralNormStateDictHook) and hook.fn.name == name:
             del module._state_dict_hooks[key]
+            break
+    for key, wrapped in module._load_state_dict_pre_hooks.items():
+        hook = wrapped.hook
+        if isinstance(hook, SpectralNormLoadStateDictPreHook) and hook.fn.name == name:
+            del module._load_state_dict_pre_hooks[key]
             break
     return module
