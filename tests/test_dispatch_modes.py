@@ -372,3 +372,8 @@ def test_it_costs_nothing_when_off():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_an_operation_in_place_returns_the_tensor_it_wrote():
+    plain = rushlight.zeros(2)
+    assert plain.add_(Wrapper(rushlight.ones(2))) is plain

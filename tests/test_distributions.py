@@ -716,3 +716,27 @@ def test_both_libraries_refuse_the_same():
         ):
             with pytest.raises((ValueError, RuntimeError)):
                 make()
+
+
+@pytest.mark.parametrize("dtype", [rushlight.float32, rushlight.float64], ids=str)
+def test_small_concentrations_fall_into_the_corners(dtype):
+    rushlight.manual_seed(0)
+    concentration = rushlight.tensor(0.01, dtype=dtype)
+    sample = distributions.Beta(concentration, concentration).sample((4000,))
+    assert sample.dtype == dtype and 0 < sample.min() and sample.max() < 1
+    for corner in (sample < 0.1, sample > 0.9):
+        assert abs(corner.double().mean().item() - 0.49) < 0.03
+
+
+def test_entropy_of_wishart_from_its_natural_parameters():
+    scale = rushlight.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=rushlight.float64)
+    wishart = distributions.Wishart(rushlight.tensor(5.0).double(), precision_matrix=scale)
+    by_derivatives = super(type(wishart), wishart).entropy()
+    assert rushlight.allclose(by_derivatives, wishart.entropy())
+
+
+@pytest.mark.parametrize("name", ["HalfCauchy", "HalfNormal", "Cauchy"])
+def test_a_number_is_no_sample(name):
+    made = getattr(distributions, name)(*([0.0] if name == "Cauchy" else []), 1.0)
+    with pytest.raises(ValueError, match="must be a Tensor"):
+        made.log_prob(0.5)

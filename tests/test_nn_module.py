@@ -426,3 +426,82 @@ def test_a_module_on_the_meta_device_can_be_swapped_in(conversions):
     weight = layer.weight
     layer.to("meta")
     assert layer.weight is weight and weight.is_meta and isinstance(weight, nn.Parameter)
+
+
+class Labelled(rushlight.Tensor):
+    """Whose `module_load` is its own."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is rushlight.Tensor.module_load:
+            return args[1].detach() + 1
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_what_is_loaded_can_be_swapped_in(conversions):
+    conversions.set_swap_module_params_on_conversion(True)
+    for assign in (False, True):
+        layer = nn.Linear(2, 2, bias=False)
+        weight, data = layer.weight, layer.weight.data
+        source = nn.Parameter(rushlight.ones(2, 2), requires_grad=False)
+        layer.load_state_dict({"weight": source}, assign=assign)
+        assert layer.weight is weight and weight.requires_grad and weight.equal(source)
+        assert (weight.data_ptr() == source.data_ptr()) == assign
+        assert data.equal(source) != assign
+    layer.load_state_dict({"weight": rushlight.ones(2, 2).as_subclass(Labelled)})
+    assert layer.weight.detach().as_subclass(rushlight.Tensor).equal(2 * rushlight.ones(2, 2))
+
+
+def test_loading_leaves_no_cycle():
+    import gc
+
+    layer = nn.Linear(2, 2)
+    state = layer.state_dict()
+    gc.collect()
+    layer.load_state_dict(state)
+    assert gc.collect() == 0
+
+
+def test_what_does_not_fit_is_told_for_each_key():
+    layer = nn.Linear(2, 2)
+    with pytest.raises(RuntimeError) as caught:
+        layer.load_state_dict({"weight": rushlight.ones(3, 2), "bias": [1, 2], "other": 3})
+    message = str(caught.value)
+    assert message.startswith("Error(s) in loading state_dict for Linear:\n")
+    for part in ("size mismatch for weight", "bias", 'Unexpected key(s) in state_dict: "other"'):
+        assert part in message
+
+
+def test_a_buffer_does_not_replace_a_plain_attribute():
+    layer = nn.Module()
+    layer.size = 5
+    with pytest.raises(KeyError, match="already exists"):
+        layer.size = nn.Buffer(rushlight.ones(1))
+
+
+def test_register_buffer_may_be_overridden_without_persistent():
+    class Noting(nn.Module):
+        def register_buffer(self, name, tensor):
+            super().register_buffer(name, tensor)
+
+    layer = Noting()
+    layer.kept = nn.Buffer(rushlight.ones(1))
+    assert "kept" in layer.state_dict()
+    with pytest.raises(RuntimeError, match="persistent"):
+        layer.passing = nn.Buffer(rushlight.ones(1), persistent=False)
+
+
+def test_spectral_norm_reads_files_without_its_second_vector():
+    layer = nn.utils.spectral_norm(nn.Linear(3, 5))
+    for _ in range(20):
+        layer(rushlight.ones(2, 3))
+    layer.eval()
+    expected = layer(rushlight.ones(2, 3))
+    state = layer.state_dict()
+    vector = state.pop("weight_v")
+    state["weight"] = layer.weight.detach().clone()
+    del state._metadata[""]["spectral_norm"]
+    again = nn.utils.spectral_norm(nn.Linear(3, 5)).eval()
+    again.load_state_dict(state)
+    assert rushlight.allclose(again.weight_v, vector, atol=1e-3)
+    assert rushlight.allclose(again(rushlight.ones(2, 3)), expected, atol=1e-5)

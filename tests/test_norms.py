@@ -156,3 +156,31 @@ def test_batch_norm(sizes, last, dtype):
     for ours, theirs, terms in zip(found, expected, (4, 4, 4 * count, count), strict=True):
         tolerance = step * (16 * max(1, abs(theirs).max()) + terms)
         np.testing.assert_allclose(ours.detach().double().numpy(), theirs, 0, tolerance)
+
+
+@pytest.mark.parametrize("name", ["layer", "rms", "group", "instance"])
+def test_rows_of_millions_of_elements_keep_their_digits(name):
+    rl.manual_seed(0)
+    x = rl.rand(1, 2, 2_000_000)
+    if name == "instance":
+        x = x.view(1, 1, -1)
+        results = [F.instance_norm(v) for v in (x, x.double())]
+    else:
+        results = [NORMS[name](v if name == "group" else v.view(1, -1), None, None)
+                   for v in (x, x.double())]  # fmt: skip
+    assert (results[0] - results[1]).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["layer", "group", "batch"])
+def test_float32_parameters_beside_16_bit_inputs_keep_their_digits(kind):
+    rl.manual_seed(0)
+    layer = {"layer": rl.nn.LayerNorm(6), "group": rl.nn.GroupNorm(2, 4),
+             "batch": rl.nn.BatchNorm1d(4)}[kind]  # fmt: skip
+    x, grad = rl.randn(5, 4, 6).bfloat16(), rl.randn(5, 4, 6).bfloat16()
+    found = []
+    for dtype in (rl.bfloat16, rl.float32):
+        layer.zero_grad()
+        layer(x.to(dtype)).backward(grad.to(dtype))
+        found.append([p.grad.clone() for p in layer.parameters()])
+    for reduced, full in zip(*found):
+        assert reduced.dtype == rl.float32 and rl.allclose(reduced, full, rtol=1e-5, atol=1e-5)

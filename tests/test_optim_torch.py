@@ -190,3 +190,85 @@ def test_fused_goes_without_other_ways_to_run(name, other):
         parameter = library.zeros(2, requires_grad=True)
         with pytest.raises(RuntimeError, match=f"fused.*{other}"):
             getattr(library.optim, name)([parameter], fused=True, **{other: True})
+
+
+def test_schedules_copy_the_tensors_they_are_given():
+    for library in LIBRARIES:
+        bounds = [library.tensor(v) for v in (0.1, 0.2, 0.8, 0.9)]
+        optimizer = library.optim.SGD([library.zeros(1, requires_grad=True)], lr=0.1)
+        low, high, base, most = bounds
+        scheduler = library.optim.lr_scheduler.CyclicLR(
+            optimizer, low, high, base_momentum=base, max_momentum=most
+        )
+        for bound in bounds:
+            bound.mul_(0.5)
+        (group,) = optimizer.param_groups
+        assert scheduler.max_lrs[0].item() == pytest.approx(0.2)
+        assert group["max_momentum"].item() == pytest.approx(0.9)
+
+
+def test_one_cycle_takes_the_state_of_older_versions():
+    for library in LIBRARIES:
+        optimizer = library.optim.SGD([library.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)
+        kind = library.optim.lr_scheduler.OneCycleLR
+        scheduler = kind(optimizer, 1.0, total_steps=10)
+        state = scheduler.state_dict()
+        del scheduler._anneal_func_type, state["_anneal_func_type"]
+        scheduler.load_state_dict({**state, "anneal_func": kind._annealing_linear})
+        optimizer.step()
+        scheduler.step()
+        assert scheduler.get_last_lr() == [pytest.approx(0.04 + (1 - 0.04) / 2)]
+
+
+def test_line_search_where_losses_do_not_change():
+    for library in LIBRARIES:
+        x = library.zeros(2, requires_grad=True)
+        optimizer = library.optim.LBFGS([x], line_search_fn="strong_wolfe", tolerance_grad=-1)
+
+        def closure(x=x, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = (x * 0).sum()
+            loss.backward()
+            return loss
+
+        assert optimizer.step(closure).item() == 0
+
+
+def test_gradients_of_nadam_reach_its_product():
+    grads = []
+    for library in LIBRARIES:
+        product = library.tensor(0.5, dtype=library.float64, requires_grad=True)
+        parameter = library.ones(3, dtype=library.float64, requires_grad=True).clone()
+        parameter.grad = library.full((3,), 2.0, dtype=library.float64)
+        optimizer = library.optim.NAdam([parameter], lr=0.9, differentiable=True)
+        optimizer.state[parameter].update(
+            step=library.tensor(3.0), mu_product=product.clone(),
+            exp_avg=library.ones(3).double(), exp_avg_sq=library.ones(3).double(),
+        )  # fmt: skip
+        optimizer.step()
+        (grad,) = library.autograd.grad(parameter.sum(), product)
+        grads.append(grad.item())
+    assert grads[0] == pytest.approx(grads[1]) and grads[0] != 0
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_fused_wants_real_parameters_on_a_device(name):
+    for library in LIBRARIES:
+        parameter = library.ones(2, device="meta", requires_grad=True)
+        parameter.grad = library.ones(2, device="meta")
+        optimizer = getattr(library.optim, name)([parameter], lr=0.1, fused=True)
+        with pytest.raises(RuntimeError, match="`fused=True` requires"):
+            optimizer.step()
+
+
+def test_adafactor_takes_counts_of_older_files():
+    for library in LIBRARIES:
+        parameter = library.ones(2, requires_grad=True)
+        parameter.grad = library.ones(2)
+        optimizer = library.optim.Adafactor([parameter])
+        optimizer.step()
+        state = optimizer.state_dict()
+        state["state"][0]["step"] = 1.0
+        optimizer.load_state_dict(state)
+        optimizer.step()
+        assert optimizer.state[parameter]["step"].item() == 2

@@ -112,3 +112,17 @@ def test_schedules(capsys):
         pruning.LambdaSL(sparsifier, [abs, abs])
     with pytest.raises(TypeError, match="BaseSparsifier"):
         pruning.LambdaSL(model, abs)
+
+
+def test_a_failing_mask_leaves_the_module_as_it_was():
+    prune = nn.utils.prune
+
+    class Failing(prune.L1Unstructured):
+        def compute_mask(self, t, default_mask):
+            raise ArithmeticError
+
+    layer = nn.Linear(3, 2)
+    with pytest.raises(ArithmeticError):
+        Failing.apply(layer, "weight", amount=0.5)
+    assert [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
+    assert not list(layer.buffers()) and not layer._forward_pre_hooks

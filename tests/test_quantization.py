@@ -247,3 +247,57 @@ def test_an_observer_sees_other_channels_after_its_state_was_taken():
     assert other.min_val.tolist() == [1, 3] and held["min_val"].numel() == 0
     observer.reset_min_max_vals()
     assert observer.min_val.numel() == 0 and other.min_val.numel() == 2
+
+
+@pytest.mark.parametrize("kind", ["MinMaxObserver", "HistogramObserver"])
+def test_observers_of_uint16(kind):
+    observer = getattr(quantization, kind)(dtype=torch.uint16)
+    observer(torch.tensor([-1.0, 3.0]))
+    scale, zero_point = observer.calculate_qparams()
+    assert (observer.quant_min, observer.quant_max) == (0, 65535)
+    assert scale.item() == pytest.approx(4 / 65535, rel=1e-2)
+    assert zero_point.item() == pytest.approx(65535 / 4, rel=1e-2)
+
+
+def test_limits_of_quantized_dtypes():
+    for name, low, high in (("qint8", -128, 127), ("quint8", 0, 255), ("qint32", -(2**31), None)):
+        limits = torch.iinfo(getattr(torch, name))
+        assert limits.min == low and (high is None or limits.max == high)
+
+
+def test_scales_of_channels_are_float32():
+    with pytest.raises(RuntimeError, match="scale must be of float32"):
+        torch.fake_quantize_per_channel_affine(
+            torch.ones(2, 3), torch.ones(3).double(), torch.zeros(3, dtype=torch.int32), 1, 0, 255
+        )
+
+
+def test_layers_with_parametrizations_are_quantized_as_what_they_were():
+    class Twice(nn.Module):
+        def forward(self, weight):
+            return 2 * weight
+
+    model = nn.Sequential(quantization.QuantStub(), nn.Linear(3, 2), quantization.DeQuantStub())
+    plain = copy.deepcopy(model)
+    plain[1].weight.data *= 2
+    nn.utils.parametrize.register_parametrization(model[1], "weight", Twice())
+    results = []
+    for made in (model, plain):
+        made.qconfig = quantization.QConfig(
+            activation=quantization.MinMaxObserver.with_args(),
+            weight=quantization.default_weight_observer,
+        )
+        prepared = quantization.prepare(made.eval())
+        assert hasattr(prepared[1], "activation_post_process")
+        x = torch.linspace(-1, 1, 12).view(4, 3)
+        prepared(x)
+        converted = quantization.convert(prepared)
+        assert type(converted[1]) is torch.ao.nn.quantized.Linear
+        results.append(converted(x))
+    assert results[0].equal(results[1])
+
+
+def test_synchronized_batch_norm_keeps_the_qconfig():
+    layer = nn.BatchNorm1d(2)
+    layer.qconfig = quantization.default_qconfig
+    assert nn.SyncBatchNorm.convert_sync_batchnorm(layer).qconfig is layer.qconfig

@@ -12,7 +12,7 @@ from rushlight.ao.quantization.fuser_method_mappings import (
     get_fuser_method,
 )
 from rushlight.nn.modules.module import Module
-from rushlight.nn.utils.parametrize import type_before_parametrizations
+from rushlight.nn.utils import parametrize as _parametrize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def fuse_known_modules(
     mod_list: Sequence[Module], is_qat: bool, additional_fuser_method_mapping: Any = None
 ) -> list[Module]:
     """Return the fused module and as many `Identity` as it replaces besides the first."""
-    kinds = [type_before_parametrizations(layer) for layer in mod_list]
+    kinds = [_parametrize.type_before_parametrizations(layer) for layer in mod_list]
     fused = get_fuser_method(kinds, additional_fuser_method_mapping)(is_qat, *mod_list)
     for hook in mod_list[0]._forward_pre_hooks.values():
         fused.register_forward_pre_hook(hook)

@@ -23,7 +23,7 @@ from rushlight.ao.quantization.fake_quantize import (
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantStub
 from rushlight.nn import functional as F
 from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
-from rushlight.nn.utils.parametrize import type_before_parametrizations
+from rushlight.nn.utils import parametrize as _parametrize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -253,12 +253,12 @@ def get_quantized_operator(float_op: Any) -> Callable[..., Any]:
 
 
 def _has_special_act_post_process(module: Any) -> bool:
-    kind = type_before_parametrizations(module)
+    kind = _parametrize.type_before_parametrizations(module)
     return module.training and kind in DEFAULT_MODULE_TO_ACT_POST_PROCESS
 
 
 def _get_special_act_post_process(module: Any) -> Any:
-    return DEFAULT_MODULE_TO_ACT_POST_PROCESS.get(type_before_parametrizations(module))
+    return DEFAULT_MODULE_TO_ACT_POST_PROCESS.get(_parametrize.type_before_parametrizations(module))
 
 
 __all__ = [

@@ -36,7 +36,7 @@ from rushlight.ao.quantization.quantization_mappings import (
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantWrapper
 from rushlight.ao.quantization.utils import get_qparam_dict
 from rushlight.nn.modules.module import Module
-from rushlight.nn.utils.parametrize import type_before_parametrizations
+from rushlight.nn.utils import parametrize as _parametrize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,10 +78,12 @@ def propagate_qconfig_(
 
 
 def _propagate(module, configs, inherited, prefix, skipped):
-    chosen = configs.get(prefix, configs.get(type_before_parametrizations(module), inherited))
+    chosen = configs.get(
+        prefix, configs.get(_parametrize.type_before_parametrizations(module), inherited)
+    )
     module.qconfig = chosen = getattr(module, "qconfig", chosen)
     for name, child in module.named_children():
-        if name not in skipped and type_before_parametrizations(child) not in skipped:
+        if name not in skipped and _parametrize.type_before_parametrizations(child) not in skipped:
             _propagate(child, configs, chosen, f"{prefix}.{name}" if prefix else name, skipped)
 
 
@@ -111,7 +113,7 @@ def _add_observer(layer, constructor=None):
 
 def _add_observers(module, observed, whole, custom):
     for name, child in module.named_children():
-        kind = type_before_parametrizations(child)
+        kind = _parametrize.type_before_parametrizations(child)
         if kind is nn.Dropout:
             continue
         if issubclass(kind, (_quantized.FloatFunctional, _quantized.QFunctional)):
@@ -129,7 +131,7 @@ def _add_observers(module, observed, whole, custom):
         else:
             _add_observers(child, observed, whole, custom)
     if (
-        type_before_parametrizations(module) in observed
+        _parametrize.type_before_parametrizations(module) in observed
         and not isinstance(module, nn.Sequential)
         and (module._modules.keys() <= {"parametrizations"} or hasattr(module, "weight_fake_quant"))
     ):
@@ -175,7 +177,7 @@ def swap_module(
     Args:
         custom_module_class_mapping: classes whose `from_observed` takes the layer.
     """
-    kind, custom = type_before_parametrizations(mod), custom_module_class_mapping or {}
+    kind, custom = _parametrize.type_before_parametrizations(mod), custom_module_class_mapping or {}
     if getattr(mod, "qconfig", None) is None or not (kind in custom or kind in mapping):
         return mod
     if kind in custom:
@@ -206,7 +208,7 @@ def _convert(module, mapping, custom, precomputed):
         # What is fused, observed as a whole or trained with a norm is replaced as a whole.
         if not (
             isinstance(child, (_intrinsic._FusedModule, ObserverBase, FakeQuantizeBase))
-            or type_before_parametrizations(child) in custom
+            or _parametrize.type_before_parametrizations(child) in custom
             or hasattr(child, "weight_fake_quant")
         ):
             _convert(child, mapping, custom, precomputed)

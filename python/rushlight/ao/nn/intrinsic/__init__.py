@@ -9,7 +9,7 @@ from rushlight.nn.modules.container import Sequential
 from rushlight.nn.modules.conv import Conv1d, Conv2d, Conv3d
 from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.module import Module
-from rushlight.nn.utils.parametrize import type_before_parametrizations
+from rushlight.nn.utils import parametrize as _parametrize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class _FusedModule(Sequential):
     _layers: tuple[type[Module], ...] = ()
 
     def __init__(self, *layers: Module) -> None:
-        kinds = tuple(type_before_parametrizations(layer) for layer in layers)
+        kinds = tuple(_parametrize.type_before_parametrizations(layer) for layer in layers)
         if kinds != self._layers:
             expected = ", ".join(kind.__name__ for kind in self._layers)
             given = ", ".join(kind.__name__ for kind in kinds)

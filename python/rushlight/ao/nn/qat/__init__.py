@@ -8,11 +8,7 @@ from rushlight._module_paths import add_modules as _add_modules
 from rushlight.nn import functional as F
 from rushlight.nn.modules import conv as _conv, linear as _linear, sparse as _sparse
 from rushlight.nn.modules.module import Module
-from rushlight.nn.utils.parametrize import (
-    is_parametrized,
-    transfer_parametrizations_and_params,
-    type_before_parametrizations,
-)
+from rushlight.nn.utils import parametrize as _parametrize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +27,7 @@ def conv_options(layer: Module) -> dict[str, Any]:
 
 def check_source(kind: type[Module], layer: Module) -> Any:
     """Return the qconfig of a layer that `kind.from_float` takes."""
-    if type_before_parametrizations(layer) is not kind._FLOAT_MODULE:
+    if _parametrize.type_before_parametrizations(layer) is not kind._FLOAT_MODULE:
         raise AssertionError(
             f"{kind.__name__}.from_float: expected {kind._FLOAT_MODULE.__name__}, got "
             f"{type(layer).__name__}"
@@ -44,8 +40,8 @@ def check_source(kind: type[Module], layer: Module) -> Any:
 def _share_parameters(source, layer):
     """Give `layer` the parameters of `source`, or its parametrizations with their originals."""
     for name in ("weight", "bias"):
-        if is_parametrized(source, name):
-            transfer_parametrizations_and_params(source, layer, name)
+        if _parametrize.is_parametrized(source, name):
+            _parametrize.transfer_parametrizations_and_params(source, layer, name)
         else:
             setattr(layer, name, getattr(source, name))
 

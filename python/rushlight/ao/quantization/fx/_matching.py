@@ -8,7 +8,7 @@ from rushlight.ao.quantization.backend_config.backend_config import ObservationT
 from rushlight.ao.quantization.utils import MatchAllNode
 from rushlight.fx.node import Node
 from rushlight.nn.modules.module import Module
-from rushlight.nn.utils.parametrize import type_before_parametrizations
+from rushlight.nn.utils import parametrize as _parametrize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _calls(node, operation, modules):
     if isinstance(operation, type) and issubclass(operation, Module):
         return (
             node.op == "call_module"
-            and type_before_parametrizations(modules.get(node.target)) is operation
+            and _parametrize.type_before_parametrizations(modules.get(node.target)) is operation
         )
     if callable(operation):
         return node.op == "call_function" and node.target is operation

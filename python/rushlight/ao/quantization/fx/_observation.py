@@ -18,7 +18,7 @@ from rushlight.ao.quantization.observer import (
 )
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
-from rushlight.nn.utils.parametrize import type_before_parametrizations
+from rushlight.nn.utils import parametrize as _parametrize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class ObserverPlacer:
             return
         new = self._observe_result(node)
         kind = (
-            type_before_parametrizations(self.modules.get(node.target))
+            _parametrize.type_before_parametrizations(self.modules.get(node.target))
             if node.op == "call_module"
             else None
         )

@@ -16,7 +16,7 @@ from rushlight.ao.quantization.qconfig import (
 )
 from rushlight.ao.quantization.qconfig_mapping import QConfigMapping
 from rushlight.fx.node import Node
-from rushlight.nn.utils.parametrize import type_before_parametrizations
+from rushlight.nn.utils import parametrize as _parametrize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,10 @@ def with_fused_and_trained(
     types = mapping.object_type_qconfigs = mapping.object_type_qconfigs.copy()
     for module in model.modules():
         if isinstance(module, _FusedModule) and type(module) not in types:
-            found = [types.get(type_before_parametrizations(layer)) for layer in module.children()]
+            found = [
+                types.get(_parametrize.type_before_parametrizations(layer))
+                for layer in module.children()
+            ]
             if found and found[0] is not None:
                 if not all(qconfig_equals(found[0], other) for other in found):
                     raise LookupError(
@@ -102,9 +105,11 @@ class Chooser:
             return self._of_module(kind, path, self._of_type(node.target, general))
         if node.op == "call_module":
             module = self.modules[node.target]
-            qconfig = self._of_module(type_before_parametrizations(module), node.target, general)
+            qconfig = self._of_module(
+                _parametrize.type_before_parametrizations(module), node.target, general
+            )
             qconfig = self._of_place(
-                path.rpartition(".")[0], type_before_parametrizations(module), qconfig
+                path.rpartition(".")[0], _parametrize.type_before_parametrizations(module), qconfig
             )
             module.qconfig = qconfig
             return qconfig

@@ -19,7 +19,7 @@ from rushlight.ao.quantization.qconfig_mapping import QConfigMapping
 from rushlight.ao.quantization.quant_type import QuantType
 from rushlight.ao.quantization.utils import get_qparam_dict, is_per_channel
 from rushlight.fx.node import Node
-from rushlight.nn.utils.parametrize import type_before_parametrizations
+from rushlight.nn.utils import parametrize as _parametrize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _Converter:
                 module = self.modules[node.target]
                 if _is_activation_post_process(module):
                     self._replace_observer(node, module)
-                elif type_before_parametrizations(module) in self.custom:
+                elif _parametrize.type_before_parametrizations(module) in self.custom:
                     self._replace_custom(node, module)
                 elif node.name in self.attributes.observed_node_names:
                     self._replace_weighted(node, module)
@@ -172,7 +172,7 @@ class _Converter:
         _fusion.set_submodule(
             self.model,
             node.target,
-            self.custom[type_before_parametrizations(module)].from_observed(module),
+            self.custom[_parametrize.type_before_parametrizations(module)].from_observed(module),
         )
         self.custom_nodes.add(node)
 
@@ -185,18 +185,18 @@ class _Converter:
         if isinstance(plain, _FusedModule):
             fused, plain = plain, plain[0]
         references = get_root_module_to_quantized_reference_module(self.backend)
-        if type_before_parametrizations(plain) not in references:
+        if _parametrize.type_before_parametrizations(plain) not in references:
             if trained is not None:
                 _fusion.set_submodule(self.model, node.target, fused or plain)
             return
         if not self._takes_weight(qconfig):
             return
-        if type_before_parametrizations(plain).__name__ in _lowering.DYNAMIC_RECURRENT:
+        if _parametrize.type_before_parametrizations(plain).__name__ in _lowering.DYNAMIC_RECURRENT:
             self._replace_recurrent(node, plain, qconfig, references)
             return
         observer = trained if trained is not None else qconfig.weight()
         observer(plain.weight)
-        new = references[type_before_parametrizations(plain)].from_float(
+        new = references[_parametrize.type_before_parametrizations(plain)].from_float(
             plain, get_qparam_dict(observer)
         )
         if fused is not None:
@@ -217,9 +217,13 @@ class _Converter:
                     observer = qconfig.weight()
                     observer(value)
                     found[name] = get_qparam_dict(observer)
-            new = references[type_before_parametrizations(plain)].from_float(plain, found)
+            new = references[_parametrize.type_before_parametrizations(plain)].from_float(
+                plain, found
+            )
         else:
-            new = getattr(_dynamic, type_before_parametrizations(plain).__name__).from_float(plain)
+            new = getattr(
+                _dynamic, _parametrize.type_before_parametrizations(plain).__name__
+            ).from_float(plain)
             source = node.args[0]
             if isinstance(source, Node) and source.target == "dequantize":
                 node.replace_input_with(source, source.args[0].args[0])
