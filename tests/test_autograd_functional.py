@@ -565,3 +565,24 @@ def test_volatile_spreads():
         Variable(rushlight.ones(1), requires_grad=True, volatile=True)
     with pytest.raises(ValueError, match="volatile"):
         y.requires_grad_()
+
+
+def test_fast_gradcheck_has_the_tolerance_of_all_elements():
+    rushlight.manual_seed(0)
+    x = rushlight.randn(16, 5, 512, requires_grad=True)
+    layer = rushlight.nn.LayerNorm(512, 1e-3, False)
+    with pytest.warns(UserWarning, match="double precision"):
+        assert gradcheck(layer, (x,), fast_mode=True)
+
+    class Wrong(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 3 * grad
+
+    x = rushlight.randn(100, dtype=rushlight.float64, requires_grad=True)
+    with pytest.raises(GradcheckError):
+        gradcheck(Wrong.apply, (x,), fast_mode=True)

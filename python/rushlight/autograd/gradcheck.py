@@ -291,6 +291,10 @@ class _Check:
         direction = rushlight.randn_like(source.detach())
         return direction / direction.abs().square().sum().sqrt().clamp_min(1e-30)
 
+    def _length(self, directions):
+        """How much of the tolerance of one element of the Jacobian a combination of them has."""
+        return _parts(directions[0]).abs().sum().item() if self._fast and directions else 1.0
+
     # --- analytical
 
     def backward(self, check_dtypes: bool) -> None:
@@ -308,7 +312,8 @@ class _Check:
                 if weights:
                     combination = rushlight.stack([_parts(weight) for weight in weights], -1)
                     measured = numerical[position] @ combination.to(numerical[position].dtype)
-                    self._compare(measured, once, number, position)
+                    scale = self._length(self._moves[position]) * self._length(weights)
+                    self._compare(measured, once, number, position, scale=scale)
 
     def _output_weights(self, output):
         detached = output.detach()
@@ -366,9 +371,9 @@ class _Check:
                 f"The tolerance for nondeterminism was {self._nondet_tol}."
             )
 
-    def _compare(self, numerical, analytical, number, position, mode=""):
-        numerical = numerical.to(analytical.dtype)
-        if not rushlight.allclose(analytical, numerical, self._rtol, self._atol, equal_nan=True):
+    def _compare(self, numerical, analytical, number, position, mode="", scale=1.0):
+        numerical, atol = numerical.to(analytical.dtype), self._atol * scale
+        if not rushlight.allclose(analytical, numerical, self._rtol, atol, equal_nan=True):
             raise GradcheckError(
                 f"{mode}Jacobian mismatch for output {number} with respect to input {position},\n"
                 f"numerical:{numerical}\nanalytical:{analytical}\n"
@@ -385,7 +390,10 @@ class _Check:
                     measured = self._numerical[position][number][row]
                     if tangent is None:
                         tangent = rushlight.zeros_like(measured)
-                    self._compare(measured, _parts(tangent), number, position, "Forward mode: ")
+                    scale = self._length(moves)
+                    self._compare(
+                        measured, _parts(tangent), number, position, "Forward mode: ", scale
+                    )
 
     def _push_forward(self, forward_ad, source, tangent):
         """Return the tangent of each output when `source` moves along `tangent`."""

@@ -276,7 +276,9 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             corner pixels.
     """
     if not theta.is_floating_point():
-        raise ValueError(f"affine_grid: theta must be floating point but is {theta.dtype}")
+        raise ValueError(
+            f"affine_grid: Expected theta to have floating point type, got {theta.dtype}"
+        )
     if align_corners is None:
         warnings.warn(
             "affine_grid: align_corners is False by default since version 1.3", stacklevel=2
@@ -287,11 +289,19 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         raise NotImplementedError(f"affine_grid: needs a 4D or 5D size but got {list(size)}")
     if theta.dim() != 3 or tuple(theta.shape[-2:]) != (dims, dims + 1):
         raise ValueError(
-            f"affine_grid: expected theta of shape (N, {dims}, {dims + 1}) for size {list(size)} "
-            f"but got {tuple(theta.shape)}"
+            f"affine_grid: Expected a batch of {dims}D affine matrices of shape "
+            f"Nx{dims}x{dims + 1} for size {list(size)}, got {tuple(theta.shape)}"
         )
     if min(size) <= 0:
-        raise ValueError(f"affine_grid: expected a positive size but got {list(size)}")
+        raise ValueError(
+            f"affine_grid: Expected non-zero, positive output size, got {list(size)}"
+        )
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "affine_grid: with align_corners=True the only point along a size of 1 is at 0, since "
+            "version 1.3. See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
     # Coordinates come last dim first; each adds its column of theta, along a dim of its own.
     grid = theta[:, :, dims].reshape(size[0], dims, *[1] * dims)
     for d, n in enumerate(size[2:]):

@@ -412,7 +412,9 @@ class Optimizer:
         param_group["params"] = params = list(params)
         if any(isinstance(param, tuple) for param in params):
             if not all(isinstance(param, tuple) for param in params):
-                raise ValueError("all optimizer params must be with/without names.")
+                raise ValueError(
+                    "all optimizer params should be with/without names: some names are missing"
+                )
             param_group["param_names"] = [name for name, _ in params]
             param_group["params"] = params = [param for _, param in params]
         for param in params:
