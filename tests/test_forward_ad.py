@@ -323,3 +323,42 @@ def test_a_tangent_has_no_tangent_of_its_own():
             fwAD.make_dual(rl.ones(1), moving)
         with pytest.raises(RuntimeError, match="different size than the tensor.*shape .3,."):
             fwAD.make_dual(rl.ones(2), rl.ones(3))
+
+
+FUNCTIONS = {
+    "product": lambda x, w: (x @ w).tanh(),
+    "linear": lambda x, w: rl.nn.functional.linear(x, w.t()) ** 2,
+    "convolution": lambda x, w: rl.nn.functional.conv1d(x[None], w[:, :, None]),
+    "norm": lambda x, w: rl.nn.functional.layer_norm(x, (3,), w[0]),
+    "softmax": lambda x, w: x.softmax(-1) * w,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_have_tangents(name):
+    rl.manual_seed(0)
+    function = FUNCTIONS[name]
+    x, w = (rl.rand(3, 3, dtype=rl.float64, requires_grad=True) for _ in range(2))
+    direction, turn = rl.randn(3, 3).double(), rl.randn(3, 3).double()
+    weight = rl.randn(function(x, w).shape, dtype=rl.float64)
+
+    def gradients(step):
+        point = [x.detach() + step * direction, w.detach()]
+        point = [p.requires_grad_() for p in point]
+        moved = weight + step * turn.reshape(weight.shape)
+        return rl.autograd.grad(function(*point), point, moved)
+
+    expected = [(a - b) / 2e-6 for a, b in zip(gradients(1e-6), gradients(-1e-6))]
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(x, direction)
+        moved = fwAD.make_dual(weight, turn.reshape(weight.shape))
+        found = rl.autograd.grad(function(dual, w), (dual, w), moved, create_graph=True)
+        tangents = [fwAD.unpack_dual(g).tangent.detach() for g in found]
+    for tangent, value in zip(tangents, expected):
+        assert rl.allclose(tangent, value, atol=1e-6)
+
+
+def test_gradgradcheck_forward_over_reverse():
+    x, w = (rl.rand(3, 3, dtype=rl.float64, requires_grad=True) for _ in range(2))
+    for function in FUNCTIONS.values():
+        assert rl.autograd.gradgradcheck(function, (x, w), check_fwd_over_rev=True)

@@ -432,6 +432,8 @@ class _ForwardMode:
         kwargs: Any = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if func is rushlight.autograd.grad:
+            return self._gradients(*args, **kwargs)
         call = _Call(self._level, func, args, kwargs)
         name = func.__name__
         if not call.tangents or name in _AS_THEY_ARE:
@@ -457,6 +459,39 @@ class _ForwardMode:
         if name in _op_rules.ELEMENTWISE:
             return call.elementwise()
         return call.general()
+
+    def _gradients(self, roots, inputs, **options):
+        """`autograd.grad` with the tangents of its results. That of the gradient of w y is the
+        gradient of w y' + w' y, where y' and w' are the tangents.
+        """
+        given = options["grad_outputs"]
+        weights = (given,) if isinstance(given, Tensor) or given is None else tuple(given)
+        pairs = []
+        for root, weight in zip(roots, weights * len(roots) if given is None else weights):
+            root_tangent, weight_tangent = (
+                self._level.tangent_of(t) if isinstance(t, Tensor) else None for t in (root, weight)
+            )
+            if root_tangent is not None and root_tangent.requires_grad:
+                ones = rushlight.ones_like(root) if weight is None else weight
+                pairs.append((root_tangent, ones))
+            if weight_tangent is not None:
+                pairs.append((root, weight_tangent))
+        if not pairs:
+            return rushlight.autograd.grad(roots, inputs, **options)
+        if options["is_grads_batched"]:
+            raise NotImplementedError("autograd.grad: is_grads_batched does not go with tangents")
+        targets = tuple(inputs.values() if isinstance(inputs, dict) else inputs)
+        outputs, their_weights = zip(*pairs)
+        tangents = rushlight.autograd.grad(
+            outputs, targets, their_weights, retain_graph=True,
+            create_graph=options["create_graph"], allow_unused=True,
+        )  # fmt: skip
+        results = rushlight.autograd.grad(roots, inputs, **options)
+        found = results.values() if isinstance(results, dict) else results
+        for result, tangent in zip(found, tangents):
+            if result is not None and tangent is not None and not result.is_sparse:
+                self._level.set_tangent(result, _laid_out_as(tangent, result))
+        return results
 
     def apply_function(self, cls: Any, args: Any) -> Tensor:
         """Of a custom Function: its own jvp."""
