@@ -313,7 +313,6 @@ def test_bad_blocks_and_layouts_are_refused():
         lambda: dense.to_sparse_bsr((3, 2)),
         lambda: dense.to_sparse_bsr((0, 2)),
         lambda: dense[0].to_sparse_csr(),
-        lambda: dense.to_sparse(layout=rushlight.strided),
         lambda: dense.to_sparse(1, layout=rushlight.sparse_csr),
     ):
         with pytest.raises(RuntimeError):
@@ -635,3 +634,13 @@ def test_a_number_is_the_value_of_the_one_element():
 def test_a_dim_that_is_named_twice():
     with pytest.raises(RuntimeError, match="appears multiple times"):
         rushlight.eye(2).to_sparse().sum([0, 0])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_strided_layout_may_be_asked_for(layout):
+    sparse = make(rushlight, layout)
+    assert rushlight.equal(sparse.to_sparse(layout=rushlight.strided), sparse.to_dense())
+    dense = sparse.to_dense()
+    assert dense.to_sparse(layout=rushlight.strided) is dense
+    with pytest.raises(RuntimeError, match="but the layout is torch.strided"):
+        dense.to_sparse(layout=rushlight.strided, blocksize=(2, 2))
