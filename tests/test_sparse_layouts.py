@@ -644,3 +644,31 @@ def test_the_strided_layout_may_be_asked_for(layout):
     assert dense.to_sparse(layout=rushlight.strided) is dense
     with pytest.raises(RuntimeError, match="but the layout is torch.strided"):
         dense.to_sparse(layout=rushlight.strided, blocksize=(2, 2))
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+def test_new_tensors_of_a_sparse_layout(layout):
+    kind = getattr(rushlight, f"sparse_{layout}")
+    dense = rushlight.ones(2, 3, dtype=rushlight.float64)
+    made = [
+        rushlight.zeros(2, 3, layout=kind, dtype=rushlight.float64),
+        rushlight.empty(size=(2, 3), layout=kind, dtype=rushlight.float64),
+        rushlight.zeros_like(dense, layout=kind), dense.new_zeros((2, 3), layout=kind),
+        dense.new_empty(2, 3, layout=kind),
+    ]  # fmt: skip
+    for tensor in made:
+        assert (tensor.layout, tensor.dtype, tensor._nnz()) == (kind, rushlight.float64, 0)
+        assert rushlight.equal(tensor.to_dense(), rushlight.zeros_like(dense))
+    assert rushlight.zeros((4, 2, 3), layout=kind, requires_grad=True).requires_grad
+    assert rushlight.zeros(2, layout=rushlight.strided).layout is rushlight.strided
+    for call in (
+        lambda: rushlight.rand(2, 3, layout=kind), lambda: rushlight.ones_like(dense, layout=kind),
+        lambda: rushlight.zeros(2, 2, layout=rushlight.sparse_bsr),
+        lambda: rushlight.arange(3, layout=kind),
+    ):  # fmt: skip
+        with pytest.raises(NotImplementedError, match="only the layout torch.strided"):
+            call()
+    if layout != "coo":
+        assert rushlight.full((2, 3), 1.5, layout=kind)._nnz() == 0
+        with pytest.raises(RuntimeError, match="at least 2 dims"):
+            rushlight.zeros(3, layout=kind)
