@@ -672,3 +672,24 @@ def test_new_tensors_of_a_sparse_layout(layout):
         assert rushlight.full((2, 3), 1.5, layout=kind)._nnz() == 0
         with pytest.raises(RuntimeError, match="at least 2 dims"):
             rushlight.zeros(3, layout=kind)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("target", [*LAYOUTS, "strided"])
+def test_zeros_like_in_another_layout(layout, target):
+    sparse = make(rushlight, layout)
+    kind = rushlight.strided if target == "strided" else getattr(rushlight, f"sparse_{target}")
+    if target in ("bsr", "bsc") and layout not in ("bsr", "bsc"):
+        with pytest.raises(RuntimeError, match="has blocks"):
+            rushlight.zeros_like(sparse, layout=kind)
+        return
+    zeros = rushlight.zeros_like(sparse, layout=kind, requires_grad=True)
+    assert (zeros.layout, zeros.dtype, zeros.requires_grad) == (kind, sparse.dtype, True)
+    assert rushlight.equal(zeros.to_dense(), rushlight.zeros(4, 6, dtype=rushlight.float64))
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+def test_layouts_without_blocks_take_no_blocksize(layout):
+    sparse = make(rushlight, layout)
+    with pytest.raises(RuntimeError, match="has no blocks"):
+        sparse.to_sparse(layout=sparse.layout, blocksize=(1, 1))

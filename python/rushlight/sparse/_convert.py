@@ -135,7 +135,7 @@ def _check_request(sparse_dim, layout, blocksize, dense_dim):
             "torch.strided"
         )
     layout = COO if layout is None else layout
-    if layout is COO and blocksize is not None:
+    if layout in (COO, CSR, CSC) and blocksize is not None:
         raise RuntimeError(f"to_sparse: blocksize={blocksize}, but {layout} has no blocks")
     if layout not in (COO, rushlight.strided) and sparse_dim not in (None, 2):
         raise RuntimeError(f"to_sparse: {layout} has 2 sparse dims, not {sparse_dim}")
