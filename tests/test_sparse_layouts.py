@@ -596,6 +596,13 @@ def test_sampled_products_of_batches():
     result = rushlight.sparse.sampled_addmm(patterns, a, b, beta=2, alpha=3).to_dense()
     dense = patterns.to_dense()
     assert rushlight.allclose(result, (2 * dense + 3 * (a @ b)) * (dense != 0))
+    matrix = patterns[0]
+    result = rushlight.sparse.sampled_addmm(matrix, a, b, beta=2, alpha=3)
+    dense = matrix.to_dense()
+    assert rushlight.allclose(result.to_dense(), (2 * dense + 3 * (a @ b)) * (dense != 0))
+    out = rushlight.ones_like(result)
+    assert rushlight.sparse.sampled_addmm(matrix, a, b, beta=2, alpha=3, out=out) is out
+    assert rushlight.equal(out.values(), result.values())
     with pytest.raises(RuntimeError, match="batches differ"):
         rushlight.sparse.sampled_addmm(patterns, a[:1], b)
 
