@@ -150,3 +150,73 @@ def test_classes_take_the_type_of_their_samples():
         rushlight.distributions.Independent,
     ):  # fmt: skip
         assert kind[rushlight.Tensor].__origin__ is kind
+
+
+def by_parity(element):
+    return element % 2
+
+
+@pytest.mark.parametrize("worker_type", ["process", "thread"])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_share_the_elements_out(worker_type, persistent):
+    pipe = IterableWrapper(range(12)).shuffle().sharding_filter()
+    loader = DataLoader(
+        pipe, batch_size=2, num_workers=2, worker_type=worker_type, persistent_workers=persistent
+    )
+    epochs = [[n for batch in loader for n in batch.tolist()] for _ in range(2)]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(12))
+    assert epochs[0] != epochs[1]
+
+
+class EveryOther(IterDataPipe):
+    """A step of its own that shares elements out."""
+
+    def __init__(self, source):
+        self.source, self.count, self.index = source, 1, 0
+
+    def apply_sharding(self, count, index):
+        self.count, self.index = count, index
+
+    def __iter__(self):
+        for place, element in enumerate(self.source):
+            if place % self.count == self.index:
+                yield element
+
+
+def test_workers_share_by_a_step_of_the_program():
+    loader = DataLoader(EveryOther(IterableWrapper(range(8))), batch_size=None, num_workers=2)
+    assert sorted(loader) == list(range(8))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_loader_decides_about_shuffling(workers):
+    def elements(pipe, shuffle):
+        rushlight.manual_seed(3)
+        loader = DataLoader(pipe, batch_size=None, num_workers=workers, shuffle=shuffle)
+        return [int(n) for n in loader]
+
+    shuffled = IterableWrapper(range(12)).shuffle().sharding_filter()
+    assert elements(shuffled, False) == list(range(12))
+    assert elements(shuffled, True) == elements(shuffled, True) != list(range(12))
+    plain = IterableWrapper(range(12))
+    if workers == 0:
+        assert sorted(elements(plain, True)) == list(range(12)) != elements(plain, True)
+
+
+def test_steps_that_split_are_copied_and_pickled():
+    source = IterableWrapper(range(6))
+    for parts in (source.demux(2, by_parity), source.fork(2), source.fork(2, copy="deep")):
+        expected = [list(part) for part in parts]
+        next(iter(parts[0]))
+        again = pickle.loads(pickle.dumps(parts))
+        assert [list(part) for part in again] == expected
+
+
+def test_a_file_is_listed_as_itself(tmp_path):
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "b.csv").write_text("b")
+    roots = [str(tmp_path / "a.txt"), str(tmp_path)]
+    from rushlight.utils.data.datapipes.iter import FileLister
+
+    assert list(FileLister(roots)) == [roots[0], roots[0], str(tmp_path / "b.csv")]
+    assert list(FileLister(roots[0], masks="*.csv")) == []

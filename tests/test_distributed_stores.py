@@ -565,3 +565,68 @@ def test_a_client_that_goes_while_it_waits_twice():
     store.set("key", "value")
     assert store.get("key") == b"value" and store._server._thread.is_alive()
     store.close()
+
+
+class OwnStore(dist.Store):
+    """A program's store, with the methods that it needs."""
+
+    def __init__(self):
+        super().__init__()
+        self.values = {}
+
+    def set(self, key, value):
+        self.values[key] = value
+
+    def get(self, key):
+        return self.values[key]
+
+    def compare_set(self, key, expected_value, desired_value):
+        if self.values.get(key, b"") == expected_value:
+            self.values[key] = desired_value
+        return self.values[key]
+
+
+def test_stores_of_programs():
+    own = OwnStore()
+    part = dist.PrefixStore("p", own)
+    part.set("a", "text")
+    assert own.values == {"p/a": b"text"} and part.get("a") == b"text"
+    for store in (own, part):
+        store.append("b", b"po")
+        store.append("b", "tato")
+        assert store.get("b") == b"potato"
+        store.multi_set(["c", "d"], [b"1", b"2"])
+        assert store.multi_get(["c", "d"]) == [b"1", b"2"]
+        assert not store.has_extended_api()
+    assert dist.PrefixStore("p", dist.HashStore()).has_extended_api()
+    with pytest.raises(RuntimeError, match="Not implemented"):
+        dist.Store().append("a", "b")
+    with pytest.raises(RuntimeError, match="Not implemented"):
+        dist.Store().set("a", "b")
+    assert dist.PrefixStore("q", part)._underlying_non_prefix_store is own
+    with pytest.raises(ValueError, match="expected a store"):
+        dist.PrefixStore("p", None)
+    with pytest.raises(TypeError, match="expected a store, got int"):
+        dist.PrefixStore("p", 3)
+
+
+def test_a_store_at_a_socket_that_has_an_address():
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    store = dist.TCPStore("127.0.0.1", port, 1, True, master_listen_fd=taken.detach())
+    store.set("key", "value")
+    assert store.get("key") == b"value" and store.port == port and store.libuvBackend
+    with pytest.raises(ValueError, match="world size cannot be 0"):
+        dist.TCPStore("127.0.0.1", port, 0)
+
+
+def test_urls_of_files(tmp_path):
+    for slashes in ("//", "///"):
+        path = tmp_path / f"store{len(slashes)}"
+        url = f"file:{slashes}{path}?world_size=1"
+        store, rank, size = next(dist.rendezvous(f"{url}&rank=0"))
+        assert (rank, size) == (0, 1) and path.exists()
+        store.set("key", "value")
+        with pytest.raises(AssertionError, match="node-specific arguments"):
+            next(dist.rendezvous(url, 0, 1))

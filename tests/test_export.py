@@ -1,5 +1,6 @@
 """torch.export: programs as data, the same bits from the graph, from its file, and from Python."""
 
+import dataclasses
 import io
 import json
 import random
@@ -904,3 +905,32 @@ def test_shapes_of_trees_as_text():
     with pytest.raises(ValueError, match="must be None or registered"):
         tree.register_pytree_node(other, list, list, to_dumpable_context=str)
     del tree.SUPPORTED_NODES[Own]
+
+
+@dataclasses.dataclass
+class Pair:
+    first: torch.Tensor
+    others: list
+
+
+torch.export.register_dataclass(Pair)
+
+
+class OfPairs(nn.Module):
+    def forward(self, pair):
+        return pair.first * 2 + pair.others[0]
+
+
+def test_dynamic_shapes_of_a_registered_class():
+    dim = torch.export.Dim("dim", min=2, max=10)
+    pair = Pair(torch.ones(4), [torch.ones(4)])
+    collection = torch.export.ShapesCollection()
+    collection[pair.first] = (dim,)
+    collection[pair.others[0]] = (dim,)
+    of_class = collection.dynamic_shapes(OfPairs(), (pair,))
+    for shapes in (of_class, ([{0: dim}, [{0: dim}]],)):
+        program = torch.export.export(OfPairs(), (pair,), dynamic_shapes=shapes)
+        (bounds,) = program.range_constraints.values()
+        assert (bounds.lower, bounds.upper) == (2, 10) and bounds == (2, 10)
+        longer = Pair(torch.ones(7), [torch.ones(7)])
+        assert program.module()(longer).tolist() == [3.0] * 7

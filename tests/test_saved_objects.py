@@ -153,6 +153,49 @@ def test_the_environment_decides_about_weights_only(monkeypatch, tmp_path):
         load(path, weights_only=False)
 
 
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_texts_of_python_2(weights_only):
+    class Pickler(pickle._Pickler):
+        """Writes texts as Python 2 did."""
+
+        def save(self, obj, save_persistent_id=True):
+            if isinstance(obj, str):
+                data = obj.encode()
+                self.write(pickle.SHORT_BINSTRING + bytes([len(data)]) + data)
+            else:
+                super().save(obj, save_persistent_id)
+
+        def persistent_id(self, obj):
+            return ("storage", kind, "0", "cpu", 2, None) if obj is marker else None
+
+        def reducer_override(self, obj):
+            return (getattr, (obj,)) if obj is kind else NotImplemented
+
+        def save_reduce(self, *args, **kwargs):
+            self.write(pickle.GLOBAL + b"torch\nFloatStorage\n")
+
+    kind, marker = slice(0), object()
+    stream = io.BytesIO()
+    system = {"protocol_version": 1001, "little_endian": True, "type_sizes": {}}
+    for value in (0x1950A86A20F9469CFC6C, 1001, system):
+        pickle.dump(value, stream, 2)
+    Pickler(stream, 2).dump(["\u017c", marker])
+    pickle.dump(["0"], stream, 2)
+    stream.write(struct.pack("<q2f", 2, 1, 2))
+    texts = {"utf-8": "\u017c", "bytes": "\u017c".encode(), "latin1": "\xc5\xbc"}
+    for encoding, text in texts.items():
+        stream.seek(0)
+        found, storage = load(stream, weights_only=weights_only, encoding=encoding)
+        assert found == text and storage.tolist() == [1, 2]
+
+
+def test_empty_storages_of_several_dtypes():
+    empty = rushlight.empty(0)
+    other = rushlight.TypedStorage(wrap_storage=empty.untyped_storage(), dtype=rushlight.int8)
+    first, second = load(saved([empty, other]))
+    assert first.dtype is rushlight.float32 and second.dtype is rushlight.int8
+
+
 class Stream:
     """A file with the few methods that a program may have thought of."""
 

@@ -313,7 +313,6 @@ def test_bad_blocks_and_layouts_are_refused():
         lambda: dense.to_sparse_bsr((3, 2)),
         lambda: dense.to_sparse_bsr((0, 2)),
         lambda: dense[0].to_sparse_csr(),
-        lambda: dense.to_sparse(layout=rushlight.strided),
         lambda: dense.to_sparse(1, layout=rushlight.sparse_csr),
     ):
         with pytest.raises(RuntimeError):
@@ -597,6 +596,13 @@ def test_sampled_products_of_batches():
     result = rushlight.sparse.sampled_addmm(patterns, a, b, beta=2, alpha=3).to_dense()
     dense = patterns.to_dense()
     assert rushlight.allclose(result, (2 * dense + 3 * (a @ b)) * (dense != 0))
+    matrix = patterns[0]
+    result = rushlight.sparse.sampled_addmm(matrix, a, b, beta=2, alpha=3)
+    dense = matrix.to_dense()
+    assert rushlight.allclose(result.to_dense(), (2 * dense + 3 * (a @ b)) * (dense != 0))
+    out = rushlight.ones_like(result)
+    assert rushlight.sparse.sampled_addmm(matrix, a, b, beta=2, alpha=3, out=out) is out
+    assert rushlight.equal(out.values(), result.values())
     with pytest.raises(RuntimeError, match="batches differ"):
         rushlight.sparse.sampled_addmm(patterns, a[:1], b)
 
@@ -635,3 +641,62 @@ def test_a_number_is_the_value_of_the_one_element():
 def test_a_dim_that_is_named_twice():
     with pytest.raises(RuntimeError, match="appears multiple times"):
         rushlight.eye(2).to_sparse().sum([0, 0])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_strided_layout_may_be_asked_for(layout):
+    sparse = make(rushlight, layout)
+    assert rushlight.equal(sparse.to_sparse(layout=rushlight.strided), sparse.to_dense())
+    dense = sparse.to_dense()
+    assert dense.to_sparse(layout=rushlight.strided) is dense
+    with pytest.raises(RuntimeError, match="but the layout is torch.strided"):
+        dense.to_sparse(layout=rushlight.strided, blocksize=(2, 2))
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+def test_new_tensors_of_a_sparse_layout(layout):
+    kind = getattr(rushlight, f"sparse_{layout}")
+    dense = rushlight.ones(2, 3, dtype=rushlight.float64)
+    made = [
+        rushlight.zeros(2, 3, layout=kind, dtype=rushlight.float64),
+        rushlight.empty(size=(2, 3), layout=kind, dtype=rushlight.float64),
+        rushlight.zeros_like(dense, layout=kind), dense.new_zeros((2, 3), layout=kind),
+        dense.new_empty(2, 3, layout=kind),
+    ]  # fmt: skip
+    for tensor in made:
+        assert (tensor.layout, tensor.dtype, tensor._nnz()) == (kind, rushlight.float64, 0)
+        assert rushlight.equal(tensor.to_dense(), rushlight.zeros_like(dense))
+    assert rushlight.zeros((4, 2, 3), layout=kind, requires_grad=True).requires_grad
+    assert rushlight.zeros(2, layout=rushlight.strided).layout is rushlight.strided
+    for call in (
+        lambda: rushlight.rand(2, 3, layout=kind), lambda: rushlight.ones_like(dense, layout=kind),
+        lambda: rushlight.zeros(2, 2, layout=rushlight.sparse_bsr),
+        lambda: rushlight.arange(3, layout=kind),
+    ):  # fmt: skip
+        with pytest.raises(NotImplementedError, match="only the layout torch.strided"):
+            call()
+    if layout != "coo":
+        assert rushlight.full((2, 3), 1.5, layout=kind)._nnz() == 0
+        with pytest.raises(RuntimeError, match="at least 2 dims"):
+            rushlight.zeros(3, layout=kind)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("target", [*LAYOUTS, "strided"])
+def test_zeros_like_in_another_layout(layout, target):
+    sparse = make(rushlight, layout)
+    kind = rushlight.strided if target == "strided" else getattr(rushlight, f"sparse_{target}")
+    if target in ("bsr", "bsc") and layout not in ("bsr", "bsc"):
+        with pytest.raises(RuntimeError, match="has blocks"):
+            rushlight.zeros_like(sparse, layout=kind)
+        return
+    zeros = rushlight.zeros_like(sparse, layout=kind, requires_grad=True)
+    assert (zeros.layout, zeros.dtype, zeros.requires_grad) == (kind, sparse.dtype, True)
+    assert rushlight.equal(zeros.to_dense(), rushlight.zeros(4, 6, dtype=rushlight.float64))
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+def test_layouts_without_blocks_take_no_blocksize(layout):
+    sparse = make(rushlight, layout)
+    with pytest.raises(RuntimeError, match="has no blocks"):
+        sparse.to_sparse(layout=sparse.layout, blocksize=(1, 1))

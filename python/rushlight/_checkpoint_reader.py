@@ -498,6 +498,12 @@ _NESTED_TYPE = ("torch.nested._internal.nested_tensor", "NestedTensor")
 _TYPE_NAMES = {*_TENSOR_TYPES, _NESTED_TYPE, ("numpy", "ndarray")}
 _REBUILD_FROM_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
 
+
+def _as_text(reference):
+    """A reference to a storage whose texts may have been read as bytes."""
+    return tuple(p.decode("ascii") if isinstance(p, bytes) else p for p in reference)
+
+
 # What wrong types and counts of arguments, missing memo entries and the like lead to.
 _DAMAGE = (
     TypeError,
@@ -517,6 +523,7 @@ class CheckpointReader:
         stream: a binary file, positioned at the object.
         load_storage: (dtype or None, key, location, number of elements, ...) -> a storage.
         safe_globals: further functions and classes by (module, name), which the user trusts.
+        encoding: of the texts that Python 2 wrote, or "bytes" for them as they are.
     """
 
     def __init__(
@@ -524,8 +531,9 @@ class CheckpointReader:
         stream: Any,
         load_storage: Callable[..., Any] | None,
         safe_globals: dict[tuple[Any, ...], type[Any]] | None = None,
+        encoding: str = "utf-8",
     ) -> None:
-        self._stream = stream
+        self._stream, self._encoding = stream, encoding
         self._load_storage = load_storage
         self._safe_globals = {
             key: value
@@ -585,6 +593,9 @@ class CheckpointReader:
             parts.append(part)
             left -= len(part)
         return b"".join(parts)
+
+    def _text(self, data):
+        return data if self._encoding == "bytes" else data.decode(self._encoding)
 
     def _push(self, value):
         self._stack.append(value)
@@ -672,7 +683,7 @@ class CheckpointReader:
         self._set_items([key, value])
 
     def _persistent(self):
-        reference = _expect(self._pop(), tuple)
+        reference = _as_text(_expect(self._pop(), tuple))
         if len(reference) < 5 or reference[0] != "storage":
             raise pickle.UnpicklingError("the file refers to something other than a storage")
         storage = self._load_storage(*reference[1:])
@@ -781,8 +792,8 @@ class CheckpointReader:
         b"X": lambda self: self._push(self._counted(4).decode("utf-8", "surrogatepass")),
         b"\x8c": lambda self: self._push(self._counted(1).decode("utf-8", "surrogatepass")),
         b"\x8d": lambda self: self._push(self._counted(8).decode("utf-8", "surrogatepass")),
-        b"U": lambda self: self._push(self._counted(1).decode("utf-8")),
-        b"T": lambda self: self._push(self._counted(4).decode("utf-8")),
+        b"U": lambda self: self._push(self._text(self._counted(1))),
+        b"T": lambda self: self._push(self._text(self._counted(4))),
         b"C": lambda self: self._push(self._counted(1)),
         b"B": lambda self: self._push(self._counted(4)),
         b"\x8e": lambda self: self._push(self._counted(8)),
@@ -866,5 +877,5 @@ class TrustingUnpickler(pickle.Unpickler):
         return super().find_class("rushlight" + dot + rest if package == "torch" else module, name)
 
     def persistent_load(self, reference: Sequence[_dtype | str]) -> TypedStorage | UntypedStorage:
-        kind, *facts = reference[1:]
+        kind, *facts = _as_text(reference[1:])
         return self._load_storage(kind if kind is not rushlight.UntypedStorage else None, *facts)

@@ -124,8 +124,8 @@ class CheckpointWriter(pickle._Pickler):
         return ("storage", kind, self._key(storage, kind), str(storage.device), count)
 
     def _key(self, storage, kind):
-        # Storages without bytes have no address and share nothing.
-        address = storage.data_ptr() or ("empty", len(self.storages))
+        # Storages without bytes share nothing.
+        address = storage.data_ptr() if storage.nbytes() else ("empty", storage._cdata, kind)
         key = self._keys.setdefault(address, str(len(self._keys)))
         if self._dtypes.setdefault(key, kind) is not kind:
             raise RuntimeError(

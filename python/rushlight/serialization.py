@@ -189,7 +189,8 @@ def load(
             change as long as its tensors live: changes of it show in tensors that nobody has
             changed, and if it is truncated, zeros and a RuntimeError in the main thread take the
             place of what is missing. `save` is safe: it puts another file into the place.
-        pickle_load_args: passed on to pickle; without it they have no effect, with a warning.
+        pickle_load_args: passed on to pickle. Without it, `encoding` is that of texts which Python
+            2 wrote ("bytes" leaves them as they are), and others have no effect, with a warning.
 
     Raises:
         pickle.UnpicklingError: the file is damaged, or contains what is refused.
@@ -207,7 +208,8 @@ def load(
         )
     trusting = weights_only is False or (weights_only is None and pickle_module is not None)
     if not trusting:
-        warn_of("load", "rushlight's own reader reads the file", **pickle_load_args)
+        others = {k: v for k, v in pickle_load_args.items() if k != "encoding"}
+        warn_of("load", "rushlight's own reader reads the file", **others)
     elif weights_only is None:
         warnings.warn(
             "load: pickle_module lets the file run any code on this machine; use it only for files "
@@ -217,10 +219,11 @@ def load(
     place = _Placement(map_location)
 
     def unpickle(stream, load_storage):
+        encoding = pickle_load_args.setdefault("encoding", "utf-8")
         if trusting:
             unpickler = _trusting_unpickler(pickle_module)
             return unpickler(stream, load_storage, **pickle_load_args).load()
-        return CheckpointReader(stream, load_storage, _safe_globals).read()
+        return CheckpointReader(stream, load_storage, _safe_globals, encoding).read()
 
     with contextlib.ExitStack() as cleanup:
         if isinstance(f, (str, os.PathLike)):

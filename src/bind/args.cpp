@@ -234,6 +234,10 @@ bool Arguments::accept_other_tensor(PyObject* o) {
 // What stands for a number in a traced program takes the call over.
 bool Arguments::accept_override(PyObject* o) { return !is_tensor(o) && accept_other_tensor(o); }
 
+static bool is_sparse_layout(PyObject* o) {
+  return o && is_layout(o) && o != strided_layout() && to_layout(o) != Layout::Strided;
+}
+
 bool Arguments::accept(const Parameter& p, PyObject* o) {
   if (p.kind <= Kind::TensorList || p.kind == Kind::TensorOrNumber) {
     if (__builtin_expect(is_exact_tensor(o), 1)) return p.kind != Kind::TensorList;
@@ -252,7 +256,9 @@ bool Arguments::accept(const Parameter& p, PyObject* o) {
     case Kind::String: return PyUnicode_Check(o);
     case Kind::DType: return is_dtype_like(o) || accept_override(o);
     case Kind::Device: return is_device_like(o);
-    case Kind::Layout: return is_layout(o);
+    case Kind::Layout:
+      overridden_ = overridden_ || is_sparse_layout(o);  // such tensors are made in Python
+      return is_layout(o);
     case Kind::MemoryFormat: return is_memory_format(o);
     case Kind::Generator: return is_generator(o);
     case Kind::Object: return true;
@@ -395,8 +401,8 @@ int Arguments::ask_subclasses(const Call& call) {
     for (int i = 0; i < overload_->count; ++i)
       if (slots_[i]) collect_overriding(slots_[i], found);
   const bool taken = !found.empty() || function_mode_active();
-  if (!taken) {
-    std::vector<PyObject*> slots(slots_, slots_ + overload_->count);
+  std::vector<PyObject*> slots(slots_, slots_ + overload_->count);
+  if (!taken && std::none_of(slots.begin(), slots.end(), is_sparse_layout)) {
     if (!volatile_exists() || !any_volatile(spec_->name, slots)) return 0;
   }
   return hand_over(call, found, taken);
@@ -412,8 +418,15 @@ static void give_as_written_in_python(PyObject* function, Object& args, Object& 
   kwargs = named == Py_None ? Object() : Object::share(named);
 }
 
-// -1, when result_ (or an error) is set: to those who override the function, or to what volatile
-// tensors do with it.
+// The function where a new tensor of a sparse layout is asked for.
+static PyObject* call_in_layout(PyObject* function, PyObject* args, PyObject* kwargs) {
+  Object made = import_attribute("rushlight.sparse._make", "in_layout");
+  return PyObject_CallFunctionObjArgs(made.get(), function, args, kwargs ? kwargs : Py_None,
+                                      nullptr);
+}
+
+// -1, when result_ (or an error) is set: to those who override the function, to what makes tensors
+// of a sparse layout, or to what volatile tensors do with it.
 int Arguments::hand_over(const Call& call, const Overriding& found, bool taken) {
   Object function;
   if (call.self) {  // a method may have a name of its own: Tensor.orgqr
@@ -434,8 +447,11 @@ int Arguments::hand_over(const Call& call, const Overriding& found, bool taken) 
         PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(call.names, j), call.args[call.count + j]));
   if (taken && std::strncmp(spec_->qualified, "nn.functional.", 14) == 0)
     give_as_written_in_python(function.get(), args, kwargs);
-  result_ = taken ? call_torch_function(function.get(), found, args.get(), kwargs.get())
-                  : call_volatile(function.get(), args.get(), kwargs.get());
+  const bool is_sparse =
+      !taken && std::any_of(call.args, call.args + call.count + call.keywords(), is_sparse_layout);
+  result_ = taken       ? call_torch_function(function.get(), found, args.get(), kwargs.get())
+            : is_sparse ? call_in_layout(function.get(), args.get(), kwargs.get())
+                        : call_volatile(function.get(), args.get(), kwargs.get());
   return -1;
 }
 

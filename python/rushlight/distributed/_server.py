@@ -168,7 +168,7 @@ class StoreServer:
         host: the name or address by which clients reach it; it listens there alone, so that a store
             at a loopback address cannot be reached from other machines.
         port: the port; 0 for any that is free.
-        listen_fd: a socket that listens already.
+        listen_fd: a socket that has an address already.
 
     Raises:
         DistNetworkError: the port is taken, or the host is not this machine.
@@ -195,6 +195,7 @@ class StoreServer:
             raise DistNetworkError("TCPStore: this system has no sockets to listen on")
         if listen_fd is not None:
             listening = socket.socket(fileno=listen_fd)
+            listening.listen(2048)
             listening.setblocking(False)
             return listening
         try:

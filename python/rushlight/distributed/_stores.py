@@ -38,7 +38,8 @@ class Store:
     """Keys with values that several processes see; the base of all stores.
 
     Values are given as str or bytes and come back as bytes. A program's own store derives from this
-    class and defines `_execute`, or the methods one by one.
+    class and defines `set`, `get`, `add`, `wait` and the like. Where it does not, `append`,
+    `multi_get` and `multi_set` are made of `compare_set`, `get` and `set`.
     """
 
     def __init__(self) -> None:
@@ -54,7 +55,12 @@ class Store:
         self._timeout = timeout
 
     def _execute(self, request, fields, timeout=None):
-        raise NotImplementedError(f"{type(self).__name__}: {request.name.lower()}")
+        name = request.name.lower()
+        raise NotImplementedError(f"{type(self).__name__}: {name}: Not implemented.")
+
+    def _is_own(self):
+        """Is it a program's own, whose methods are all there is?"""
+        return type(self)._execute is Store._execute
 
     def _waiting(self, request, keys, timeout=None):
         seconds = seconds_of(self._timeout if timeout is None else timeout)
@@ -111,16 +117,27 @@ class Store:
 
     def append(self, key: str, value: Any) -> None:
         """Add to the end of a key's value."""
-        self._execute(Request.APPEND, [_bytes(key), _bytes(value)])
+        if not self._is_own():
+            self._execute(Request.APPEND, [_bytes(key), _bytes(value)])
+            return
+        before, after = b"", _bytes(value)
+        while (found := _bytes(self.compare_set(key, before, after))) != after:
+            before, after = found, found + _bytes(value)
 
     def multi_get(self, keys: Any) -> Any:
         """The values of several keys; waits until all are there."""
+        if self._is_own():
+            return [self.get(key) for key in keys]
         return self._waiting(Request.MULTI_GET, list(keys))
 
     def multi_set(self, keys: Any, values: Any) -> None:
         """Set several keys at once."""
         if len(keys) != len(values):
             raise ValueError(f"multi_set: {len(keys)} keys and {len(values)} values")
+        if self._is_own():
+            for key, value in zip(keys, values):
+                self.set(key, value)
+            return
         pairs = [_bytes(part) for pair in zip(keys, values) for part in pair]
         self._execute(Request.MULTI_SET, pairs)
 
@@ -162,8 +179,8 @@ class Store:
         self.wait(keys) if timeout is None else self.wait(keys, timeout)
 
     def has_extended_api(self) -> bool:
-        """Are there append, multi_get and multi_set?"""
-        return True
+        """Are there append, multi_get and multi_set that are one step each?"""
+        return not self._is_own()
 
     def clone(self) -> Self:
         """Another object for the same store, for another thread."""
@@ -288,6 +305,9 @@ class PrefixStore(Store):
 
     def __init__(self, prefix: Any, store: Any) -> None:
         super().__init__()
+        if not isinstance(store, Store):
+            kind = ValueError if store is None else TypeError
+            raise kind(f"PrefixStore: expected a store, got {type(store).__name__}")
         self.prefix = prefix
         self._store = store
 
@@ -295,6 +315,15 @@ class PrefixStore(Store):
     def underlying_store(self) -> Any:
         """The store of which this is a part."""
         return self._store
+
+    @property
+    def _underlying_non_prefix_store(self) -> Any:
+        store = self._store
+        return store._underlying_non_prefix_store if isinstance(store, PrefixStore) else store
+
+    def has_extended_api(self) -> bool:
+        """Has the other store?"""
+        return self._store.has_extended_api()
 
     @property
     def timeout(self) -> Any:
@@ -310,7 +339,7 @@ class PrefixStore(Store):
 
     def set(self, key: str, value: Any) -> None:
         """Set the value of a key."""
-        self._store.set(self._key(key), value)
+        self._store.set(self._key(key), _bytes(value))
 
     def get(self, key: str) -> Any:
         """The value of a key, as bytes; waits until there is one."""
@@ -322,7 +351,8 @@ class PrefixStore(Store):
 
     def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> Any:
         """Set a key that has the expected value; return what it has then."""
-        return self._store.compare_set(self._key(key), expected_value, desired_value)
+        values = _bytes(expected_value), _bytes(desired_value)
+        return self._store.compare_set(self._key(key), *values)
 
     def wait(self, keys: Any, timeout: timedelta | None = None) -> None:
         """Wait until all keys are there."""
@@ -343,7 +373,7 @@ class PrefixStore(Store):
 
     def append(self, key: str, value: Any) -> None:
         """Add to the end of a key's value."""
-        self._store.append(self._key(key), value)
+        self._store.append(self._key(key), _bytes(value))
 
     def multi_get(self, keys: Any) -> Any:
         """The values of several keys; waits until all are there."""
@@ -351,7 +381,7 @@ class PrefixStore(Store):
 
     def multi_set(self, keys: Any, values: Any) -> None:
         """Set several keys at once."""
-        self._store.multi_set([self._key(key) for key in keys], values)
+        self._store.multi_set([self._key(key) for key in keys], list(map(_bytes, values)))
 
     def queue_push(self, key: str, value: Any) -> None:
         """Add a value to the end of a queue."""

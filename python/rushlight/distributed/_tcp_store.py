@@ -68,7 +68,7 @@ class TCPStore(Store):
         timeout: a timedelta, for connecting and for `get` and `wait`.
         wait_for_workers: the master waits until `world_size` processes are connected.
         multi_tenant: share the server with other masters of this process at the same address.
-        master_listen_fd: file descriptor of a socket that listens already.
+        master_listen_fd: file descriptor of a socket that has an address already.
         use_libuv: accepted for programs that say True; there is one server.
 
     Raises:
@@ -97,6 +97,9 @@ class TCPStore(Store):
         super().__init__()
         if not isinstance(use_libuv, bool):
             raise TypeError(f"TCPStore: use_libuv must be a bool, got {use_libuv!r}")
+        self._use_libuv = use_libuv
+        if world_size == 0:
+            raise ValueError("TCPStore world size cannot be 0")
         if not is_master and not port:
             raise ValueError("TCPStore: a client must be told the port")
         self._timeout = timeout
@@ -127,7 +130,7 @@ class TCPStore(Store):
         while is_master and came < world_size:
             if time.monotonic() > deadline:
                 raise DistStoreError(
-                    f"TCPStore: timed out after {seconds_of(self._timeout):g} seconds waiting for "
+                    f"TCPStore: Timed out after {seconds_of(self._timeout):g} seconds waiting for "
                     f"clients. {came}/{world_size} clients joined."
                 )
             time.sleep(0.01)
@@ -145,8 +148,8 @@ class TCPStore(Store):
 
     @property
     def libuvBackend(self) -> bool:
-        """Is the server torch's one on libuv? No."""
-        return False
+        """What was asked for by `use_libuv`: there is one kind of server."""
+        return self._use_libuv
 
     def _execute(self, request, fields, timeout=None):
         head = struct.pack(">d", 0.0 if timeout is None else timeout)
@@ -180,7 +183,10 @@ class TCPStore(Store):
 
     def clone(self) -> Any:
         """Another connection to the same store."""
-        return TCPStore(self._host, self._port, timeout=self._timeout, wait_for_workers=False)
+        return TCPStore(
+            self._host, self._port, timeout=self._timeout, wait_for_workers=False,
+            use_libuv=self._use_libuv,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"TCPStore({self._host}:{self._port})"

@@ -45,6 +45,14 @@ def rendezvous(url: Any, rank: int = -1, world_size: int = -1, **kwargs: Any) ->
     if parts.scheme not in _handlers:
         raise RuntimeError(f"No rendezvous handler for {parts.scheme}://")
     query = dict(urllib.parse.parse_qsl(parts.query))
+    given_twice = [name for name in ("rank", "world_size") if name in query]
+    if (rank != -1 or world_size != -1) and given_twice:
+        raise AssertionError(
+            f"rendezvous: The url: {url} has node-specific arguments ({', '.join(given_twice)}) "
+            f"already, and rank={rank}, world_size={world_size} are given too"
+        )
+    if parts.path.startswith("//"):  # file:////path
+        parts = parts._replace(path="/" + parts.path.lstrip("/"))
     if rank != -1:
         query["rank"] = str(rank)
     if world_size != -1:

@@ -6,7 +6,7 @@ import inspect
 import re
 
 from rushlight import Tensor
-from rushlight.utils._pytree import tree_flatten, tree_unflatten
+from rushlight.utils._pytree import SUPPORTED_NODES, tree_flatten, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -342,6 +342,10 @@ def _collect(value, shape, found):
         return
     if isinstance(value, dict):
         children = [(value[k], shape.get(k)) for k in value]
+    elif not isinstance(value, (list, tuple)):  # of a class that is registered with pytree
+        flatten = SUPPORTED_NODES[type(value)].flatten_fn
+        shapes = flatten(shape)[0] if type(shape) is type(value) else shape
+        children = list(zip(flatten(value)[0], shapes, strict=True))
     else:
         children = list(zip(value, shape, strict=True))
     for part, of_part in children:

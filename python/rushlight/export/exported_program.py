@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import rushlight
 from rushlight import Tensor
@@ -224,6 +224,13 @@ class ProgramModule(GraphModule):
         raise NotImplementedError("Calling eval() is not supported yet.")
 
 
+class ValueRange(NamedTuple):
+    """Which sizes a symbol of a program stands for; `upper` is None without a bound."""
+
+    lower: int
+    upper: int | None
+
+
 class ExportedProgram:
     """A graph of operations with everything that they need: what `export` returns.
 
@@ -252,7 +259,9 @@ class ExportedProgram:
         self.in_spec: Any = in_spec
         self.out_spec: Any = out_spec
         self.input_guards: list[InputGuard] = input_guards
-        self.range_constraints: dict[str, Any] = range_constraints
+        self.range_constraints: dict[str, ValueRange] = {
+            name: ValueRange(*bounds) for name, bounds in range_constraints.items()
+        }
         self.example_inputs: Any = example_inputs
         self.takes_lists: bool = False  # a list is one input of the graph (of scripts)
         self.training: Any = None  # the mode that was recorded; None where there was no module

@@ -129,12 +129,15 @@ def _checked_blocksize(layout, blocksize, height, width):
 def _check_request(sparse_dim, layout, blocksize, dense_dim):
     if isinstance(sparse_dim, rushlight.layout):
         sparse_dim, layout = None, sparse_dim
-    if layout is rushlight.strided:
-        raise RuntimeError("to_sparse: the layout is torch.strided, which is not sparse")
+    if layout is rushlight.strided and (blocksize, dense_dim) != (None, None):
+        raise RuntimeError(
+            f"to_sparse: blocksize={blocksize} and dense_dim={dense_dim}, but the layout is "
+            "torch.strided"
+        )
     layout = COO if layout is None else layout
-    if layout is COO and blocksize is not None:
+    if layout in (COO, CSR, CSC) and blocksize is not None:
         raise RuntimeError(f"to_sparse: blocksize={blocksize}, but {layout} has no blocks")
-    if layout is not COO and sparse_dim not in (None, 2):
+    if layout not in (COO, rushlight.strided) and sparse_dim not in (None, 2):
         raise RuntimeError(f"to_sparse: {layout} has 2 sparse dims, not {sparse_dim}")
     return sparse_dim, layout
 
@@ -151,6 +154,8 @@ def dense_to_sparse(
     that are not zero.
     """
     sparse_dim, layout = _check_request(sparse_dim, layout, blocksize, dense_dim)
+    if layout is rushlight.strided:
+        return dense
     if sparse_dim is None or layout is not COO:
         sparse_dim = dense.dim() - (dense_dim or 0)
     elif dense_dim is not None and sparse_dim + dense_dim != dense.dim():
@@ -181,6 +186,8 @@ def sparse_to_sparse(
     dense_dim: int | None = None,
 ) -> SparseTensor:
     sparse_dim, layout = _check_request(sparse_dim, layout, blocksize, dense_dim)
+    if layout is rushlight.strided:
+        return sparse.to_dense()
     has = sparse.sparse_dim(), sparse.dense_dim()
     wants = tuple(own if n is None else n for n, own in zip((sparse_dim, dense_dim), has))
     if wants != has and layout in (COO, sparse.layout):

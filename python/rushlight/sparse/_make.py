@@ -364,3 +364,63 @@ set_module(
     "rushlight", sparse_bsc_tensor, sparse_bsr_tensor, sparse_compressed_tensor, sparse_coo_tensor,
     sparse_csc_tensor, sparse_csr_tensor,
 )  # fmt: skip
+
+
+# ---- new tensors of a sparse layout ------------------------------------------------------------
+
+
+def in_layout(function: Any, args: Any, kwargs: Any) -> SparseTensor:
+    """What a function that makes new tensors gives where it is asked for a sparse layout."""
+    kwargs = dict(kwargs or {})
+    name, layout = function.__name__, kwargs.pop("layout")
+    like = None
+    if name.endswith("_like") or name.startswith("new_"):
+        like, *args = [kwargs.pop("input"), *args] if "input" in kwargs else args
+        kind = name.removesuffix("_like").removeprefix("new_")
+        size = like.shape if name.endswith("_like") else None
+    else:
+        kind, size = name, None
+    makes = ("zeros", "empty") if layout is COO or like is not None else _WITHOUT_ELEMENTS
+    if kind not in makes or layout not in (COO, CSR, CSC):
+        raise NotImplementedError(f"{name}: only the layout torch.strided is supported")
+    if size is None:
+        size, args = _size_of(kwargs.pop("size", None), list(args))
+    if kind == "full":
+        args, _ = args[1:], kwargs.pop("fill_value", None)
+    options = {k: kwargs.pop(k, None) for k in ("dtype", "device", "requires_grad", "pin_memory")}
+    refused = [k for k, v in kwargs.items() if v is not None]
+    if args or refused:
+        raise TypeError(f"{name}: of layout {layout}: unexpected {refused or args}")
+    if like is not None:
+        options["dtype"] = options["dtype"] or like.dtype
+        options["device"] = like.device if options["device"] is None else options["device"]
+    return _without_elements(name, layout, rushlight.Size(size), **options)
+
+
+_WITHOUT_ELEMENTS = ("zeros", "empty", "ones", "full")
+
+
+def _size_of(given, args):
+    """The size among the arguments, and the others."""
+    if given is not None:
+        return given, args
+    if args and not isinstance(args[0], int):
+        return args[0], args[1:]
+    return args, []
+
+
+def _without_elements(name, layout, size, dtype, device, requires_grad, pin_memory):
+    if layout is COO:
+        return sparse_coo_tensor(
+            size, dtype=dtype, device=device, requires_grad=bool(requires_grad),
+            pin_memory=bool(pin_memory),
+        )  # fmt: skip
+    if len(size) < 2:
+        raise RuntimeError(f"{name}: layout {layout} needs at least 2 dims, got size {tuple(size)}")
+    place = _place(name, device, bool(pin_memory))
+    *batch, height, width = size
+    lines = height if layout is CSR else width
+    indices = rushlight.zeros(*batch, lines + 1, dtype=rushlight.int64, device=place)
+    values = rushlight.zeros(*batch, 0, dtype=dtype, device=place)
+    plain = rushlight.zeros(*batch, 0, dtype=rushlight.int64, device=place)
+    return rebuild(layout, indices, plain, values, size, False, bool(requires_grad))

@@ -17,6 +17,7 @@ from rushlight.sparse._tensor import (
     CSR,
     SparseTensor,
     coalesced,
+    compress,
     construct,
     keys_of,
     values_of,
@@ -238,12 +239,23 @@ def sspaddmm(
     return construct(indices, values, input.shape, False)
 
 
+def _repeated(matrix, batch):
+    """A batch of the same CSR matrix."""
+    parts = [
+        part.expand(*batch, *part.shape)
+        for part in (matrix.crow_indices(), matrix.col_indices(), values_of(matrix))
+    ]
+    return compress(CSR, *parts, [*batch, *matrix.shape])
+
+
 def sampled_addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0
 ) -> SparseTensor:
     """beta * input + alpha * (mat1 @ mat2) at the indices of a CSR tensor."""
     if not _is_sparse(input) or input.layout is not CSR:
         refuse("sparse.sampled_addmm", input.layout)
+    if input.dim() == 2 < mat1.dim():
+        input = _repeated(input, mat1.shape[:-2])
     if not 2 <= input.dim() == mat1.dim() == mat2.dim():
         raise RuntimeError(
             f"sparse.sampled_addmm: matrices, or as many batches of them, expected, got "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C
-from rushlight.sparse._convert import to_coo
+from rushlight.sparse._convert import to_coo, to_layout
 from rushlight.sparse._functions import (
     ANY,
     COMPRESSED,
@@ -259,6 +259,16 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> SparseTensor:
     return cat([tensor.unsqueeze(dim) for tensor in tensors], dim)
 
 
+def _zeros_in_layout(input, layout, dtype, device):
+    """No elements, in another layout; blocks are those of the input."""
+    options = {"dtype": dtype or input.dtype, "device": device or input.device}
+    if layout in (COO, CSR, CSC) and not input.dense_dim():
+        return rushlight.zeros(input.shape, layout=layout, **options)
+    if layout in (BSR, BSC) and input.layout not in (BSR, BSC):
+        raise RuntimeError(f"zeros_like: layout {layout} has blocks, and {input.layout} has none")
+    return to_layout(rushlight.zeros(input.shape, **options), layout, like=input)
+
+
 @function(layouts=ANY)
 def zeros_like(
     input: Tensor,
@@ -271,7 +281,7 @@ def zeros_like(
     memory_format: _memory_format | None = None,
 ) -> SparseTensor:  # fmt: skip
     if layout is not None and layout is not input.layout:
-        raise NotImplementedError(f"zeros_like: the layout {layout} for one of {input.layout}")
+        return _zeros_in_layout(input, layout, dtype, device).requires_grad_(requires_grad)
     if memory_format not in (None, rushlight.preserve_format):
         raise RuntimeError(f"zeros_like: sparse tensors have no memory format {memory_format}")
     check_not_pinned("zeros_like", pin_memory)

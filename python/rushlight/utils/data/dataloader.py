@@ -15,6 +15,7 @@ from rushlight._ignored import warn_of
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.iterator import EpochIterator, ParallelIterator, SerialIterator
+from rushlight.utils.data.pipe_settings import is_stream_of_steps
 from rushlight.utils.data.progress import Progress
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from rushlight.utils.data.worker import get_worker_info
@@ -178,6 +179,11 @@ class DataLoader(Generic[_T_co]):
 
     def _set_sampling(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
         if isinstance(self.dataset, IterableDataset):
+            if shuffle is not None and is_stream_of_steps(self.dataset):
+                from rushlight.utils.data.graph_settings import apply_shuffle_settings
+
+                self.dataset = apply_shuffle_settings(self.dataset, shuffle)
+                shuffle = None
             self._refuse_keys(shuffle, sampler, batch_sampler)
             sampler = _InfiniteConstantSampler()
         if sampler is not None and shuffle:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rushlight import Tensor, _spans
+from rushlight.utils.data import pipe_settings
 from rushlight.utils.data.pin import pin_memory
 from rushlight.utils.data.pool import ProcessPool, ThreadPool
 from rushlight.utils.data.reader import BatchReader, Exhausted, Source
@@ -48,8 +49,16 @@ class EpochIterator:
         )  # fmt: skip
         self._sampler = loader._index_sampler
         self._pins = loader._pins_memory()
+        self._shared_seed = self._draw_shared_seed(loader)
         self._progress = loader._start_epoch()
         self._count_from(loader)
+
+    @staticmethod
+    def _draw_shared_seed(loader):
+        """The seed of an epoch for the steps of a dataset that is made of some; else None."""
+        if not pipe_settings.is_stream_of_steps(loader.dataset):
+            return None
+        return pipe_settings.draw_shared_seed(loader.generator)
 
     def _count_from(self, loader):
         self._num_yielded = 0
@@ -102,6 +111,10 @@ class SerialIterator(EpochIterator):
         loader = _complete(loader)
         super().__init__(loader)
         progress = self._progress
+        if pipe_settings.is_pipe(loader.dataset):
+            pipe_settings.share_out(loader.dataset, *pipe_settings.place_in_world())
+        if self._shared_seed is not None:
+            pipe_settings.seed_steps(loader.dataset, self._shared_seed)
         self._reader = BatchReader(
             self._source,
             loader._resumable,
@@ -140,6 +153,7 @@ class ParallelIterator(EpochIterator):
     def __init__(self, loader: DataLoader[Any]) -> None:
         loader = _complete(loader)
         super().__init__(loader)
+        self._draw_shared_seed(loader)  # as torch, which draws one more for new workers
         self._timeout = loader.timeout
         self._in_order = loader.in_order
         self._prefetch = loader.prefetch_factor
@@ -148,6 +162,7 @@ class ParallelIterator(EpochIterator):
         job = Job(
             self._source, loader.num_workers, self._progress.base_seed, loader.worker_init_fn,
             in_thread, loader._resumable,
+            pipe_settings.place_in_world() if pipe_settings.is_pipe(loader.dataset) else None,
         )  # fmt: skip
         self._pool = ThreadPool(job) if in_thread else ProcessPool(loader._context(), job)
         self._finalizer = weakref.finalize(self, self._pool.close)
@@ -157,6 +172,7 @@ class ParallelIterator(EpochIterator):
     def _reset(self, loader):
         """Start another epoch with the same workers."""
         loader = _complete(loader)
+        self._shared_seed = self._draw_shared_seed(loader)
         self._progress = loader._start_epoch(self._progress)
         self._count_from(loader)
         self._begin()
@@ -179,7 +195,7 @@ class ParallelIterator(EpochIterator):
             resume = None
             if progress.resuming:
                 resume = {key: value for key, value in position.items() if key != "pending"}
-            self._send(worker, Begin(self._epoch, resume))
+            self._send(worker, Begin(self._epoch, resume, self._shared_seed))
             for keys in position["pending"]:
                 self._send(worker, Read(self._epoch, keys))
         if not any(position["pending"] for position in progress.workers):

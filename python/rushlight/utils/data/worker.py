@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import os
 import pickle
 import queue
@@ -12,14 +13,14 @@ import traceback
 from typing import Any
 
 import rushlight
-from rushlight.utils.data import random_state, transfer
+from rushlight.utils.data import pipe_settings, random_state, transfer
 from rushlight.utils.data.reader import BatchReader, Exhausted
 
 # Every so many seconds an idle worker process looks whether its parent is still there.
 _PARENT_CHECK_SECONDS = 5.0
 
 # From loader to worker: begin an epoch (at a position, or None), or read the batch of some keys.
-Begin: type[Any] = collections.namedtuple("Begin", ["epoch", "resume"])
+Begin: type[Any] = collections.namedtuple("Begin", ["epoch", "resume", "shared_seed"])
 Read: type[Any] = collections.namedtuple("Read", ["epoch", "keys"])
 # From worker to loader: payload is a batch, a Failure, End if an iterable dataset is exhausted, or
 # Ready after Begin.
@@ -27,9 +28,10 @@ Reply: type[Any] = collections.namedtuple("Reply", ["epoch", "payload", "changes
 End: type[Any] = collections.namedtuple("End", [])
 Ready: type[Any] = collections.namedtuple("Ready", [])
 
-# What a worker is and does; the same for all workers of a loader.
+# What a worker is and does; the same for all workers of a loader. `place` is that of the loader's
+# process among those that train together, where the dataset is made of steps, else None.
 Job: type[Any] = collections.namedtuple(
-    "Job", ["source", "count", "base_seed", "init_fn", "in_thread", "resumable"]
+    "Job", ["source", "count", "base_seed", "init_fn", "in_thread", "resumable", "place"]
 )
 
 _current = threading.local()
@@ -117,6 +119,8 @@ class _Worker:
         return None
 
     def _set_up(self):
+        if self._job.place is not None:
+            self._take_part()
         job = self._job
         _current.info = WorkerInfo(
             id=self._index, num_workers=job.count, seed=job.base_seed + self._index,
@@ -131,7 +135,21 @@ class _Worker:
         if job.init_fn is not None:
             job.init_fn(self._index)
 
-    def _begin(self, resume):
+    def _take_part(self):
+        """Read a part of a dataset of steps: the processes share first, then their workers."""
+        if self._job.in_thread:  # each thread reads a part of its own
+            source = self._job.source
+            self._job = self._job._replace(
+                source=source._replace(dataset=copy.deepcopy(source.dataset))
+            )
+        world, rank = self._job.place
+        pipe_settings.share_out(
+            self._job.source.dataset, self._job.count * world, self._index * world + rank
+        )
+
+    def _begin(self, resume, shared_seed):
+        if shared_seed is not None:
+            pipe_settings.seed_steps(self._job.source.dataset, shared_seed)
         self._reader = BatchReader(
             self._job.source, self._job.resumable, owns_random=True, rng=self._rng, resume=resume
         )
@@ -142,7 +160,7 @@ class _Worker:
             self._epoch, self._ended = message.epoch, False
             self._reader = None
             self._failure = self._set_up_failure or self._failure_of(
-                lambda: self._begin(message.resume)
+                lambda: self._begin(message.resume, message.shared_seed)
             )
             if not self._job.resumable:
                 return None

@@ -69,6 +69,34 @@ class MultiplexerIterDataPipe(IterDataPipe):
         return min(map(len, self.datapipes)) * len(self.datapipes)
 
 
+class _ToAll:
+    """The route of an element to each of several steps."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __call__(self, element: Any) -> Any:
+        return range(self.count)
+
+
+class _ToOne:
+    """The route of an element to the step that a function names, if any."""
+
+    def __init__(self, count: int, classifier_fn: Any, drop_none: bool) -> None:
+        self.count, self.classifier_fn, self.drop_none = count, classifier_fn, drop_none
+
+    def __call__(self, element: Any) -> tuple[int, ...]:
+        number = self.classifier_fn(element)
+        if number is None and self.drop_none:
+            return ()
+        if number is None or not 0 <= number < self.count:
+            raise ValueError(
+                f"Output of the classification fn should be between 0 and {self.count - 1}. "
+                f"{number} is returned."
+            )
+        return (number,)
+
+
 class _Shared:
     """A source that several steps read, each at its pace.
 
@@ -82,6 +110,11 @@ class _Shared:
         self.datapipe, self.route, self.buffer_size = datapipe, route, buffer_size
         self.waiting = [deque() for _ in range(count)]
         self.source, self.ended = None, False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy begins anew: what is being read cannot be copied.
+        return {**self.__dict__, "source": None, "ended": False,
+                "waiting": [deque() for _ in self.waiting]}  # fmt: skip
 
     def restart(self) -> None:
         self.source, self.ended = iter(self.datapipe), False
@@ -153,7 +186,7 @@ class ForkerIterDataPipe(IterDataPipe):
 
         how = {None: None, "shallow": copying.copy, "deep": copying.deepcopy}[copy]
         everyone = range(num_instances)
-        shared = _Shared(datapipe, num_instances, lambda element: everyone, buffer_size)
+        shared = _Shared(datapipe, num_instances, _ToAll(num_instances), buffer_size)
         parts = [_Part(shared, number) for number in everyone]
         return parts if how is None else [part.map(how) for part in parts]
 
@@ -183,16 +216,6 @@ class DemultiplexerIterDataPipe(IterDataPipe):
                 f"Expected `num_instances` larger than 0, but {num_instances} is found"
             )
 
-        def route(element):
-            number = classifier_fn(element)
-            if number is None and drop_none:
-                return ()
-            if number is None or not 0 <= number < num_instances:
-                raise ValueError(
-                    f"Output of the classification fn should be between 0 and {num_instances - 1}. "
-                    f"{number} is returned."
-                )
-            return (number,)
-
+        route = _ToOne(num_instances, classifier_fn, drop_none)
         shared = _Shared(datapipe, num_instances, route, buffer_size)
         return [_Part(shared, number) for number in range(num_instances)]

@@ -61,6 +61,10 @@ class FileListerIterDataPipe(_Sized):
 
     def __iter__(self) -> Iterator[str]:
         for root in self.datapipe:
+            if os.path.isfile(root):
+                if self._fits(os.path.basename(root)):
+                    yield os.path.abspath(root) if self.abspath else root
+                continue
             for folder, inside, names in os.walk(root, onerror=_raise):
                 if not self.non_deterministic:
                     inside.sort()

@@ -38,11 +38,15 @@ class SequenceWrapper(MapDataPipe):
         return len(self.sequence)
 
 
+def _same(element):
+    return element
+
+
 @functional_datapipe("map")
 class Mapper(MapDataPipe):
     """fn of each element."""
 
-    def __init__(self, datapipe: Iterable[Any], fn: Callable[..., Any] = lambda x: x) -> None:
+    def __init__(self, datapipe: Iterable[Any], fn: Callable[..., Any] = _same) -> None:
         super().__init__()
         self.datapipe, self.fn = datapipe, fn
 
