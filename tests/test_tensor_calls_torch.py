@@ -1,5 +1,6 @@
 """Calls on tensors beside torch: same values, dtype, shape and strides, or same class of error."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -179,6 +180,14 @@ def filled(t, make):
     return whole
 
 
+class WithoutItems:
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        raise TypeError("no items")
+
+
 NEW = [
     lambda t: t.zeros(1, 3).expand(2, 3).fill_(2.0),
     lambda t: t.ones(1, 3).expand(2, 3).zero_(),
@@ -216,6 +225,15 @@ NEW = [
             lambda t, x: t.ones(1).set_(x.storage(), 0, (2,), (1,)),
         )
     ),
+    lambda t: t.FloatTensor(np.array([1, 2])),
+    lambda t: t.tensor(((7, np.array(5)), (np.array(9), 5.0))),
+    lambda t: t.tensor(((7, 5), (9, np.array(5.0)))),
+    lambda t: t.tensor(WithoutItems()),
+    lambda t: t.UntypedStorage(8, device="meta")[0],
+    lambda t: t.TypedStorage(8, dtype=t.int16, device="meta")[9],
+    lambda t: copy.copy(t.ones(2).untyped_storage()).tolist(),
+    lambda t: t.unravel_index(t.tensor([1]), t.tensor([2, 3])),
+    lambda t: t.unique(t.empty(0, 0, 2), dim=1),
     lambda t: t.Tensor(size=(2, 3)).shape,
     lambda t: t.ones(1).new(size=(2, 3)).shape,
     lambda t: type("Sub", (t.FloatTensor,), {}),
@@ -239,6 +257,28 @@ NEW = [
 
 def test_new_tensors():
     all_as_torch(NEW)
+
+
+def test_uninitialized_memory_where_it_is_filled():
+    def grown(lib, dtype):
+        lib.use_deterministic_algorithms(True)
+        try:
+            made = lib.zeros(1, dtype=getattr(lib, dtype))
+            return described([lib.empty(2, dtype=made.dtype), made.resize_(70)])
+        finally:
+            lib.use_deterministic_algorithms(False)
+
+    for dtype in ("uint8", "int64", "float16", "bfloat16", "float32", "complex64"):
+        assert grown(rl, dtype) == grown(torch, dtype)
+
+
+def test_an_array_of_unsigned_integers_is_copied_where_that_is_asked_for():
+    array = np.array([1, 2, 3], dtype=np.uint16)
+    for keywords, shares in (({}, True), ({"copy": True}, False), ({"copy": False}, True)):
+        for lib in (rl, torch):
+            for dtype in ({}, {"dtype": lib.uint16}):
+                made = lib.asarray(array, **keywords, **dtype)
+                assert (made.data_ptr() == array.ctypes.data) == shares
 
 
 def test_a_list_that_holds_itself():

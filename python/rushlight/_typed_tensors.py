@@ -48,7 +48,8 @@ class _TensorType(TensorMembers):
 
 
 def _is_size(value: Any) -> bool:
-    return not isinstance(value, rushlight.Tensor) and hasattr(type(value), "__index__")
+    kind = type(value)  # arrays have both
+    return hasattr(kind, "__index__") and not hasattr(kind, "__len__")
 
 
 def construct(dtype: Any, device: Device, args: tuple[Any, ...], size: Any = None) -> Tensor:

@@ -48,6 +48,11 @@ def elements_of(storage: TypedStorage | UntypedStorage, dtype: _dtype) -> Tensor
     return tensor_on(untyped, dtype, (untyped.nbytes() // dtype.itemsize,))
 
 
+def _check_bytes(storage):
+    if storage.device.type == "meta":
+        raise NotImplementedError("Not available for 'meta' device type: there are no bytes")
+
+
 class _StorageKind(type):
     """Storages of the dtype of a class like FloatStorage are its instances."""
 
@@ -88,7 +93,7 @@ class TypedStorage(metaclass=_StorageKind):
         if wrap_storage is not None:
             source = wrap_storage
         if not isinstance(source, UntypedStorage):
-            if hasattr(type(source), "__index__"):
+            if hasattr(type(source), "__index__") and not hasattr(type(source), "__len__"):
                 source = operator.index(source)
                 if source < 0:
                     raise RuntimeError(f"TypedStorage: {source} elements are asked for")
@@ -319,6 +324,7 @@ class TypedStorage(metaclass=_StorageKind):
         return len(self._elements)
 
     def __getitem__(self, index: Any) -> Any:
+        _check_bytes(self._untyped)
         found = self._elements[index]
         return TypedStorage(found.untyped_storage(), self.dtype) if found.dim() else found.item()
 

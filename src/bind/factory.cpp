@@ -21,8 +21,11 @@ namespace {
 // -----------------------------------------------------------------------
 
 bool is_sequence(PyObject* o) {
-  return PyList_CheckExact(o) || PyTuple_CheckExact(o) ||
-         (PySequence_Check(o) && !is_tensor(o) && !PyUnicode_Check(o) && !PyDict_Check(o));
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) return true;
+  if (!PySequence_Check(o) || is_tensor(o) || PyUnicode_Check(o) || PyDict_Check(o)) return false;
+  const bool sized = PySequence_Size(o) >= 0;  // an array without dims is a number
+  if (!sized) PyErr_Clear();
+  return sized;
 }
 
 // Elements in memory of another library.
@@ -72,6 +75,7 @@ DType element_dtype(PyObject* o) {
     case NumberKind::Complex: return to_complex(default_dtype());
     case NumberKind::None: break;
   }
+  if (is_array(o)) return from_array(o, ArrayUse::Read).dtype();
   check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "new(): invalid data type '", type_name(o),
              "'");
   fail(ErrorKind::Runtime, "Could not infer dtype of ", type_name(o));
@@ -88,7 +92,11 @@ Dims nested_sizes(PyObject* data) {
                 " deep");
     sizes.push_back(n);
     if (n == 0) return sizes;
-    level = checked(PySequence_GetItem(level.get(), 0));
+    Object first(PySequence_GetItem(level.get(), 0));
+    if (!first) PyErr_Clear();
+    check_value(static_cast<bool>(first), "could not determine the shape of object type '",
+                type_name(level.get()), "': it gives no item 0");
+    level = std::move(first);
     check_value(!PyUnicode_Check(level.get()), "too many dimensions 'str'");
   }
   return sizes;
@@ -129,6 +137,7 @@ void store(char* at, DType dtype, PyObject* o) {
                 "only one element tensors can be converted to Python scalars");
   } else if (!is_number(o)) {
     check_type(!is_sequence(o), "'", type_name(o), "' object cannot be interpreted as a number");
+    if (is_array(o)) return store_scalar(at, dtype, item(from_array(o, ArrayUse::Read)));
     const PyNumberMethods* number = Py_TYPE(o)->tp_as_number;
     if (number && number->nb_float && (rl::is_floating(dtype) || is_complex(dtype))) {
       double value = PyFloat_AsDouble(o);
@@ -365,8 +374,8 @@ Tensor asarray_of(const Tensor& given, DType dtype, Device device, std::optional
                   std::optional<bool> requires_grad) {
   Tensor t = given;
   const bool differs = dtype != t.dtype() || device != t.device();
-  check_value(!differs || copy.value_or(true), "can't alias tensor of ", t.dtype(), " on ",
-              t.device(), " with dtype ", t.dtype(), " into dtype ", dtype, " on ", device);
+  check_value(!differs || copy.value_or(true), "can't alias tensor with dtype '", t.dtype(),
+              "' into dtype '", dtype, "', from device ", t.device(), " to ", device);
   if (device != t.device()) t = copy_of(t, dtype, device);
   else if (dtype != t.dtype()) t = ops::to_dtype(t, dtype);
   else if (copy.value_or(false)) t = ops::clone(t);
