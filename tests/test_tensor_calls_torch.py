@@ -312,6 +312,7 @@ def test_pieces_and_views():
 
 
 LISTS = [
+    lambda t: t._VF.split(t.arange(4.0), 2),
     lambda t: t._foreach_add([], 1),
     lambda t: t._foreach_neg([]),
     lambda t: t._foreach_addcdiv([t.ones(2)], [t.ones(2)], [t.ones(2)], scalars=[2.0]),
@@ -330,3 +331,29 @@ def test_lists_of_tensors():
     for kind in (list, tuple):
         given = kind([rl.ones(2)])
         assert rl._foreach_add_(given, 1) is given
+
+
+def test_sums_of_sparse_tensors_of_two_dtypes():
+    calls = {
+        name: lambda t, x, y, name=name: getattr(x.to_sparse().clone(), name)(y.to_sparse())
+        for name in ("add", "sub", "mul", "add_", "sub_", "mul_")
+    }
+    calls["dense add_"] = lambda t, x, y: x.clone().add_(y.to_sparse())
+    calls["alpha"] = lambda t, x, y: t.add(x.to_sparse(), y.to_sparse(), alpha=1.5)
+    different = []
+    dtypes = ("uint8", "int16", "int64", "float32", "complex64")
+    for (name, call), one, two in itertools.product(calls.items(), dtypes, dtypes):
+        ours, theirs = (
+            outcome(
+                lambda t: call(  # noqa: B023
+                    t,
+                    t.tensor([0, 3], dtype=getattr(t, one)),  # noqa: B023
+                    t.tensor([2, 3], dtype=getattr(t, two)),  # noqa: B023
+                ).to_dense(),
+                lib,
+            )
+            for lib in (rl, torch)
+        )
+        if ours != theirs:
+            different.append(f"{name} {one} {two}: got {ours}, expected {theirs}")
+    assert not different, "\n".join(different)

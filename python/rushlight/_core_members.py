@@ -358,8 +358,8 @@ def install() -> None:
         setattr(Generator, method.__name__, method)
     for name in (
         "share_memory_", "pin_memory", "is_pinned", "untyped", "from_file", "__sizeof__",
-        "__copy__", "__getitem__", "is_cuda", "get_device", "element_size", "type", "to", "cpu", "cuda",
-        "fill_", "copy_", "byteswap", "hpu", "mps", "is_hpu", "is_sparse", "is_sparse_csr",
+        "__copy__", "__getitem__", "is_cuda", "get_device", "element_size", "type", "to", "cpu",
+        "cuda", "fill_", "copy_", "byteswap", "hpu", "mps", "is_hpu", "is_sparse", "is_sparse_csr",
         "filename", "new", "from_buffer", *_CONVERSIONS,
     ):  # fmt: skip
         member = vars(_Methods)[name]

@@ -146,7 +146,7 @@ template <class T> class EvenSteps {
 DType line_dtype(const char* op, const Scalar& start, const Scalar& end,
                  std::optional<DType> dtype) {
   const bool complex = start.is_complex() || end.is_complex();
-  check(!complex || !dtype || rl::is_complex(*dtype), op, ": inferred dtype ",
+  check(!complex || !dtype || rl::is_complex(*dtype), "torch.", op, "(): inferred dtype ",
         to_complex(default_dtype()), " of complex ends can't be safely cast to passed dtype ",
         dtype.value_or(DType::Float32));
   return dtype.value_or(complex ? to_complex(default_dtype()) : default_dtype());
