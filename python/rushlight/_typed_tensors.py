@@ -68,7 +68,7 @@ def construct(dtype: Any, device: Device, args: tuple[Any, ...], size: Any = Non
             raise TypeError(f"expected a tensor of {dtype}, got {data.dtype}")
         return data.detach()
     if isinstance(data, (rushlight.UntypedStorage, rushlight.storage.TypedStorage)):
-        return rushlight.storage.elements_of(data, dtype)
+        return rushlight.storage._elements_of(data, dtype)
     return rushlight.tensor(data, dtype=dtype, device=device)
 
 

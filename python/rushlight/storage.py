@@ -30,7 +30,7 @@ def tensor_on(storage: Any, dtype: _dtype | None, size: Sequence[int]) -> Tensor
     return rushlight._C._tensor_on_storage(storage, dtype, 0, size, strides)
 
 
-def untyped_of(storage: Any, dtype: _dtype) -> UntypedStorage:
+def _untyped_of(storage: Any, dtype: _dtype) -> UntypedStorage:
     """The bytes of a storage whose elements are to be of a dtype."""
     if not isinstance(storage, TypedStorage):
         return storage
@@ -42,9 +42,9 @@ def untyped_of(storage: Any, dtype: _dtype) -> UntypedStorage:
     return storage.untyped()
 
 
-def elements_of(storage: TypedStorage | UntypedStorage, dtype: _dtype) -> Tensor:
+def _elements_of(storage: TypedStorage | UntypedStorage, dtype: _dtype) -> Tensor:
     """The elements of a storage as a vector over the same memory."""
-    untyped = untyped_of(storage, dtype)
+    untyped = _untyped_of(storage, dtype)
     return tensor_on(untyped, dtype, (untyped.nbytes() // dtype.itemsize,))
 
 

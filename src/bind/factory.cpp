@@ -498,7 +498,7 @@ Tensor construct_legacy(PyObject* args, PyObject* kwargs) {
   if (PyObject_TypeCheck(first, size_type)) return empty(to_dims(first), {default_dtype(), {}});
   if (is_tensor(first)) return alias(tensor_of(first));
   if (PyObject_HasAttrString(first, "nbytes") && PyObject_HasAttrString(first, "untyped")) {
-    Object function = import_attribute("rushlight.storage", "elements_of");
+    Object function = import_attribute("rushlight.storage", "_elements_of");
     Object dtype = checked(wrap(default_dtype()));
     return tensor_of(
         checked(PyObject_CallFunctionObjArgs(function.get(), first, dtype.get(), nullptr)).get());
