@@ -485,7 +485,8 @@ def _as_number(value):
 def _refuse_gradient(name, *tensors):
     if any(t.requires_grad for t in tensors):
         raise RuntimeError(
-            f"{name}: a function of Python has no gradient; detach() tensors that require grad"
+            f"{name}: a tensor that requires grad needs a gradient, which a function of Python does "
+            "not have; use detach()"
         )
 
 

@@ -33,6 +33,18 @@ bool is_foreign(PyObject* o) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_number(o)) return false;
   return is_array(o) || has_dlpack(o) || is_cuda_array(o);
 }
+// An UntypedStorage or a TypedStorage.
+bool is_storage(PyObject* o) {
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_number(o)) return false;
+  return PyObject_HasAttrString(o, "nbytes") && PyObject_HasAttrString(o, "untyped");
+}
+// Its elements as a vector, over the same memory.
+Tensor elements_of(PyObject* storage, std::optional<DType> dtype) {
+  Object function = import_attribute("rushlight.storage", "_elements_of");
+  Object kind = dtype ? checked(wrap(*dtype)) : Object::share(Py_None);
+  Object made = checked(PyObject_CallFunctionObjArgs(function.get(), storage, kind.get(), nullptr));
+  return tensor_of(made.get());
+}
 Tensor from_foreign(PyObject* o, ArrayUse use) {
   if (is_array(o)) return from_array(o, use);
   return has_dlpack(o) ? from_dlpack(o) : from_cuda_array(o, use);
@@ -231,6 +243,10 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
     Tensor shared = from_foreign(data, ArrayUse::Read);
     return copy_of(shared, dtype.value_or(shared.dtype()), place);
   }
+  if (is_storage(data)) {
+    Tensor shared = elements_of(data, dtype);
+    return copy_of(shared, shared.dtype(), place);
+  }
   check_type(!PyUnicode_Check(data) && !PyBytes_Check(data), "new(): invalid data type '",
              type_name(data), "'");
   if (is_storage(data)) {  // shared, and of whole numbers unless a dtype is given, as in torch
@@ -251,9 +267,11 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
 
 Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device,
                       ArrayUse use) {
-  const bool tensor = is_tensor(data);
-  if (!tensor && !is_foreign(data)) return tensor_from(data, dtype, device);
-  Tensor t = tensor ? tensor_of(data) : from_foreign(data, use);
+  const bool tensor = is_tensor(data), foreign = !tensor && is_foreign(data);
+  if (!tensor && !foreign && !is_storage(data)) return tensor_from(data, dtype, device);
+  Tensor t = tensor    ? tensor_of(data)
+             : foreign ? from_foreign(data, use)
+                       : elements_of(data, dtype);
   Device place = placed(device.value_or(t.device()));
   if (place != t.device()) return copy_of(t, dtype.value_or(t.dtype()), place);
   return dtype && *dtype != t.dtype() ? ops::to_dtype(t, *dtype) : t;
@@ -497,12 +515,7 @@ Tensor construct_legacy(PyObject* args, PyObject* kwargs) {
              " arguments were given");
   if (PyObject_TypeCheck(first, size_type)) return empty(to_dims(first), {default_dtype(), {}});
   if (is_tensor(first)) return alias(tensor_of(first));
-  if (PyObject_HasAttrString(first, "nbytes") && PyObject_HasAttrString(first, "untyped")) {
-    Object function = import_attribute("rushlight.storage", "_elements_of");
-    Object dtype = checked(wrap(default_dtype()));
-    return tensor_of(
-        checked(PyObject_CallFunctionObjArgs(function.get(), first, dtype.get(), nullptr)).get());
-  }
+  if (is_storage(first)) return elements_of(first, default_dtype());
   check_type(is_sequence(first) || is_array(first), "new(): data must be a sequence (got ",
              type_name(first), ")");
   return tensor_from(first, default_dtype(), std::nullopt);
