@@ -485,7 +485,7 @@ def _as_number(value):
 def _refuse_gradient(name, *tensors):
     if any(t.requires_grad for t in tensors):
         raise RuntimeError(
-            f"{name}: a tensor that requires grad needs a gradient, which a function of Python does "
+            f"{name}: a tensor that requires grad needs a gradient, which a Python function does "
             "not have; use detach()"
         )
 
