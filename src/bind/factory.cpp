@@ -33,13 +33,15 @@ bool is_foreign(PyObject* o) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_number(o)) return false;
   return is_array(o) || has_dlpack(o) || is_cuda_array(o);
 }
-// An UntypedStorage or a TypedStorage.
-bool is_storage(PyObject* o) {
+// An UntypedStorage, or a TypedStorage, which is written in Python.
+bool is_any_storage(PyObject* o) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_number(o)) return false;
-  return PyObject_HasAttrString(o, "nbytes") && PyObject_HasAttrString(o, "untyped");
+  return is_storage(o) || PyObject_HasAttrString(o, "_untyped_storage");
 }
-// Its elements as a vector, over the same memory.
+// Its elements as a vector, over the same memory: of whole numbers, as in torch, unless there is a
+// dtype.
 Tensor elements_of(PyObject* storage, std::optional<DType> dtype) {
+  if (is_storage(storage)) return elements_of_storage(storage, dtype.value_or(DType::Int64));
   Object function = import_attribute("rushlight.storage", "_elements_of");
   Object kind = dtype ? checked(wrap(*dtype)) : Object::share(Py_None);
   Object made = checked(PyObject_CallFunctionObjArgs(function.get(), storage, kind.get(), nullptr));
@@ -243,14 +245,10 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
     Tensor shared = from_foreign(data, ArrayUse::Read);
     return copy_of(shared, dtype.value_or(shared.dtype()), place);
   }
-  if (is_storage(data)) {
-    Tensor shared = elements_of(data, dtype);
-    return copy_of(shared, shared.dtype(), place);
-  }
   check_type(!PyUnicode_Check(data) && !PyBytes_Check(data), "new(): invalid data type '",
              type_name(data), "'");
-  if (is_storage(data)) {  // shared, and of whole numbers unless a dtype is given, as in torch
-    Tensor shared = elements_of_storage(data, dtype.value_or(DType::Int64));
+  if (is_any_storage(data)) {  // shared, as in torch
+    Tensor shared = elements_of(data, dtype);
     if (!device || is_same_device(place, shared.device())) return shared;
     return copy_of(shared, shared.dtype(), place);
   }
@@ -268,7 +266,7 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
 Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device,
                       ArrayUse use) {
   const bool tensor = is_tensor(data), foreign = !tensor && is_foreign(data);
-  if (!tensor && !foreign && !is_storage(data)) return tensor_from(data, dtype, device);
+  if (!tensor && !foreign && !is_any_storage(data)) return tensor_from(data, dtype, device);
   Tensor t = tensor    ? tensor_of(data)
              : foreign ? from_foreign(data, use)
                        : elements_of(data, dtype);
@@ -515,7 +513,7 @@ Tensor construct_legacy(PyObject* args, PyObject* kwargs) {
              " arguments were given");
   if (PyObject_TypeCheck(first, size_type)) return empty(to_dims(first), {default_dtype(), {}});
   if (is_tensor(first)) return alias(tensor_of(first));
-  if (is_storage(first)) return elements_of(first, default_dtype());
+  if (is_any_storage(first)) return elements_of(first, default_dtype());
   check_type(is_sequence(first) || is_array(first), "new(): data must be a sequence (got ",
              type_name(first), ")");
   return tensor_from(first, default_dtype(), std::nullopt);
