@@ -237,7 +237,6 @@ NEW = [
     lambda t: copy.copy(t.ones(2).untyped_storage()).tolist(),
     lambda t: t.UntypedStorage([1, 2, 3]).tolist(),
     lambda t: t.UntypedStorage((1, 2), device="meta").nbytes(),
-    lambda t: t.UntypedStorage([300]),
     lambda t: t.unravel_index(t.tensor([1]), t.tensor([2, 3])),
     lambda t: t.unique(t.empty(0, 0, 2), dim=1),
     lambda t: t.Tensor(size=(2, 3)).shape,

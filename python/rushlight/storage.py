@@ -42,12 +42,8 @@ def _untyped_of(storage: Any, dtype: _dtype) -> UntypedStorage:
     return storage.untyped()
 
 
-def _elements_of(storage: TypedStorage | UntypedStorage, dtype: _dtype | None) -> Tensor:
+def _elements_of(storage: TypedStorage | UntypedStorage, dtype: _dtype) -> Tensor:
     """The elements of a storage as a vector over the same memory."""
-    if dtype is None:
-        if not isinstance(storage, TypedStorage):
-            raise TypeError("an UntypedStorage says nothing of its elements: give a dtype")
-        dtype = storage.dtype
     untyped = _untyped_of(storage, dtype)
     return tensor_on(untyped, dtype, (untyped.nbytes() // dtype.itemsize,))
 

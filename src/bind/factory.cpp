@@ -38,12 +38,12 @@ bool is_any_storage(PyObject* o) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_number(o)) return false;
   return is_storage(o) || PyObject_HasAttrString(o, "_untyped_storage");
 }
-// Its elements as a vector, over the same memory: of whole numbers, as in torch, unless there is a
-// dtype.
+// Its elements as a vector, over the same memory. Without a dtype they are taken, as in torch, for
+// whole numbers, those of a TypedStorage for numbers of the default dtype, which they have to be.
 Tensor elements_of(PyObject* storage, std::optional<DType> dtype) {
   if (is_storage(storage)) return elements_of_storage(storage, dtype.value_or(DType::Int64));
   Object function = import_attribute("rushlight.storage", "_elements_of");
-  Object kind = dtype ? checked(wrap(*dtype)) : Object::share(Py_None);
+  Object kind = checked(wrap(dtype.value_or(default_dtype())));
   Object made = checked(PyObject_CallFunctionObjArgs(function.get(), storage, kind.get(), nullptr));
   return tensor_of(made.get());
 }
