@@ -194,6 +194,11 @@ def detach(input: Tensor) -> SparseTensor:
         return map_values(input, lambda values: values)
 
 
+@function("resolve_conj", "resolve_neg", layouts=ANY)
+def resolved(input: Tensor) -> Tensor:
+    return input  # conj() and neg() of sparse tensors are no views
+
+
 def replace(input: Tensor, result: Any) -> SparseTensor:
     """Give `input` the elements of `result`."""
     if rushlight.is_grad_enabled() and (input.requires_grad or result.requires_grad):
