@@ -206,8 +206,9 @@ composite("tensor_split__tensor(input: Tensor, tensor_indices_or_sections: Tenso
           batch=OWN_PLACES)
 _DIVISIBLE = """
     check(sections > 0 and size(input, {dim}) % sections == 0,
-          "{name}: attempted to split along dimension ", {dim}, ", but the size of the dimension ",
-          size(input, {dim}), " is not divisible by the split_size ", sections)
+          "torch.{name} attempted to split along dimension ", {dim},
+          ", but the size of the dimension ", size(input, {dim}),
+          " is not divisible by the split_size ", sections)
     return tensor_split(input, sections, {dim})
 """
 composite("hsplit(input: Tensor, sections: int) -> list[Tensor]",
@@ -218,8 +219,8 @@ composite("hsplit__indices(input: Tensor, indices: list[int]) -> list[Tensor]",
           doc="Pieces side by side, cut at the given places.")
 for _name, _dim, _least in (("vsplit", 0, 2), ("dsplit", 2, 3)):
     _LARGE = f"""
-    check(dim_of(input) >= {_least}, "{_name}: requires a tensor with at least {_least} "
-          "dimensions, but got a tensor with ", dim_of(input), " dimensions")
+    check(dim_of(input) >= {_least}, "torch.{_name} requires a tensor with at least {_least} "
+          "dimension, but got a tensor with ", dim_of(input), " dimensions")
 """
     composite(f"{_name}(input: Tensor, sections: int) -> list[Tensor]",
               _LARGE + _DIVISIBLE.format(name=_name, dim=_dim),

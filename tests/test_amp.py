@@ -228,11 +228,72 @@ def test_large_gradients_are_not_an_overflow():
     p = nn.Parameter(rushlight.ones(4))
     optimizer = rushlight.optim.SGD([p], lr=0.0)
     scaler = rushlight.amp.GradScaler("cpu", init_scale=1.0)
+    scaler.scale(rushlight.ones(()))
     p.grad = rushlight.full((4,), 3e38)
     assert scaler.unscale_(optimizer) is None
     scaler.step(optimizer)
     scaler.update()
     assert scaler.get_scale() == 1.0
+
+
+def scaled_once(*more):
+    p = nn.Parameter(rushlight.ones(4))
+    p.grad = rushlight.full((4,), 8.0)
+    scaler = rushlight.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale(rushlight.ones(()))
+    return p, scaler, *more
+
+
+def test_an_optimizer_that_unscales_by_itself_finds_scale_and_overflow():
+    class Own(rushlight.optim.SGD):
+        _step_supports_amp_scaling = True
+
+        def step(self, closure=None):
+            found.append((self.grad_scale, self.found_inf.item()))
+
+    class Older(Own):
+        def step(self, closure=None, *, grad_scaler=None):
+            found.append(grad_scaler)
+
+    found = []
+    p, scaler = scaled_once()
+    optimizer, older = Own([p], lr=0.1), Older([p], lr=0.1)
+    scaler.step(optimizer)
+    with pytest.warns(FutureWarning, match="grad_scaler"):
+        scaler.step(older)
+    scaler.update()
+    assert found[0][0].item() == 4.0 and found[0][1] == 0.0 and found[1] is scaler
+    assert p.grad.tolist() == [8.0] * 4 and not hasattr(optimizer, "grad_scale")
+    scaler.unscale_(optimizer)
+    p.grad[0] = float("inf")
+    scaler.step(optimizer)
+    assert found[2] == (None, 0.0) and p.grad[1] == 2.0
+
+
+def test_steps_of_a_scaler_out_of_order():
+    p, scaler = scaled_once()
+    optimizer = rushlight.optim.SGD([p], lr=0.1)
+    other = rushlight.optim.SGD([nn.Parameter(rushlight.ones(1))], lr=0.1)
+    for call in (scaler.update, lambda: scaler.step(other)):
+        with pytest.raises(AssertionError, match="No inf checks were recorded"):
+            call()
+    scaler.step(optimizer)
+    for call in (lambda: scaler.step(optimizer), lambda: scaler.unscale_(optimizer)):
+        with pytest.raises(RuntimeError, match="step"):
+            call()
+    with pytest.raises(RuntimeError, match="Closure"):
+        scaler.step(other, closure=lambda: 1)
+    for call in ("step", "unscale_"):
+        with pytest.raises(AssertionError, match="nothing was scaled"):
+            getattr(rushlight.amp.GradScaler("cpu"), call)(optimizer)
+    p.data, p.grad = p.data.half(), None
+    p.grad = rushlight.ones(4, dtype=rushlight.float16)
+    scaler.update()
+    with pytest.raises(ValueError, match="FP16"):
+        scaler.unscale_(optimizer)
+    with pytest.raises(ValueError, match="iterable of Tensors"):
+        scaler.scale(3)
+    assert [t.item() for t in scaler.scale(t for t in [rushlight.ones(())])] == [4.0]
 
 
 def test_the_scaler_for_gpus_warns_and_passes_through():

@@ -1,5 +1,6 @@
 """Calls on tensors beside torch: same values, dtype, shape and strides, or same class of error."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -179,6 +180,14 @@ def filled(t, make):
     return whole
 
 
+class WithoutItems:
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        raise TypeError("no items")
+
+
 NEW = [
     lambda t: t.zeros(1, 3).expand(2, 3).fill_(2.0),
     lambda t: t.ones(1, 3).expand(2, 3).zero_(),
@@ -210,12 +219,26 @@ NEW = [
             lambda t, x: t.Tensor(x.storage()).data_ptr() == x.data_ptr(),
             lambda t, x: t.FloatTensor(x.storage()).data_ptr() == x.data_ptr(),
             lambda t, x: t.FloatTensor(x.untyped_storage()).shape,
+            lambda t, x: t.tensor(x.storage(), dtype=t.float32),
+            lambda t, x: t.tensor(x.untyped_storage(), dtype=t.int16),
+            lambda t, x: t.as_tensor(x.storage()).data_ptr() == x.data_ptr(),
             lambda t, x: t.ones(1).new(x).data_ptr() == x.data_ptr(),
             lambda t, x: t.ones(1).new(x.storage()),
             lambda t, x: t.ones(1).set_(x.storage()),
             lambda t, x: t.ones(1).set_(x.storage(), 0, (2,), (1,)),
         )
     ),
+    lambda t: t.FloatTensor(np.array([1, 2])),
+    lambda t: t.tensor(((7, np.array(5)), (np.array(9), 5.0))),
+    lambda t: t.tensor(((7, 5), (9, np.array(5.0)))),
+    lambda t: t.tensor(WithoutItems()),
+    lambda t: t.UntypedStorage(8, device="meta")[0],
+    lambda t: t.TypedStorage(8, dtype=t.int16, device="meta")[9],
+    lambda t: copy.copy(t.ones(2).untyped_storage()).tolist(),
+    lambda t: t.UntypedStorage([1, 2, 3]).tolist(),
+    lambda t: t.UntypedStorage((1, 2), device="meta").nbytes(),
+    lambda t: t.unravel_index(t.tensor([1]), t.tensor([2, 3])),
+    lambda t: t.unique(t.empty(0, 0, 2), dim=1),
     lambda t: t.Tensor(size=(2, 3)).shape,
     lambda t: t.ones(1).new(size=(2, 3)).shape,
     lambda t: type("Sub", (t.FloatTensor,), {}),
@@ -241,6 +264,28 @@ def test_new_tensors():
     all_as_torch(NEW)
 
 
+def test_uninitialized_memory_where_it_is_filled():
+    def grown(lib, dtype):
+        lib.use_deterministic_algorithms(True)
+        try:
+            made = lib.zeros(1, dtype=getattr(lib, dtype))
+            return described([lib.empty(2, dtype=made.dtype), made.resize_(70)])
+        finally:
+            lib.use_deterministic_algorithms(False)
+
+    for dtype in ("uint8", "int64", "float16", "bfloat16", "float32", "complex64"):
+        assert grown(rl, dtype) == grown(torch, dtype)
+
+
+def test_an_array_of_unsigned_integers_is_copied_where_that_is_asked_for():
+    array = np.array([1, 2, 3], dtype=np.uint16)
+    for keywords, shares in (({}, True), ({"copy": True}, False), ({"copy": False}, True)):
+        for lib in (rl, torch):
+            for dtype in ({}, {"dtype": lib.uint16}):
+                made = lib.asarray(array, **keywords, **dtype)
+                assert (made.data_ptr() == array.ctypes.data) == shares
+
+
 def test_a_list_that_holds_itself():
     items = [0]
     items.append(items)
@@ -250,6 +295,8 @@ def test_a_list_that_holds_itself():
 
 
 PIECES = [
+    lambda t: t.eye(2, dtype=t.complex64).to_sparse().conj().resolve_conj().to_dense().real,
+    lambda t: t.eye(2).to_sparse().neg().resolve_neg().to_dense(),
     *(
         lambda t, n=name, x=shape, s=sections: getattr(t, n)(t.arange(24.0).reshape(x), s)
         for name in ("hsplit", "vsplit", "dsplit")
@@ -272,6 +319,7 @@ def test_pieces_and_views():
 
 
 LISTS = [
+    lambda t: t._VF.split(t.arange(4.0), 2),
     lambda t: t._foreach_add([], 1),
     lambda t: t._foreach_neg([]),
     lambda t: t._foreach_addcdiv([t.ones(2)], [t.ones(2)], [t.ones(2)], scalars=[2.0]),
@@ -290,3 +338,29 @@ def test_lists_of_tensors():
     for kind in (list, tuple):
         given = kind([rl.ones(2)])
         assert rl._foreach_add_(given, 1) is given
+
+
+def test_sums_of_sparse_tensors_of_two_dtypes():
+    calls = {
+        name: lambda t, x, y, name=name: getattr(x.to_sparse().clone(), name)(y.to_sparse())
+        for name in ("add", "sub", "mul", "add_", "sub_", "mul_")
+    }
+    calls["dense add_"] = lambda t, x, y: x.clone().add_(y.to_sparse())
+    calls["alpha"] = lambda t, x, y: t.add(x.to_sparse(), y.to_sparse(), alpha=1.5)
+    different = []
+    dtypes = ("uint8", "int16", "int64", "float32", "complex64")
+    for (name, call), one, two in itertools.product(calls.items(), dtypes, dtypes):
+        ours, theirs = (
+            outcome(
+                lambda t: call(  # noqa: B023
+                    t,
+                    t.tensor([0, 3], dtype=getattr(t, one)),  # noqa: B023
+                    t.tensor([2, 3], dtype=getattr(t, two)),  # noqa: B023
+                ).to_dense(),
+                lib,
+            )
+            for lib in (rl, torch)
+        )
+        if ours != theirs:
+            different.append(f"{name} {one} {two}: got {ours}, expected {theirs}")
+    assert not different, "\n".join(different)

@@ -82,7 +82,7 @@ def as_torch():
 
 
 _SUBPACKAGES = (
-    "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_higher_order_ops",
+    "_VF", "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_higher_order_ops",
     "_inductor", "_jit_internal", "_ops", "_subclasses", "_tensor_str", "_utils",
     "_weights_only_unpickler", "accelerator", "amp", "ao", "autograd", "backends", "compiler",
     "cpu", "cuda", "debug", "distributed", "distributions", "export", "fft", "func",

@@ -4,6 +4,7 @@ from types import ModuleType
 from typing import Any
 
 from rushlight import (
+    _VF as _VF,
     __config__ as __config__,
     __future__ as __future__,
     _custom_ops as _custom_ops,
@@ -40,6 +41,7 @@ from rushlight import (
     library as library,
     linalg as linalg,
     masked as masked,
+    monitor as monitor,
     mps as mps,
     mtia as mtia,
     multiprocessing as multiprocessing,
@@ -50,6 +52,7 @@ from rushlight import (
     optim as optim,
     overrides as overrides,
     profiler as profiler,
+    quantization as quantization,
     quasirandom as quasirandom,
     random as random,
     return_types as return_types,
@@ -676,6 +679,15 @@ from rushlight._absent_dtypes import (
     uint64 as uint64,
     uint7 as uint7,
 )
+from rushlight._batch_norm_parts import (
+    batch_norm_backward_elemt as batch_norm_backward_elemt,
+    batch_norm_backward_reduce as batch_norm_backward_reduce,
+    batch_norm_elemt as batch_norm_elemt,
+    batch_norm_gather_stats as batch_norm_gather_stats,
+    batch_norm_gather_stats_with_counts as batch_norm_gather_stats_with_counts,
+    batch_norm_stats as batch_norm_stats,
+    batch_norm_update_stats as batch_norm_update_stats,
+)
 from rushlight._carried._products import (
     _scaled_mm as _scaled_mm,
 )
@@ -737,6 +749,41 @@ from rushlight._histogram import (
 )
 from rushlight._histogramdd import (
     histogramdd as histogramdd,
+)
+from rushlight._inner_functions import (
+    _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_,
+    _amp_update_scale_ as _amp_update_scale_,
+    _dirichlet_grad as _dirichlet_grad,
+    _embedding_bag as _embedding_bag,
+    _fft_c2c as _fft_c2c,
+    _fft_c2r as _fft_c2r,
+    _fft_r2c as _fft_r2c,
+    _is_all_true as _is_all_true,
+    _is_any_true as _is_any_true,
+    _linalg_det as _linalg_det,
+    _linalg_eigh as _linalg_eigh,
+    _linalg_slogdet as _linalg_slogdet,
+    _linalg_svd as _linalg_svd,
+    _pack_padded_sequence as _pack_padded_sequence,
+    _pad_packed_sequence as _pad_packed_sequence,
+    _prelu_kernel as _prelu_kernel,
+    _scaled_dot_product_attention_math as _scaled_dot_product_attention_math,
+    _standard_gamma_grad as _standard_gamma_grad,
+    _unique2 as _unique2,
+    _weight_int8pack_mm as _weight_int8pack_mm,
+    ccol_indices_copy as ccol_indices_copy,
+    col_indices_copy as col_indices_copy,
+    crow_indices_copy as crow_indices_copy,
+    cudnn_is_acceptable as cudnn_is_acceptable,
+    detach_copy as detach_copy,
+    indices_copy as indices_copy,
+    native_dropout as native_dropout,
+    row_indices_copy as row_indices_copy,
+    slice_copy as slice_copy,
+    to_dlpack as to_dlpack,
+    values_copy as values_copy,
+    view_as_complex_copy as view_as_complex_copy,
+    view_as_real_copy as view_as_real_copy,
 )
 from rushlight._jit_types import (
     DeviceObjType as DeviceObjType,

@@ -218,7 +218,12 @@ class _Methods:
         # models print that.
         return object.__sizeof__(self) + 32 + self.nbytes()
 
+    def __copy__(self) -> UntypedStorage:
+        return self.clone()
+
     def __getitem__(self, index: int | slice) -> Any:
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type: there are no bytes")
         if not isinstance(index, slice):
             return _byte_at(self, index)
         start, stop, step = index.indices(len(self))
@@ -353,8 +358,8 @@ def install() -> None:
         setattr(Generator, method.__name__, method)
     for name in (
         "share_memory_", "pin_memory", "is_pinned", "untyped", "from_file", "__sizeof__",
-        "__getitem__", "is_cuda", "get_device", "element_size", "type", "to", "cpu", "cuda",
-        "fill_", "copy_", "byteswap", "hpu", "mps", "is_hpu", "is_sparse", "is_sparse_csr",
+        "__copy__", "__getitem__", "is_cuda", "get_device", "element_size", "type", "to", "cpu",
+        "cuda", "fill_", "copy_", "byteswap", "hpu", "mps", "is_hpu", "is_sparse", "is_sparse_csr",
         "filename", "new", "from_buffer", *_CONVERSIONS,
     ):  # fmt: skip
         member = vars(_Methods)[name]

@@ -92,7 +92,7 @@ def _on_lists(name, one):
                 f"_foreach_{name}: expected lists of one length, got {[len(a) for a in lists]}"
             )
         if count == 0:
-            raise RuntimeError(f"_foreach_{name}: the list must have at least one tensor")
+            raise RuntimeError(f"_foreach_{name}: Tensor list must have at least one tensor.")
 
         def at(i, value):
             return value[i] if isinstance(value, (list, tuple)) else value

@@ -485,13 +485,14 @@ def _as_number(value):
 def _refuse_gradient(name, *tensors):
     if any(t.requires_grad for t in tensors):
         raise RuntimeError(
-            f"{name}: a function of Python has no gradient; detach() tensors that require grad"
+            f"{name}: a tensor that requires grad needs a gradient, which a Python function does "
+            "not have; use detach()"
         )
 
 
 def _on_storage(storage, dtype, offset, size, stride):
     """A tensor that looks at a storage, which grows if need be."""
-    storage = rushlight.storage.untyped_of(storage, dtype)
+    storage = rushlight.storage._untyped_of(storage, dtype)
     size = (storage.nbytes() // dtype.itemsize,) if size is None else tuple(size)
     stride = _dense_strides(size) if stride is None else tuple(stride)
     last = offset + sum((n - 1) * step for n, step in zip(size, stride))

@@ -48,7 +48,8 @@ class _TensorType(TensorMembers):
 
 
 def _is_size(value: Any) -> bool:
-    return not isinstance(value, rushlight.Tensor) and hasattr(type(value), "__index__")
+    kind = type(value)  # arrays have both
+    return hasattr(kind, "__index__") and not hasattr(kind, "__len__")
 
 
 def construct(dtype: Any, device: Device, args: tuple[Any, ...], size: Any = None) -> Tensor:
@@ -67,7 +68,7 @@ def construct(dtype: Any, device: Device, args: tuple[Any, ...], size: Any = Non
             raise TypeError(f"expected a tensor of {dtype}, got {data.dtype}")
         return data.detach()
     if isinstance(data, (rushlight.UntypedStorage, rushlight.storage.TypedStorage)):
-        return rushlight.storage.elements_of(data, dtype)
+        return rushlight.storage._elements_of(data, dtype)
     return rushlight.tensor(data, dtype=dtype, device=device)
 
 

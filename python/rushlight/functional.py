@@ -254,6 +254,10 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         raise TypeError(
             f"unravel_index: expected 'indices' to be integer dtype, but got {indices.dtype}"
         )
+    if isinstance(shape, rushlight.Tensor):
+        raise TypeError(
+            f"unravel_index: expected 'shape' to be int or sequence of ints, but got {shape!r}"
+        )
     shape = _integers(shape)
     if not all(_is_integer(size) for size in shape):
         raise TypeError(f"unravel_index: expected 'shape' to be of ints, but got {shape}")

@@ -30,7 +30,7 @@ def tensor_on(storage: Any, dtype: _dtype | None, size: Sequence[int]) -> Tensor
     return rushlight._C._tensor_on_storage(storage, dtype, 0, size, strides)
 
 
-def untyped_of(storage: Any, dtype: _dtype) -> UntypedStorage:
+def _untyped_of(storage: Any, dtype: _dtype) -> UntypedStorage:
     """The bytes of a storage whose elements are to be of a dtype."""
     if not isinstance(storage, TypedStorage):
         return storage
@@ -42,10 +42,15 @@ def untyped_of(storage: Any, dtype: _dtype) -> UntypedStorage:
     return storage.untyped()
 
 
-def elements_of(storage: TypedStorage | UntypedStorage, dtype: _dtype) -> Tensor:
+def _elements_of(storage: TypedStorage | UntypedStorage, dtype: _dtype) -> Tensor:
     """The elements of a storage as a vector over the same memory."""
-    untyped = untyped_of(storage, dtype)
+    untyped = _untyped_of(storage, dtype)
     return tensor_on(untyped, dtype, (untyped.nbytes() // dtype.itemsize,))
+
+
+def _check_bytes(storage):
+    if storage.device.type == "meta":
+        raise NotImplementedError("Not available for 'meta' device type: there are no bytes")
 
 
 class _StorageKind(type):
@@ -88,7 +93,7 @@ class TypedStorage(metaclass=_StorageKind):
         if wrap_storage is not None:
             source = wrap_storage
         if not isinstance(source, UntypedStorage):
-            if hasattr(type(source), "__index__"):
+            if hasattr(type(source), "__index__") and not hasattr(type(source), "__len__"):
                 source = operator.index(source)
                 if source < 0:
                     raise RuntimeError(f"TypedStorage: {source} elements are asked for")
@@ -319,6 +324,7 @@ class TypedStorage(metaclass=_StorageKind):
         return len(self._elements)
 
     def __getitem__(self, index: Any) -> Any:
+        _check_bytes(self._untyped)
         found = self._elements[index]
         return TypedStorage(found.untyped_storage(), self.dtype) if found.dim() else found.item()
 

@@ -8,7 +8,6 @@
 #include "autograd/saved_tensor.h"
 #include "core/fork_mutex.h"
 #include "core/interpreter.h"
-#include "core/warning.h"
 #include "tensor/lazy_view.h"
 
 namespace rl {
@@ -301,20 +300,8 @@ void check_history(const Tensor& t, const char* op, bool recorded) {
         ". Change it inside no_grad(), or work on a clone().");
 }
 
-// What sets elements without reading any may set one of them more than once; torch warns where that
-// is not the same number for all.
-bool only_sets(const char* op) {
-  if (!std::strcmp(op, "fill_") || !std::strcmp(op, "zero_")) return true;
-  for (const char* name : {"index_fill_", "masked_fill_", "index_put_"}) {
-    if (std::strcmp(op, name)) continue;
-    std::string text = std::string(op) +
-                       ": use on expanded tensors, of which several elements are "
-                       "one in memory, is deprecated: call clone() before";
-    warn(text.c_str());
-    return true;
-  }
-  return false;
-}
+// What sets all elements to one number may set one of them more than once.
+bool only_sets(const char* op) { return !std::strcmp(op, "fill_") || !std::strcmp(op, "zero_"); }
 
 }  // namespace
 

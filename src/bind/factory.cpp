@@ -21,14 +21,31 @@ namespace {
 // -----------------------------------------------------------------------
 
 bool is_sequence(PyObject* o) {
-  return PyList_CheckExact(o) || PyTuple_CheckExact(o) ||
-         (PySequence_Check(o) && !is_tensor(o) && !PyUnicode_Check(o) && !PyDict_Check(o));
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) return true;
+  if (!PySequence_Check(o) || is_tensor(o) || PyUnicode_Check(o) || PyDict_Check(o)) return false;
+  const bool sized = PySequence_Size(o) >= 0;  // an array without dims is a number
+  if (!sized) PyErr_Clear();
+  return sized;
 }
 
 // Elements in memory of another library.
 bool is_foreign(PyObject* o) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_number(o)) return false;
   return is_array(o) || has_dlpack(o) || is_cuda_array(o);
+}
+// An UntypedStorage, or a TypedStorage, which is written in Python.
+bool is_any_storage(PyObject* o) {
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_number(o)) return false;
+  return is_storage(o) || PyObject_HasAttrString(o, "_untyped_storage");
+}
+// Its elements as a vector, over the same memory. Without a dtype they are taken, as in torch, for
+// whole numbers, those of a TypedStorage for numbers of the default dtype, which they have to be.
+Tensor elements_of(PyObject* storage, std::optional<DType> dtype) {
+  if (is_storage(storage)) return elements_of_storage(storage, dtype.value_or(DType::Int64));
+  Object function = import_attribute("rushlight.storage", "_elements_of");
+  Object kind = checked(wrap(dtype.value_or(default_dtype())));
+  Object made = checked(PyObject_CallFunctionObjArgs(function.get(), storage, kind.get(), nullptr));
+  return tensor_of(made.get());
 }
 Tensor from_foreign(PyObject* o, ArrayUse use) {
   if (is_array(o)) return from_array(o, use);
@@ -72,6 +89,7 @@ DType element_dtype(PyObject* o) {
     case NumberKind::Complex: return to_complex(default_dtype());
     case NumberKind::None: break;
   }
+  if (is_array(o)) return from_array(o, ArrayUse::Read).dtype();
   check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "new(): invalid data type '", type_name(o),
              "'");
   fail(ErrorKind::Runtime, "Could not infer dtype of ", type_name(o));
@@ -88,7 +106,11 @@ Dims nested_sizes(PyObject* data) {
                 " deep");
     sizes.push_back(n);
     if (n == 0) return sizes;
-    level = checked(PySequence_GetItem(level.get(), 0));
+    Object first(PySequence_GetItem(level.get(), 0));
+    if (!first) PyErr_Clear();
+    check_value(static_cast<bool>(first), "could not determine the shape of object type '",
+                type_name(level.get()), "': it gives no item 0");
+    level = std::move(first);
     check_value(!PyUnicode_Check(level.get()), "too many dimensions 'str'");
   }
   return sizes;
@@ -129,6 +151,7 @@ void store(char* at, DType dtype, PyObject* o) {
                 "only one element tensors can be converted to Python scalars");
   } else if (!is_number(o)) {
     check_type(!is_sequence(o), "'", type_name(o), "' object cannot be interpreted as a number");
+    if (is_array(o)) return store_scalar(at, dtype, item(from_array(o, ArrayUse::Read)));
     const PyNumberMethods* number = Py_TYPE(o)->tp_as_number;
     if (number && number->nb_float && (rl::is_floating(dtype) || is_complex(dtype))) {
       double value = PyFloat_AsDouble(o);
@@ -224,8 +247,8 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
   }
   check_type(!PyUnicode_Check(data) && !PyBytes_Check(data), "new(): invalid data type '",
              type_name(data), "'");
-  if (is_storage(data)) {  // shared, and of whole numbers unless a dtype is given, as in torch
-    Tensor shared = elements_of_storage(data, dtype.value_or(DType::Int64));
+  if (is_any_storage(data)) {  // shared, as in torch
+    Tensor shared = elements_of(data, dtype);
     if (!device || is_same_device(place, shared.device())) return shared;
     return copy_of(shared, shared.dtype(), place);
   }
@@ -242,9 +265,11 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
 
 Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device,
                       ArrayUse use) {
-  const bool tensor = is_tensor(data);
-  if (!tensor && !is_foreign(data)) return tensor_from(data, dtype, device);
-  Tensor t = tensor ? tensor_of(data) : from_foreign(data, use);
+  const bool tensor = is_tensor(data), foreign = !tensor && is_foreign(data);
+  if (!tensor && !foreign && !is_any_storage(data)) return tensor_from(data, dtype, device);
+  Tensor t = tensor    ? tensor_of(data)
+             : foreign ? from_foreign(data, use)
+                       : elements_of(data, dtype);
   Device place = placed(device.value_or(t.device()));
   if (place != t.device()) return copy_of(t, dtype.value_or(t.dtype()), place);
   return dtype && *dtype != t.dtype() ? ops::to_dtype(t, *dtype) : t;
@@ -365,8 +390,8 @@ Tensor asarray_of(const Tensor& given, DType dtype, Device device, std::optional
                   std::optional<bool> requires_grad) {
   Tensor t = given;
   const bool differs = dtype != t.dtype() || device != t.device();
-  check_value(!differs || copy.value_or(true), "can't alias tensor of ", t.dtype(), " on ",
-              t.device(), " with dtype ", t.dtype(), " into dtype ", dtype, " on ", device);
+  check_value(!differs || copy.value_or(true), "can't alias tensor with dtype '", t.dtype(),
+              "' into dtype '", dtype, "', from device ", t.device(), " to ", device);
   if (device != t.device()) t = copy_of(t, dtype, device);
   else if (dtype != t.dtype()) t = ops::to_dtype(t, dtype);
   else if (copy.value_or(false)) t = ops::clone(t);
@@ -488,12 +513,7 @@ Tensor construct_legacy(PyObject* args, PyObject* kwargs) {
              " arguments were given");
   if (PyObject_TypeCheck(first, size_type)) return empty(to_dims(first), {default_dtype(), {}});
   if (is_tensor(first)) return alias(tensor_of(first));
-  if (PyObject_HasAttrString(first, "nbytes") && PyObject_HasAttrString(first, "untyped")) {
-    Object function = import_attribute("rushlight.storage", "elements_of");
-    Object dtype = checked(wrap(default_dtype()));
-    return tensor_of(
-        checked(PyObject_CallFunctionObjArgs(function.get(), first, dtype.get(), nullptr)).get());
-  }
+  if (is_any_storage(first)) return elements_of(first, default_dtype());
   check_type(is_sequence(first) || is_array(first), "new(): data must be a sequence (got ",
              type_name(first), ")");
   return tensor_from(first, default_dtype(), std::nullopt);

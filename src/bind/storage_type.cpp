@@ -63,6 +63,12 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   return guarded([&] {
     Device device = where && where != Py_None ? placed(to_device(where)) : Device();
+    Object bytes;  // of a sequence of ints
+    if (source && (PyList_Check(source) || PyTuple_Check(source))) {
+      bytes = checked(PyBytes_FromObject(source));
+      source = bytes.get();
+      if (device.is_meta()) return wrap_fresh(Storage::create(PyBytes_GET_SIZE(source), device));
+    }
     if (source && PyObject_CheckBuffer(source)) {
       Object view = checked(PyMemoryView_GetContiguous(source, PyBUF_READ, 'C'));
       const Py_buffer* buffer = PyMemoryView_GET_BUFFER(view.get());

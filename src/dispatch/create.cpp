@@ -146,7 +146,7 @@ template <class T> class EvenSteps {
 DType line_dtype(const char* op, const Scalar& start, const Scalar& end,
                  std::optional<DType> dtype) {
   const bool complex = start.is_complex() || end.is_complex();
-  check(!complex || !dtype || rl::is_complex(*dtype), op, ": inferred dtype ",
+  check(!complex || !dtype || rl::is_complex(*dtype), "torch.", op, "(): inferred dtype ",
         to_complex(default_dtype()), " of complex ends can't be safely cast to passed dtype ",
         dtype.value_or(DType::Float32));
   return dtype.value_or(complex ? to_complex(default_dtype()) : default_dtype());
@@ -281,7 +281,11 @@ Tensor resize_(const Tensor& input, const Dims& size, std::optional<MemoryFormat
     check(impl->storage->refs.load() == 1,
           "resize_: cannot move memory that other tensors share; resize a clone()");
     impl->storage->materialize();
+    const int64_t before =
+        (impl->storage->nbytes + itemsize(impl->dtype) - 1) / itemsize(impl->dtype);
     impl->storage->resize(needed);
+    const int64_t added = needed / itemsize(impl->dtype) - before;
+    if (added > 0) fill_uninitialized(alias(input, Dims{added}, Dims{1}, before));
   }
   impl->sizes = size;
   impl->strides = strides;
@@ -309,11 +313,22 @@ Tensor to_dtype(const Tensor& input, std::optional<DType> dtype) {
   return copy;
 }
 
+namespace {
+// Of elements that expand() repeats, the one in memory.
+Tensor without_repeats(const Tensor& t) {
+  if (t.impl()->standard_strides) return t;
+  Dims sizes = t.sizes();
+  for (int64_t d = 0; d < sizes.size(); ++d)
+    if (t.strides()[d] == 0 && sizes[d] > 1) sizes[d] = 1;
+  return sizes == t.sizes() ? t : alias(t, sizes, t.strides(), t.offset());
+}
+}  // namespace
+
 Tensor fill(const Tensor& input, const Tensor& value, const Tensor& given) {
   check(value.dim() == 0, "fill: only supports 0-dimension value tensor but got tensor with ",
         value.dim(), " dimensions.");
-  Tensor out = empty_unless(given, input);
-  launch::copy(expand(value, input.sizes(), false), out);
+  Tensor out = empty_unless(given, input), written = without_repeats(out);
+  launch::copy(expand(value, written.sizes(), false), written);
   return out;
 }
 
@@ -323,7 +338,7 @@ Tensor fill(const Tensor& input, const Scalar& value, const Tensor& given) {
                    ? empty_unless(given, input)
                    : empty_in_layout_of(input, input.dtype());
   copy_on_write(out);
-  launch::fill(physical(out), value);
+  launch::fill(physical(without_repeats(out)), value);
   return out;
 }
 

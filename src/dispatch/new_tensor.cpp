@@ -8,7 +8,7 @@ namespace rl {
 
 void fill_with_nan(const Tensor& t) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  Scalar value = t.is_complex() ? Scalar(complex128(nan, nan)) : Scalar(nan);
+  Scalar value(nan);
   if (is_integral_or_bool(t.dtype()))
     visit_integral_bool("empty", t.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;

@@ -18,7 +18,8 @@ namespace rl {
 namespace grad {
 int64_t hstack_dim(const Tensor& t) {
   check(t.dim() >= 1,
-        "hsplit: requires a tensor with at least 1 dimension, but got a tensor with 0 dimensions");
+        "torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with 0 "
+        "dimensions");
   return t.dim() == 1 ? 0 : 1;
 }
 Tensor in_order(const Tensor& t) { return ops::clone(t, MemoryFormat::Contiguous); }

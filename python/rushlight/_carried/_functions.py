@@ -259,7 +259,7 @@ def _from_data(func, dtype, data, device=None, requires_grad=False, **rest):
         name = str(data.dtype)
         data = rushlight.from_numpy(data) if hasattr(data, "ndim") and data.ndim else data.item()
         if isinstance(data, CarriedTensor) and f"torch.{name}" == str(dtype):
-            return data.clone() if func.__name__ == "tensor" else data
+            return data.clone() if func.__name__ == "tensor" or rest.get("copy") else data
     if not isinstance(data, Tensor):
         data = rushlight.tensor(within(data))
     made = cast(data.detach(), dtype, copy=func.__name__ == "tensor")

@@ -69,15 +69,33 @@ class GradScaler:
             backoff_factor,
         )
         self._growth_interval, self._good_steps = growth_interval, 0
-        self._overflowed = {}  # optimizer id -> did its gradients overflow, once unscaled
+        self._in_use = False  # once something was scaled
+        self._overflowed = {}  # optimizer id -> did its gradients overflow, once checked
+        self._states = {}  # optimizer id -> OptState, READY where there is none
 
     def scale(self, outputs: Tensor | Iterable[Tensor]) -> Tensor | Iterable[Tensor]:
-        """The tensor, or all in a list or tuple, times the scale."""
+        """The tensor, or all in an iterable, times the scale."""
         if not self._enabled:
             return outputs
+        self._in_use = True
         if isinstance(outputs, rushlight.Tensor):
             return outputs * self._scale
-        return type(outputs)(self.scale(o) for o in outputs)
+        if isinstance(outputs, (str, bytes)) or not hasattr(outputs, "__iter__"):
+            raise ValueError(
+                f"outputs must be a Tensor or an iterable of Tensors, got {type(outputs).__name__}"
+            )
+        scaled = map(self.scale, outputs)
+        return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
+
+    def _check_in_use(self, method):
+        if not self._in_use:
+            raise AssertionError(
+                f"Attempted {method} but nothing was scaled: the loss must come from "
+                "scaler.scale(loss) earlier in the iteration."
+            )
+
+    def _state(self, optimizer):
+        return self._states.get(id(optimizer), OptState.READY)
 
     def _gradients(self, optimizer):
         for group in optimizer.param_groups:
@@ -89,30 +107,98 @@ class GradScaler:
         """Divide the optimizer's gradients by the scale; once between steps."""
         if not self._enabled:
             return
-        if id(optimizer) in self._overflowed:
+        self._check_in_use("unscale_")
+        if self._state(optimizer) is OptState.UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
+        if self._state(optimizer) is OptState.STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        self._check_gradients(optimizer, 1 / self._scale)
+        self._states[id(optimizer)] = OptState.UNSCALED
+
+    def _check_gradients(self, optimizer, factor=None):
+        """Notes whether a gradient is not finite, after all are multiplied by the factor."""
+        gradients = list(self._gradients(optimizer))
+        if factor and any(g.dtype is rushlight.float16 for g in gradients):
+            raise ValueError("Attempting to unscale FP16 gradients.")
         overflowed = False
         with rushlight.no_grad():
-            for gradient in self._gradients(optimizer):
-                gradient.mul_(1 / self._scale)
+            for gradient in gradients:
+                if factor:
+                    gradient.mul_(factor)
                 overflowed = overflowed or not _is_finite(gradient)
-        self._overflowed[id(optimizer)] = overflowed
+        if gradients:
+            self._overflowed[id(optimizer)] = overflowed
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> float | None:
-        """optimizer.step(), unless a gradient is not finite."""
+        """optimizer.step(), unless a gradient is not finite.
+
+        An optimizer with the attribute `_step_supports_amp_scaling` unscales by itself: its step
+        finds the scale in `self.grad_scale` (None if unscale_ was called) and 1 or 0 in
+        `self.found_inf`, or takes the scaler as `grad_scaler`.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_in_use("step")
+        if self._state(optimizer) is OptState.STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            result = self._step_that_unscales(optimizer, args, kwargs)
+        else:
+            if self._state(optimizer) is OptState.READY:
+                self.unscale_(optimizer)
+            self._check_recorded(optimizer)
+            skipped = self._overflowed[id(optimizer)]
+            result = None if skipped else optimizer.step(*args, **kwargs)
+        self._states[id(optimizer)] = OptState.STEPPED
+        return result
+
+    def _check_recorded(self, optimizer):
         if id(optimizer) not in self._overflowed:
-            self.unscale_(optimizer)
-        return None if self._overflowed[id(optimizer)] else optimizer.step(*args, **kwargs)
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+
+    def _step_that_unscales(self, optimizer, args, kwargs):
+        import inspect
+
+        unscaled = self._state(optimizer) is OptState.UNSCALED
+        if not unscaled:
+            self._check_gradients(optimizer)
+        self._check_recorded(optimizer)
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler gives itself to step(grad_scaler=...), which is deprecated: read "
+                "self.grad_scale and self.found_inf in step().",
+                FutureWarning,
+                stacklevel=3,
+            )
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
+        device = next(self._gradients(optimizer)).device
+        optimizer.grad_scale = None if unscaled else rushlight.tensor(self._scale, device=device)
+        optimizer.found_inf = rushlight.tensor(
+            float(self._overflowed[id(optimizer)]), device=device
+        )
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Adjust the scale after the steps of an iteration, or set it."""
         if not self._enabled:
             return
+        self._check_in_use("update")
+        if new_scale is None and not self._overflowed:
+            raise AssertionError("No inf checks were recorded prior to update.")
         if new_scale is not None:
+            if isinstance(new_scale, rushlight.Tensor) and (
+                new_scale.numel() != 1 or new_scale.requires_grad
+            ):
+                raise AssertionError(
+                    "new_scale should be a float or a 1-element tensor with requires_grad=False."
+                )
             self._scale = float(new_scale)
         elif any(self._overflowed.values()):
             self._scale *= self._backoff_factor
@@ -123,6 +209,7 @@ class GradScaler:
                 self._scale *= self._growth_factor
                 self._good_steps = 0
         self._overflowed.clear()
+        self._states.clear()
 
     def is_enabled(self) -> bool:
         """Does the scaler scale?"""

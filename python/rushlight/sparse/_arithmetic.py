@@ -52,13 +52,20 @@ def add(input: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor | SparseTen
             return rushlight.add(input.to_dense(), other, alpha=alpha)
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     check_same_form("add", input, other)
-    scaled = values_of(other) if alpha == 1 else values_of(other) * alpha
+    scaled = _scaled(values_of(other), alpha, rushlight.promote_types(input.dtype, other.dtype))
     if input.layout is COO:
         return _add_coo(input, other, scaled)
     if _C._sparse_same_pattern(input, other):
         return with_values(input, values_of(input) + scaled)
     total = _add_coo(to_coo(input), to_coo(other), values_of(to_coo(with_values(other, scaled))))
     return to_layout(total.coalesce(), input.layout, like=input)
+
+
+def _scaled(values, alpha, dtype):
+    """The values times alpha, of that dtype; which refuses what alpha cannot be."""
+    if alpha == 1:
+        return values
+    return rushlight.add(values.new_zeros((), dtype=dtype), values.to(dtype), alpha=alpha)
 
 
 def _add_coo(input, other, scaled):
@@ -91,11 +98,14 @@ def _add_to_dense_(dense, sparse, alpha=1):
         raise RuntimeError(
             f"add_: the shapes {tuple(dense.shape)} and {tuple(sparse.shape)} differ"
         )
+    dtype = rushlight.promote_types(dense.dtype, sparse.dtype)
+    if not rushlight.can_cast(dtype, dense.dtype):
+        raise RuntimeError(f"add_: result type {dtype} can't be cast to {dense.dtype} in place")
     if sparse.layout is not COO:
         return dense.add_(sparse.to_dense(), alpha=alpha)
     source = coalesced(sparse)
     values = values_of(source) if sparse.requires_grad else source._values()
-    scaled = values if alpha == 1 else values * alpha
+    scaled = _scaled(values, alpha, dtype)
     return dense.index_put_(tuple(source._indices()), scaled.to(dense.dtype), accumulate=True)
 
 

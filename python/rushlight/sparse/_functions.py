@@ -194,13 +194,18 @@ def detach(input: Tensor) -> SparseTensor:
         return map_values(input, lambda values: values)
 
 
+@function("resolve_conj", "resolve_neg", layouts=ANY)
+def resolved(input: Tensor) -> Tensor:
+    return input  # conj() and neg() of sparse tensors are no views
+
+
 def replace(input: Tensor, result: Any) -> SparseTensor:
     """Give `input` the elements of `result`."""
     if rushlight.is_grad_enabled() and (input.requires_grad or result.requires_grad):
         raise RuntimeError("a sparse tensor that requires a gradient cannot be changed in place")
-    if result.dtype != input.dtype:
+    if not rushlight.can_cast(result.dtype, input.dtype):
         raise RuntimeError(f"result type {result.dtype} can't be cast to {input.dtype} in place")
-    _C._sparse_replace(input, result)
+    _C._sparse_replace(input, result.to(input.dtype))
     return input
 
 

@@ -273,16 +273,21 @@ template <class T> int64_t representable_to(int64_t to) {
 
 // Raises unless T reaches from `from` to `last`.
 template <class T> void check_bounds(int64_t from, int64_t last) {
-  bool inside;
+  bool above, below;
   if constexpr (is_integral_element_v<T>) {
     using Limits = std::numeric_limits<compute_t<T>>;
-    inside = from <= last && from >= static_cast<int64_t>(Limits::lowest()) &&
-             last <= static_cast<int64_t>(Limits::max());
+    auto within = [](int64_t v) {
+      return v >= static_cast<int64_t>(Limits::lowest()) &&
+             v <= static_cast<int64_t>(Limits::max());
+    };
+    above = within(from);
+    below = within(last) && from <= last;
   } else {
-    inside =
-        static_cast<double>(from) >= -largest<T>() && static_cast<double>(last) <= largest<T>();
+    above = static_cast<double>(from) >= -largest<T>();
+    below = static_cast<double>(last) <= largest<T>();
   }
-  check(inside, "random_: [", from, ", ", last, "] is out of bounds for ", dtype_of<T>);
+  check(above, "random_: from is out of bounds for ", dtype_of<T>, ": [", from, ", ", last, "]");
+  check(below, "random_: to - 1 is out of bounds for ", dtype_of<T>, ": [", from, ", ", last, "]");
 }
 
 // base + a word modulo `range`; ranges from 2^28 on take two words, which keeps the skew under 5%.
