@@ -1,5 +1,6 @@
 """`__torch_dispatch__` of modes and of classes of tensors."""
 
+import copy
 import io
 import pickle
 
@@ -372,3 +373,31 @@ def test_it_costs_nothing_when_off():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+class Named(Tensor):
+    """A tensor with elements of its own, an attribute, and another in a slot."""
+
+    __slots__ = ("name",)
+
+    def __new__(cls, data, name="", unit=""):
+        made = Tensor._make_subclass(cls, data)
+        made.name, made.unit = name, unit
+        return made
+
+
+@pytest.mark.parametrize("is_parameter", [False, True])
+def test_attributes_of_a_class_are_saved_also_those_in_slots(is_parameter):
+    x = Named(rushlight.tensor([1.0, 2.0]), "length", "m")
+    x = rushlight.nn.Parameter(x) if is_parameter else x
+    x.name, x.unit = "length", "m"
+    file = io.BytesIO()
+    rushlight.save(x, file)
+    copies = [copy.deepcopy(x), pickle.loads(pickle.dumps(x))]
+    for weights_only in (True, False):
+        file.seek(0)
+        with rushlight.serialization.safe_globals([Named]):
+            copies.append(rushlight.load(file, weights_only=weights_only))
+    for again in copies:
+        assert type(again) is Named and again.tolist() == [1, 2]
+        assert (again.name, again.unit) == ("length", "m")
