@@ -297,6 +297,18 @@ def test_a_plain_tensor_gets_a_wrapper_for_a_gradient():
     assert type(w.grad) is Tensor and w.grad.tolist() == [3, 3]  # of plain tensors
 
 
+def test_wrappers_that_are_made_like_others_need_gradients_where_that_is_asked_for():
+    w = Wrapper(rushlight.ones(2))
+    for made in (
+        rushlight.zeros_like(w, requires_grad=True),
+        w.new_ones(3, requires_grad=True),
+        rushlight.randn_like(w, requires_grad=True),
+    ):
+        assert type(made) is Wrapper and made.requires_grad and made.is_leaf
+    _, product = rushlight.autograd.functional.hvp(lambda x: x.exp().sum(), w, w)
+    assert type(product) is Wrapper and rushlight.allclose(product.elem, w.elem.exp())
+
+
 def test_a_model_with_wrappers_among_its_weights_learns():
     rushlight.manual_seed(0)
     model = rushlight.nn.Sequential(

@@ -299,8 +299,8 @@ class Graph:
         """Remove a node that nothing uses."""
         if to_erase.users:
             raise RuntimeError(
-                f"erase_node: {to_erase} is to be erased, but it still had {len(to_erase.users)} users "
-                f"in the graph: {', '.join(map(str, to_erase.users))}"
+                f"erase_node: {to_erase} is to be erased, but it still had {len(to_erase.users)} "
+                f"users in the graph: {', '.join(map(str, to_erase.users))}"
             )
         if to_erase.graph is not self:
             raise RuntimeError(f"erase_node: {to_erase} belongs to another graph")
