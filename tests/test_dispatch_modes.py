@@ -413,3 +413,31 @@ def test_attributes_of_a_class_are_saved_also_those_in_slots(is_parameter):
     for again in copies:
         assert type(again) is Named and again.tolist() == [1, 2]
         assert (again.name, again.unit) == ("length", "m")
+
+
+def test_a_class_leaves_the_operation_to_its_base():
+    seen = []
+
+    class Watched(Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    x = rushlight.tensor([1.0, 2.0])
+    watched = Tensor._make_subclass(Watched, x)
+    assert rushlight.equal(watched + watched, x + x) and seen == [aten.add.Tensor]
+    assert nn.Parameter.__torch_dispatch__ is Tensor.__torch_dispatch__
+
+
+def test_the_backward_of_an_operation_without_a_formula_has_a_packet():
+    seen = []
+
+    class Packets(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func._overloadpacket))
+            return func(*args, **(kwargs or {}))
+
+    with Packets():
+        rushlight.ones(2, requires_grad=True).acos().sum().backward()
+    assert "aten.acos_backward" in seen

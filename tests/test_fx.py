@@ -930,6 +930,8 @@ def test_lists_and_dicts_of_nodes_are_trees():
     assert type(pytree.tree_map(lambda v: v, values)) is type(values)
     values = fx.immutable_collections.immutable_dict(a=1, b=[2])
     assert pytree.tree_map(lambda v: v + 1, values) == {"a": 2, "b": [3]}
+    found, _ = pytree.tree_flatten_with_path(values)
+    assert [pytree.keystr(path) for path, _ in found] == ["['a']", "['b'][0]"]
 
 
 def test_a_module_that_holds_itself_is_copied_and_replicated():

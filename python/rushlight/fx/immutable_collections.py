@@ -60,10 +60,18 @@ _pytree.register_pytree_node(
     lambda values: (list(values), None),
     lambda values, _: immutable_list(values),
     serialized_type_name="torch.fx.immutable_collections.immutable_list",
+    flatten_with_keys_fn=lambda values: (
+        [(_pytree.SequenceKey(i), value) for i, value in enumerate(values)],
+        None,
+    ),
 )
 _pytree.register_pytree_node(
     immutable_dict,
     lambda values: (list(values.values()), list(values)),
     lambda values, keys: immutable_dict(zip(keys, values)),
     serialized_type_name="torch.fx.immutable_collections.immutable_dict",
+    flatten_with_keys_fn=lambda values: (
+        [(_pytree.MappingKey(key), value) for key, value in values.items()],
+        list(values),
+    ),
 )
