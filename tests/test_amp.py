@@ -423,3 +423,10 @@ def test_what_a_scaler_grows_and_shrinks_by_is_set():
         scaler.step(optimizer)
         scaler.update()
         assert scaler.get_scale() == scale
+
+
+def test_autocast_of_no_kind_of_device_is_an_error():
+    with pytest.raises(RuntimeError, match="autocast: Invalid device string: 'cpus'"):
+        rushlight.autocast("cpus")
+    with pytest.warns(UserWarning, match="'mps'.*not available"):
+        rushlight.autocast("mps")

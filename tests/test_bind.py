@@ -645,3 +645,13 @@ def test_functions_of_nn_functional_are_as_those_in_python():
         relu()
     with pytest.raises(TypeError, match="cannot create"):
         type(relu)()
+
+
+def test_a_negative_length_of_who_takes_len_over_is_an_error():
+    class Short(rl.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return -1
+
+    with pytest.raises(ValueError, match="__len__"):
+        len(rl.ones(2).as_subclass(Short))

@@ -1,5 +1,6 @@
 """`__torch_dispatch__` of modes and of classes of tensors."""
 
+import copy
 import io
 import pickle
 
@@ -296,6 +297,18 @@ def test_a_plain_tensor_gets_a_wrapper_for_a_gradient():
     assert type(w.grad) is Tensor and w.grad.tolist() == [3, 3]  # of plain tensors
 
 
+def test_wrappers_that_are_made_like_others_need_gradients_where_that_is_asked_for():
+    w = Wrapper(rushlight.ones(2))
+    for made in (
+        rushlight.zeros_like(w, requires_grad=True),
+        w.new_ones(3, requires_grad=True),
+        rushlight.randn_like(w, requires_grad=True),
+    ):
+        assert type(made) is Wrapper and made.requires_grad and made.is_leaf
+    _, product = rushlight.autograd.functional.hvp(lambda x: x.exp().sum(), w, w)
+    assert type(product) is Wrapper and rushlight.allclose(product.elem, w.elem.exp())
+
+
 def test_a_model_with_wrappers_among_its_weights_learns():
     rushlight.manual_seed(0)
     model = rushlight.nn.Sequential(
@@ -377,3 +390,59 @@ def test_it_costs_nothing_when_off():
 def test_an_operation_in_place_returns_the_tensor_it_wrote():
     plain = rushlight.zeros(2)
     assert plain.add_(Wrapper(rushlight.ones(2))) is plain
+
+
+class Named(Tensor):
+    """A tensor with elements of its own, an attribute, and another in a slot."""
+
+    __slots__ = ("name",)
+
+    def __new__(cls, data, name="", unit=""):
+        made = Tensor._make_subclass(cls, data)
+        made.name, made.unit = name, unit
+        return made
+
+
+@pytest.mark.parametrize("is_parameter", [False, True])
+def test_attributes_of_a_class_are_saved_also_those_in_slots(is_parameter):
+    x = Named(rushlight.tensor([1.0, 2.0]), "length", "m")
+    x = rushlight.nn.Parameter(x) if is_parameter else x
+    x.name, x.unit = "length", "m"
+    file = io.BytesIO()
+    rushlight.save(x, file)
+    copies = [copy.deepcopy(x), pickle.loads(pickle.dumps(x))]
+    for weights_only in (True, False):
+        file.seek(0)
+        with rushlight.serialization.safe_globals([Named]):
+            copies.append(rushlight.load(file, weights_only=weights_only))
+    for again in copies:
+        assert type(again) is Named and again.tolist() == [1, 2]
+        assert (again.name, again.unit) == ("length", "m")
+
+
+def test_a_class_leaves_the_operation_to_its_base():
+    seen = []
+
+    class Watched(Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    x = rushlight.tensor([1.0, 2.0])
+    watched = Tensor._make_subclass(Watched, x)
+    assert rushlight.equal(watched + watched, x + x) and seen == [aten.add.Tensor]
+    assert nn.Parameter.__torch_dispatch__ is Tensor.__torch_dispatch__
+
+
+def test_the_backward_of_an_operation_without_a_formula_has_a_packet():
+    seen = []
+
+    class Packets(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func._overloadpacket))
+            return func(*args, **(kwargs or {}))
+
+    with Packets():
+        rushlight.ones(2, requires_grad=True).acos().sum().backward()
+    assert "aten.acos_backward" in seen

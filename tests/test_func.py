@@ -256,3 +256,54 @@ def test_functionalize_leaves_results_and_changed_arguments_as_they_are():
     assert x.tolist() == moved.tolist() == [1, 1] and doubled.tolist() == [2, 2]
     with pytest.raises(RuntimeError, match="invalid argument for `remove`"):
         rushlight.func.functionalize(shift_, remove="views")
+
+
+@pytest.mark.parametrize("transform", [grad, jacrev, jacfwd])
+@pytest.mark.parametrize(
+    ("argnums", "match"),
+    [
+        ((), "argnums must be non-empty"),
+        (0.0, "argnums must be int or Tuple.*float"),
+        ((1, 0.0), "argnums must be int or Tuple"),
+        ((0, 0), "must be unique"),
+        ((-1, 1), "must be unique"),
+        ((0, 2), "Got argnum=2, but only 2 positional inputs"),
+    ],
+)
+def test_argnums_that_name_no_arguments(transform, argnums, match):
+    with pytest.raises(RuntimeError, match=match):
+        transform(lambda a, b: (a * b).sum(), argnums=argnums)(number(1.0), number(2.0))
+
+
+def test_outputs_that_are_no_tensors():
+    x = number(1.0)
+    for call in (
+        lambda f: jvp(f, (x,), (x,)),
+        lambda f: vjp(f, x),
+        lambda f: jacrev(f)(x),
+        lambda f: jacfwd(f)(x),
+    ):
+        with pytest.raises(RuntimeError, match="Expected the function to have non-empty output"):
+            call(lambda x: ())
+        for other in (None, 1.0):
+            with pytest.raises(RuntimeError, match="return only tensors, got unsupported type"):
+                call(lambda x, other=other: (x, other))
+
+
+def test_a_module_with_shared_parameters_as_a_function():
+    from rushlight._functorch.make_functional import make_functional
+
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 2, bias=False)
+            self.second.weight, self.bias = self.first.weight, self.first.bias
+
+        def forward(self, x):
+            return self.second(self.first(x)) + self.bias
+
+    model, x = Tied(), rushlight.ones(1, 2)
+    function, parameters = make_functional(model)
+    assert len(parameters) == 2 and rushlight.equal(function(parameters, x), model(x))
+    zeros = tuple(rushlight.zeros_like(p) for p in parameters)
+    assert function(zeros, x).tolist() == [[0, 0]]

@@ -1,6 +1,8 @@
 """Recording, changing and running programs as graphs."""
 
 import copy
+import dataclasses
+import enum
 import importlib
 import math
 import operator
@@ -12,8 +14,10 @@ import pytest
 import rushlight
 from rushlight import fx, nn
 from rushlight.fx.passes.shape_prop import ShapeProp
+from rushlight.fx.tensor_type import TensorType
 from rushlight.nn import functional as F
 from rushlight.nn.functional import max_pool2d
+from rushlight.utils import _pytree as pytree
 
 
 class Block(nn.Module):
@@ -378,7 +382,7 @@ def test_inserting_replacing_and_erasing():
     with graph.inserting_before(x):
         graph.placeholder("w")
     assert [n.name for n in graph.nodes][:2] == ["w", "x"]
-    with pytest.raises(RuntimeError, match="still used by neg"):
+    with pytest.raises(RuntimeError, match="still had 1 users.*: neg"):
         graph.erase_node(y)
     z.replace_input_with(second, y)
     graph.erase_node(second)
@@ -831,3 +835,129 @@ def test_assertions_become_nodes():
             tracer.trace(branches)
     with pytest.raises(fx.proxy.TraceError, match="control flow"):
         fx.Tracer().trace(checked)
+
+
+# ---- what may stand among arguments, and what must not be lost
+
+
+class Kind(enum.Enum):
+    DOUBLE = 2
+
+
+@dataclasses.dataclass
+class Pair:
+    first: rushlight.Tensor
+    second: rushlight.Tensor
+
+
+class Scaled:
+    def __init__(self, x, factor):
+        self.x, self.factor = x, factor
+
+    def __fx_create_arg__(self, tracer):
+        args = (tracer.create_arg(self.x), tracer.create_arg(self.factor))
+        return tracer.create_node("call_function", Scaled, args, {})
+
+
+@fx.wrap
+def by_kind(x, kind):
+    return x * kind.value
+
+
+class Unscale(nn.Module):
+    def forward(self, scaled):
+        return scaled.x / scaled.factor
+
+
+class Rescaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.unscale = Unscale()
+
+    def forward(self, x):
+        return self.unscale(Scaled(x, 2))
+
+
+class LeavesUnscale(fx.Tracer):
+    def is_leaf_module(self, m, qualname):
+        return type(m) is Unscale
+
+
+@fx.wrap
+def twice(x):
+    return x * 2
+
+
+def test_enums_dataclasses_and_objects_that_say_how_are_arguments():
+    x = rushlight.tensor([1.0, 3.0])
+    assert fx.symbolic_trace(lambda x: by_kind(x, Kind.DOUBLE))(x).tolist() == [2, 6]
+    made = fx.symbolic_trace(lambda x: Pair(first=x + x, second=x * 3))(x)
+    assert isinstance(made, Pair) and made.second.tolist() == [3, 9]
+    model = Rescaled()
+    traced = fx.GraphModule(model, LeavesUnscale().trace(model))
+    assert "Scaled(" in traced.code and traced(x).tolist() == [0.5, 1.5]
+
+
+def test_operations_of_torch_ops_take_proxies():
+    aten = rushlight.ops.aten
+    traced = fx.symbolic_trace(lambda x: aten.mul.Tensor(aten.relu(x), x))
+    targets = [n.target for n in traced.graph.nodes if n.op == "call_function"]
+    assert targets == [aten.relu, aten.mul.Tensor]
+    assert traced(rushlight.tensor([-2.0, 3.0])).tolist() == [0, 9]
+
+
+def test_what_is_called_for_its_effect_is_not_dead_code():
+    graph, aten = fx.Graph(), rushlight.ops.aten
+    x = graph.placeholder("x")
+    graph.call_function(aten.add.Tensor, (x, 1))
+    graph.call_function(aten.add_.Tensor, (x, 1))
+    graph.call_function(rushlight.ops.profiler._record_function_enter_new, ("range",))
+    graph.output(x)
+    graph.eliminate_dead_code()
+    kept = [getattr(n.target, "__name__", n.target) for n in graph.nodes]
+    assert kept == ["x", "add_.Tensor", "_record_function_enter_new", "output"]
+
+
+def test_wrapped_functions_stay_calls_when_a_graph_is_traced_again():
+    again = fx.symbolic_trace(fx.symbolic_trace(lambda x: twice(x) + 1))
+    assert "twice" in again.code and again(3) == 7
+
+
+def test_lists_and_dicts_of_nodes_are_trees():
+    values = fx.immutable_collections.immutable_list([3, [4, 5]])
+    leaves, shape = pytree.tree_flatten(values)
+    assert leaves == [3, 4, 5] and pytree.tree_unflatten(leaves, shape) == values
+    assert type(pytree.tree_map(lambda v: v, values)) is type(values)
+    values = fx.immutable_collections.immutable_dict(a=1, b=[2])
+    assert pytree.tree_map(lambda v: v + 1, values) == {"a": 2, "b": [3]}
+    found, _ = pytree.tree_flatten_with_path(values)
+    assert [pytree.keystr(path) for path, _ in found] == ["['a']", "['b'][0]"]
+
+
+def test_a_module_that_holds_itself_is_copied_and_replicated():
+    module = fx.symbolic_trace(lambda x: x + 1)
+    module.meta["self"] = module
+    again = copy.deepcopy(module)
+    assert again.meta["self"] is again and again(1) == 2
+    assert module._replicate_for_data_parallel()(1) == 2
+    del module.meta["self"], again.meta["self"]
+
+
+def test_transformers_keep_notes_and_annotations_may_be_types_of_tensors():
+    tracer = fx.Tracer()
+    module = fx.GraphModule(nn.Module(), tracer.trace(lambda x: x + 1))
+    node = next(n for n in module.graph.nodes if n.op == "call_function")
+    node.meta["nn_module_stack"] = {"": "here"}
+    made = fx.Transformer(module).transform()
+    node = next(n for n in made.graph.nodes if n.op == "call_function")
+    assert node.meta["nn_module_stack"] == {"": "here"}
+    node.type = TensorType((2, 3))
+    made.recompile()
+    assert made(1) == 2
+
+
+def test_a_tracer_says_which_function_is_missing():
+    tracer = fx.Tracer()
+    tracer.traced_func_name = "backwards"
+    with pytest.raises(AssertionError, match="traced_func_name=backwards doesn't exist in Linear"):
+        tracer.trace(nn.Linear(2, 2))

@@ -159,6 +159,50 @@ def test_the_flop_counter():
     assert counter.get_total_flops() == 2 * 48 * 20 + 2 * 6 * 4
 
 
+class Squared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return torch.mm(x, x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.mm(grad, grad) + torch.mm(grad, grad)
+
+
+def test_the_flop_counter_counts_by_operation_and_inside_of_functions():
+    from rushlight.utils.flop_counter import FlopCounterMode
+
+    aten, x = torch.ops.aten, torch.ones(5, 5, requires_grad=True)
+    with FlopCounterMode(display=False) as counter:
+        Squared.apply(x).sum().backward()
+    assert counter.get_flop_counts()["Global"] == {aten.mm: 3 * 250}
+    with FlopCounterMode(display=False) as counter:
+        torch.einsum("ij,jk->ik", x, x)
+        nn.Conv1d(2, 3, 2)(torch.ones(1, 2, 4, requires_grad=True)).sum().backward()
+    counts = counter.get_flop_counts()["Global"]
+    assert counts == {aten.bmm: 250, aten.convolution: 72, aten.convolution_backward: 144}
+    with FlopCounterMode(display=False) as counter:
+        attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        attention(*[torch.ones(2, 3, 8)] * 3)
+    assert counter.get_total_flops() >= 2 * 6 * 8 * 8 * 4  # of its four projections
+
+
+def test_flops_by_a_formula_of_shapes_or_of_tensors():
+    from rushlight.utils.flop_counter import FlopCounterMode, register_flop_formula
+
+    def of_tensors(*args, out_val):
+        return out_val.numel()
+
+    of_tensors._get_raw = True
+    add = torch.ops.aten.add
+    for formula, expected in ((lambda *args, out_shape: out_shape[0], 4), (of_tensors, 20)):
+        with FlopCounterMode(display=False, custom_mapping={add: formula}) as counter:
+            torch.ones(4, 5) + 1
+        assert counter.get_flop_counts()["Global"] == {add: expected}
+    with pytest.raises(ValueError, match="expected each target to be OpOverloadPacket"):
+        register_flop_formula(add.Tensor)(of_tensors)
+
+
 # ---- images as bytes
 
 

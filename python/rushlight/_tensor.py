@@ -101,6 +101,13 @@ class _Methods:
             result = func(*args, **(kwargs or {}))
             return result if func in _keeps_class() else _convert(result, cls)
 
+    @staticmethod
+    def __torch_dispatch__(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What an operation gives without asking a class: for `super()` in that of a subclass."""
+        from rushlight._dispatch import compute
+
+        return compute(func, tuple(args), kwargs or {})
+
     @classmethod
     def __init_subclass__(cls, **options: Any) -> None:
         if "__torch_dispatch__" in cls.__dict__:

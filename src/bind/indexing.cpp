@@ -350,7 +350,11 @@ Py_ssize_t length(PyObject* self) {
     check_type(t.dim() > 0, "len() of a 0-d tensor");
     return wrap(t.sizes()[0]);
   }));
-  return n ? PyNumber_AsSsize_t(n.get(), PyExc_OverflowError) : -1;
+  if (!n) return -1;
+  const Py_ssize_t count = PyNumber_AsSsize_t(n.get(), PyExc_OverflowError);
+  if (count < 0 && !PyErr_Occurred())  // of who took the call over
+    PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
+  return count;
 }
 
 int contains(PyObject* self, PyObject* element) {

@@ -547,8 +547,11 @@ class _Backward(_Builtin):
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:
-        """Refused: there is no other overload of it."""
-        raise AttributeError(f"{self}: it is no operation of torch.ops.aten by itself")
+        """That of torch.ops.aten by this name, or a name alone: there is no other overload."""
+        known = getattr(rushlight.ops.aten, self._opname, None)
+        return OpOverloadPacket("aten", self._opname) if known is None else known
+
+    _overloadpacket = overloadpacket
 
     def _function(self, grads: Any, *args: Any, **kwargs: Any) -> list[Any]:
         made, again = _Call(self._of, args, kwargs), rushlight.is_grad_enabled()

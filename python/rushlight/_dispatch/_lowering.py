@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight._dispatch import _names, active, call, dispatches, state
 from rushlight._dispatch._composites import WRITTEN, _pointwise, _shapes
 from rushlight._dispatch._emit import emit, native, overload_of
@@ -167,6 +167,10 @@ def _operator(slot, args):
 def _of_the_table(target, func, args, kwargs):
     from rushlight.export import _table
 
+    if kwargs.get("requires_grad"):  # of the result, which no operation sees
+        made = _of_the_table(target, func, args, {**kwargs, "requires_grad": False})
+        with _C.DisableTorchFunction():
+            return made.requires_grad_()
     out = kwargs.get("out")
     if "out" in kwargs:
         kwargs = {k: v for k, v in kwargs.items() if k != "out"}

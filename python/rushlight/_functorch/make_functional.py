@@ -9,8 +9,9 @@ from rushlight.func import functional_call
 class _Functional(rushlight.nn.Module):
     """A module that takes its parameters, and its buffers if made with them, as arguments."""
 
-    def __init__(self, stateless_model, parameters, buffers):
+    def __init__(self, stateless_model, parameters, buffers, names):
         super().__init__()
+        self._names = names  # of each tensor, whose first name is among those below
         self.stateless_model = stateless_model
         self.param_names, self.buffer_names = tuple(parameters), buffers and tuple(buffers)
 
@@ -20,7 +21,7 @@ class _Functional(rushlight.nn.Module):
         named = dict(zip(self.param_names, params))
         if self.buffer_names is not None:
             named.update(zip(self.buffer_names, buffers))
-        return named
+        return {name: tensor for first, tensor in named.items() for name in self._names[first]}
 
 
 class FunctionalModule(_Functional):
@@ -46,7 +47,16 @@ def _parts(model, without_grad):
     }
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     stateless = copy.deepcopy(model).to("meta")
-    return stateless, parameters, buffers
+    return stateless, parameters, buffers, _names_of(model)
+
+
+def _names_of(model):
+    """{first name: all names} of the parameters and buffers, some of which are shared."""
+    names = {}
+    for members in (model.named_parameters, model.named_buffers):
+        for name, tensor in members(remove_duplicate=False):
+            names.setdefault(id(tensor), []).append(name)
+    return {all_names[0]: all_names for all_names in names.values()}
 
 
 def make_functional(model, disable_autograd_tracking=False):
@@ -60,14 +70,14 @@ def make_functional(model, disable_autograd_tracking=False):
             "make_functional(model): `model` has buffers. Please use "
             "make_functional_with_buffers(model) instead."
         )
-    stateless, parameters, _ = _parts(model, disable_autograd_tracking)
-    return FunctionalModule(stateless, parameters, None), tuple(parameters.values())
+    stateless, parameters, _, names = _parts(model, disable_autograd_tracking)
+    return FunctionalModule(stateless, parameters, None, names), tuple(parameters.values())
 
 
 def make_functional_with_buffers(model, disable_autograd_tracking=False):
     """Return (function, parameters, buffers) of a module; see `make_functional`."""
-    stateless, parameters, buffers = _parts(model, disable_autograd_tracking)
-    function = FunctionalModuleWithBuffers(stateless, parameters, buffers)
+    stateless, parameters, buffers, names = _parts(model, disable_autograd_tracking)
+    function = FunctionalModuleWithBuffers(stateless, parameters, buffers, names)
     return function, tuple(parameters.values()), tuple(buffers.values())
 
 

@@ -288,6 +288,15 @@ def set_autocast_gpu_dtype(dtype: _dtype | None) -> None:
     set_autocast_dtype("cuda", dtype)
 
 
+# Of torch; most are not available here.
+_KINDS_OF_DEVICES = set(
+    """
+    cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu mtia
+    privateuseone
+    """.split()
+)
+
+
 class autocast:
     """A region in which matrix products and convolutions run in 16 bits, and what needs it in
     float32.
@@ -322,6 +331,10 @@ class autocast:
         self.device = device_type
         self.fast_dtype: _dtype | None = _state.dtype.get(device_type) if dtype is None else dtype
         if enabled and not is_autocast_available(device_type):
+            if device_type.partition(":")[0] not in _KINDS_OF_DEVICES:
+                raise RuntimeError(
+                    f"autocast: Invalid device string: {device_type!r}; expected a kind"
+                )
             warnings.warn(
                 f"User provided device_type of {device_type!r}, but it is not available. Disabling",
                 stacklevel=2,

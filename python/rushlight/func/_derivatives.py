@@ -92,7 +92,7 @@ class _Run:
         args = list(args)
         depth = _depth()
         with rushlight.enable_grad():
-            for place in (argnums,) if isinstance(argnums, int) else argnums:
+            for place in _places(argnums, len(args)):
                 leaves, structure = tree_flatten(args[place])
                 leaves = [_fresh(leaf, depth + 1) for leaf in leaves]
                 self._inputs.append((leaves, structure))
@@ -159,7 +159,7 @@ class _Run:
         u -> backward(u) is linear and its transpose is the Jacobian, so the derivative of that in
         the direction of the tangents is their product with the Jacobian.
         """
-        outputs, self._structure = tree_flatten(self.output)
+        outputs, self._structure = _tensors_of("jvp", self.output)
         with rushlight.enable_grad():
             self._weights = [rushlight.zeros_like(out).requires_grad_() for out in outputs]
             self._pulled = self.gradients(outputs, self._weights, True)
@@ -175,6 +175,42 @@ class _Run:
 
     def like_output(self, flat: Sequence[Any]) -> Any:
         return tree_unflatten(flat, self._structure)
+
+
+def _places(argnums, count):
+    """The places of the arguments that `argnums` names, of so many; from the end, if negative."""
+    if isinstance(argnums, range):  # all of them
+        return argnums
+    given = (argnums,) if isinstance(argnums, int) else argnums
+    if not isinstance(given, (tuple, list)) or not all(isinstance(n, int) for n in given):
+        raise RuntimeError(
+            f"argnums must be int or Tuple[int, ...], got: {argnums!r} of {type(argnums)}"
+        )
+    if not given:
+        raise RuntimeError("argnums must be non-empty")
+    for place in given:
+        if not -count <= place < count:
+            raise RuntimeError(f"Got argnum={place}, but only {count} positional inputs")
+    places = [place % count for place in given]
+    if len(set(places)) != len(places):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    return places
+
+
+def _tensors_of(name, output):
+    """The leaves of what a function returned, which must be tensors, and how they are nested."""
+    leaves, structure = tree_flatten(output)
+    if not leaves:
+        raise RuntimeError(
+            f"{name}: Expected the function to have non-empty output, but got {output!r}"
+        )
+    for leaf in leaves:
+        if not isinstance(leaf, rushlight.Tensor):
+            raise RuntimeError(
+                f"{name}: expected the function to return only tensors, got unsupported type "
+                f"{type(leaf)}"
+            )
+    return leaves, structure
 
 
 def _gradients(weighted, inputs, batch, keep, retain):
@@ -264,8 +300,8 @@ def vjp(
     func: Callable[..., Any], *primals: Any, has_aux: bool = False
 ) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
     """func(*primals), and a function that multiplies a cotangent with its Jacobian."""
-    run = _Run(func, primals, {}, tuple(range(len(primals))), has_aux)
-    outputs, structure = tree_flatten(run.output)
+    run = _Run(func, primals, {}, range(len(primals)), has_aux)
+    outputs, structure = _tensors_of("vjp", run.output)
     keep = run.leads_out(outputs)
 
     def multiply(*cotangents):
@@ -273,8 +309,8 @@ def vjp(
         weights, given_structure = tree_flatten(given)
         if given_structure != structure:
             raise RuntimeError(
-                "vjp: the cotangents must be nested as the outputs of the function, "
-                f"but got {given_structure} for {structure}"
+                "vjp: Expected pytree structure of cotangents to be the same as that of the "
+                f"outputs of the function, but got {given_structure} for {structure}"
             )
         found = run.gradients(outputs, weights, keep or _recorded(weights))
         return run.shown(run.like_inputs(found))
@@ -285,7 +321,7 @@ def vjp(
 
 def _pushforward(func, primals, has_aux=False):
     """func(*primals), a function that multiplies its Jacobian with tangents, and the rest."""
-    run = _Run(func, primals, {}, tuple(range(len(primals))), has_aux)
+    run = _Run(func, primals, {}, range(len(primals)), has_aux)
     run.prepare_pushing()
 
     def push(*tangents):
@@ -341,7 +377,7 @@ def jacrev(
     @functools.wraps(func)
     def derived(*args, **kwargs):
         run = _Run(func, args, kwargs, argnums, has_aux)
-        outputs, structure = tree_flatten(run.output)
+        outputs, structure = _tensors_of("jacrev", run.output)
         jacobians = []
         for out in outputs:
             leads_out = run.leads_out([out])

@@ -188,8 +188,14 @@ def _autowrap_check(patcher, frame_dict, function_ids):
                 patcher.patch(frame_dict, name, _recording(value))
 
 
-def _patch_wrapped_functions(patcher):
-    """Have calls of the functions that `wrap` was given recorded."""
+def _patch_wrapped_functions(patcher, root_globals=()):
+    """Have calls of the functions that `wrap` was given recorded, also where generated code has
+    them among its globals.
+    """
+    wrapped = [space.get(name) for (_, name), space in _wrapped_globals.items()]
+    for name in list(root_globals):
+        if any(root_globals[name] is function for function in wrapped):
+            patcher.patch(root_globals, name, _recording(root_globals[name]))
     for (_, name), namespace in list(_wrapped_globals.items()):
         original = namespace.get(name, getattr(builtins, name, None))
         if original is None:
@@ -353,9 +359,9 @@ class Tracer(TracerBase):
         if isinstance(a, Module):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
         if isinstance(type(a), ProxyableClassMeta):
-            raise NotImplementedError(
-                f"an instance of {type(a).__name__} that was made before tracing is an argument"
-            )
+            name = self.get_fresh_qualname(f"_{type(a).__name__}_constant_")
+            setattr(self.root, name, a)  # made before tracing, or of nothing that is traced
+            return self.create_node("get_attr", name, (), {})
         if isinstance(a, FunctionType) and getattr(a, "_records_calls_of", None) is not None:
             a = a._records_calls_of
         return super().create_arg(a)
@@ -384,6 +390,11 @@ class Tracer(TracerBase):
             concrete_args: values of arguments that are to be constants, by name.
         """
         if isinstance(root, Module):
+            if not hasattr(type(root), self.traced_func_name):
+                raise AssertionError(
+                    f"traced_func_name={self.traced_func_name} doesn't exist in "
+                    f"{type(root).__name__}"
+                )
             self.root, function = root, getattr(type(root), self.traced_func_name)
         else:
             self.root, function = Module(), root
@@ -487,7 +498,7 @@ class Tracer(TracerBase):
 
         patcher.patch_method(Module, "__call__", call)
         patcher.patch_method(Module, "__getattr__", attribute)
-        _patch_wrapped_functions(patcher)
+        _patch_wrapped_functions(patcher, root_globals)
         for module in self._autowrap_search:
             _autowrap_check(patcher, vars(module), self._autowrap_function_ids)
         _autowrap_check(patcher, root_globals, self._autowrap_function_ids)

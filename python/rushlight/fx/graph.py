@@ -299,7 +299,8 @@ class Graph:
         """Remove a node that nothing uses."""
         if to_erase.users:
             raise RuntimeError(
-                f"erase_node: {to_erase} is still used by {', '.join(map(str, to_erase.users))}"
+                f"erase_node: {to_erase} is to be erased, but it still had {len(to_erase.users)} "
+                f"users in the graph: {', '.join(map(str, to_erase.users))}"
             )
         if to_erase.graph is not self:
             raise RuntimeError(f"erase_node: {to_erase} belongs to another graph")
@@ -542,7 +543,8 @@ class CodeGen:
 
         def global_name(hint, value):
             """A name for a global of the code, which is entered among them."""
-            if is_of_rushlight(value) and value is not rushlight.device:
+            named = hasattr(value, "__name__")  # an annotation, as TensorType((2, 3)), is not
+            if named and is_of_rushlight(value) and value is not rushlight.device:
                 return qualified_name(value)
             name = hint.replace(".", "_")
             if found.get(name, value) is value:

@@ -315,8 +315,11 @@ class GraphModule(Module):
         return {k: v for k, v in self.__dict__.items() if k not in left_out}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
-        state, graph = copy.deepcopy(self._state(), memo), copy.deepcopy(self._graph, memo)
-        new = _rebuild(_public_class(self), type(self).__name__, state, graph)
+        kind = _public_class(self)
+        new = memo[id(self)] = kind.__new__(kind)  # what it holds may hold it
+        type(new).__name__ = type(self).__name__
+        new.__dict__.update(copy.deepcopy(self._state(), memo))
+        new.graph = copy.deepcopy(self._graph, memo)
         new.__dict__.update({kind: list(getattr(self, kind)) for kind in _HOOKS})
         for hook in self._deepcopy_hooks:
             hook(new)
@@ -325,6 +328,11 @@ class GraphModule(Module):
     def __copy__(self) -> GraphModule:
         state, graph = copy.copy(self._state()), copy.deepcopy(self._graph)
         return _rebuild(_public_class(self), type(self).__name__, state, graph)
+
+    def _replicate_for_data_parallel(self) -> GraphModule:
+        replica = copy.copy(self)
+        replica._is_replica = True
+        return replica
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (_public_class(self), type(self).__name__, self._state(), self._graph)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rushlight.utils import _pytree
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -51,3 +53,25 @@ class immutable_dict(dict):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return immutable_dict, (dict(self),)
+
+
+_pytree.register_pytree_node(
+    immutable_list,
+    lambda values: (list(values), None),
+    lambda values, _: immutable_list(values),
+    serialized_type_name="torch.fx.immutable_collections.immutable_list",
+    flatten_with_keys_fn=lambda values: (
+        [(_pytree.SequenceKey(i), value) for i, value in enumerate(values)],
+        None,
+    ),
+)
+_pytree.register_pytree_node(
+    immutable_dict,
+    lambda values: (list(values.values()), list(values)),
+    lambda values, keys: immutable_dict(zip(keys, values)),
+    serialized_type_name="torch.fx.immutable_collections.immutable_dict",
+    flatten_with_keys_fn=lambda values: (
+        [(_pytree.MappingKey(key), value) for key, value in values.items()],
+        list(values),
+    ),
+)

@@ -212,7 +212,8 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """Run, and return the new module."""
-        result = super().run(enable_io_processing=False)
+        with traceback.preserve_node_meta():
+            result = super().run(enable_io_processing=False)
         if result is not None:
             output = self.new_graph.output(_nodes_for_proxies(result))
             output.meta.update(self.graph.output_node().meta)

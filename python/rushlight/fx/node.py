@@ -21,6 +21,7 @@ _OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr"
 
 # Functions that do something besides returning a value.
 _side_effectful_functions = {rushlight._assert}
+_EFFECTS = {"_record_function_enter", "_record_function_enter_new", "_record_function_exit"}
 
 
 Target = Callable | str  # for annotations
@@ -274,11 +275,16 @@ class Node:
             return False
         if self.target in _side_effectful_functions:
             return True
+        if getattr(self.target, "__name__", "").partition(".")[0] in _EFFECTS:  # of a profiler
+            return True
         if impure_random and getattr(self.target, "_nondeterministic_seeded", False):
             return True
         if self._kwargs.get("out") is not None or self._kwargs.get("inplace") is True:
             return True
-        name = self.target if isinstance(self.target, str) else self.target.__name__
+        if hasattr(self.target, "_opname"):  # of torch.ops: "copy_", of the overload copy_.default
+            name = self.target._opname
+        else:
+            name = self.target if isinstance(self.target, str) else self.target.__name__
         if getattr(self.target, "__module__", None) == "_operator":
             return name == "setitem" or name in IN_PLACE_OPERATORS
         return name.endswith("_") and not name.endswith("__")  # a method that works in place
@@ -333,6 +339,9 @@ def _with_percents(value):
     """The printed form of arguments, nodes with a percent sign."""
     if isinstance(value, Node):
         return f"%{value.name}"
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        named = zip(value._fields, map(_with_percents, value))
+        return f"{type(value).__name__}({', '.join('='.join(pair) for pair in named)})"
     if isinstance(value, tuple):
         inner = ", ".join(map(_with_percents, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import contextlib
 import copy
+import dataclasses
 import dis
+import enum
 import inspect
 import operator
 import sys
@@ -150,6 +152,8 @@ class TracerBase:
         """
         if isinstance(a, Proxy):
             return a.node
+        if hasattr(type(a), "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
         if isinstance(a, tuple):
             items = [self.create_arg(v) for v in a]
             return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
@@ -158,13 +162,18 @@ class TracerBase:
         if isinstance(a, dict):
             keys = [self.create_arg(key) for key in a]
             if any(isinstance(key, Node) for key in keys):
-                raise RuntimeError(f"a key of a dict is traced, which code cannot hold: {keys}")
+                raise RuntimeError(
+                    f"a key of a dict is traced, and keys cannot contain a Node in code: {keys}"
+                )
             return {key: self.create_arg(value) for key, value in zip(keys, a.values())}
         if isinstance(a, slice):
             return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
         if isinstance(a, range):
             return range(*map(self.create_arg, (a.start, a.stop, a.step)))
-        if a is None or a is ... or isinstance(a, (*_CONSTANTS, Node)) or callable(a):
+        if dataclasses.is_dataclass(a) and not isinstance(a, type):
+            fields = {f.name: self.create_arg(getattr(a, f.name)) for f in dataclasses.fields(a)}
+            return self.create_node("call_function", type(a), (), fields)
+        if a is None or a is ... or isinstance(a, (*_CONSTANTS, Node, enum.Enum)) or callable(a):
             return a
         raise NotImplementedError(
             f"an argument of type {type(a).__name__} is no constant that code can be generated for"

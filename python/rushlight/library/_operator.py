@@ -130,7 +130,7 @@ class OpOverload:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = self.bind(args, kwargs)
-        tensors = tuple(_tensors([*args, *kwargs.values()]))
+        tensors = (*_tensors([*args, *kwargs.values()]), *_that_take_over(args, kwargs))
         if _C._has_torch_function(tensors):
             return _C._handle_torch_function(self, tensors, tuple(args), kwargs)
         return self._dispatch(args, kwargs, tensors)
@@ -294,6 +294,18 @@ def _change_nothing(*args, **kwargs):
     return None
 
 
+_PLAIN = (Tensor, int, float, complex, str, list, tuple, dict, type(None))
+
+
+def _that_take_over(args, kwargs):
+    """Those among the arguments that are no tensors, as fx.Proxy, and have __torch_function__."""
+    return tuple(
+        value
+        for value in (*args, *kwargs.values())
+        if not isinstance(value, _PLAIN) and hasattr(type(value), "__torch_function__")
+    )
+
+
 def _tensors(values):
     for value in values:
         if isinstance(value, Tensor):
@@ -382,6 +394,8 @@ class _Builtin(OpOverload):
     _overloadpacket = overloadpacket
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Tensor:
+        if others := _that_take_over(args, kwargs):
+            return _C._handle_torch_function(self, others, args, kwargs)
         dispatch = sys.modules.get("rushlight._dispatch")  # there once it may be needed
         if dispatch is not None:
             tensors = tuple(_tensors([*args, *kwargs.values()]))
@@ -413,6 +427,8 @@ class _BuiltinPacket(OpOverloadPacket):
         return [name for name, value in vars(self).items() if isinstance(value, _Builtin)]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Tensor:
+        if others := _that_take_over(args, kwargs):
+            return _C._handle_torch_function(self, others, args, kwargs)
         return self._function(*args, **kwargs)
 
 

@@ -344,9 +344,17 @@ def upsample_bilinear(
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
+_OF_OVERRIDES = {
+    "handle_torch_function", "has_torch_function", "has_torch_function_unary",
+    "has_torch_function_variadic",
+}  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
     if name == "grad":  # which torch imports here
         return importlib.import_module("rushlight.nn.grad")
+    if name in _OF_OVERRIDES:
+        return getattr(importlib.import_module("rushlight.overrides"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -88,8 +88,8 @@ def _mark_subclass(data, requires_grad):
     leaf = data.detach().requires_grad_(requires_grad)
     if type(leaf) is not type(data):
         raise RuntimeError(
-            f"Parameter: detach() of a {type(data).__name__} must return a {type(data).__name__}, "
-            f"but it returned a {type(leaf).__name__}"
+            f"Parameter: a parameter of a {type(data).__name__} requires that detach() returns an "
+            f"instance of the same type, but it returned a {type(leaf).__name__}"
         )
     leaf._is_param = True
     return leaf

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import types
 
+import rushlight
 from rushlight import Tensor
 from rushlight._ignored import warn_of
+from rushlight.library._operator import OpOverloadPacket
 from rushlight.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -45,6 +48,24 @@ def _attention(result, query, key, value, *rest, **options):
     return 2 * scores * (query.shape[-1] + value.shape[-1])
 
 
+def _einsum(result, equation, *operands, **options):
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = operands[0]
+    if not isinstance(equation, str) or len(operands) != 2:
+        return 0
+    sizes = {}
+    for labels, operand in zip(equation.replace(" ", "").partition("->")[0].split(","), operands):
+        sizes.update(_sizes_of_labels(labels, operand.shape))
+    return 2 * math.prod(sizes.values())
+
+
+def _sizes_of_labels(labels, shape):
+    before, dots, after = labels.partition("...")
+    missing = len(shape) - len(before) - len(after) if dots else 0
+    names = [*before, *(f"...{i - missing}" for i in range(missing)), *after]
+    return dict(zip(names, shape))
+
+
 # name -> (how to count, the places of the arguments whose gradients cost as much)
 _FORMULAS = {
     "mm": (_product, (0, 1)), "bmm": (_product, (0, 1)), "matmul": (_product, (0, 1)),
@@ -56,7 +77,26 @@ _FORMULAS = {
     "conv_transpose2d": (_transposed_convolution, (0, 1)),
     "conv_transpose3d": (_transposed_convolution, (0, 1)),
     "scaled_dot_product_attention": (_attention, (0, 1)),
+    "einsum": (_einsum, (1, 2)),
 }  # fmt: skip
+
+
+def _operation(name, args, gradient=False):
+    """The operation of `torch.ops.aten` under which a call, or its gradient, is counted."""
+    aten = rushlight.ops.aten
+    if name.startswith("conv"):
+        return aten.convolution_backward if gradient else aten.convolution
+    if name == "scaled_dot_product_attention":
+        return aten._scaled_dot_product_flash_attention_for_cpu
+    if name == "einsum" or name in ("bmm", "baddbmm"):
+        return aten.bmm if gradient or name != "baddbmm" else aten.baddbmm
+    if name in ("addmm", "linear"):
+        has_bias = name == "addmm" or (len(args) > 2 and args[2] is not None)
+        return aten.addmm if has_bias and not gradient else aten.mm
+    if name in ("matmul", "__matmul__", "mm", "mv"):
+        batched = all(isinstance(a, Tensor) and a.dim() > 2 for a in args[:2])
+        return aten.bmm if batched else aten.mm
+    return name
 
 
 class FlopCounterMode:
@@ -90,10 +130,7 @@ class FlopCounterMode:
         self.depth, self.display = depth, display
         self._formulas = dict(_FORMULAS)
         for op, formula in (custom_mapping or {}).items():
-            self._formulas[op.__name__.partition(".")[0]] = (
-                lambda result, *a, formula=formula, **k: formula(*a, **k, out_val=result),
-                (),
-            )
+            self._formulas[op.__name__.partition(".")[0]] = (_of_formula(formula), ())
         self.flop_counts = {"Global": {}}
         super().__init__()
 
@@ -149,17 +186,24 @@ class FlopCounterMode:
         formula, places = self._formulas[name]
         count = formula(result, *args, **kwargs)
         homes = ["Global", *dict.fromkeys(path for _, path in self._stack)]
-        self._add(homes, name, count)
+        if places:
+            op = _operation(name, args)
+        elif hasattr(func, "_overloadname"):
+            op = func.overloadpacket
+        else:
+            op = getattr(rushlight.ops.aten, name, name)
+        self._add(homes, op, count)
         needed = sum(
             isinstance(args[i], Tensor) and args[i].requires_grad for i in places if i < len(args)
         )
         if result.requires_grad and needed:
-            result.register_hook(lambda grad: self._add(homes, name, needed * count))
+            again = _operation(name, args, gradient=True)
+            result.register_hook(lambda grad: self._add(homes, again, needed * count))
 
-    def _add(self, homes, name, count):
+    def _add(self, homes, op, count):
         for home in homes:
             counts = self.flop_counts.setdefault(home, {})
-            counts[name] = counts.get(name, 0) + count
+            counts[op] = counts.get(op, 0) + count
 
 
 class _Counting(TorchFunctionMode):
@@ -175,22 +219,58 @@ class _Counting(TorchFunctionMode):
         kwargs: Any = None,
     ) -> Any:
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
         name = getattr(func, "__name__", "").partition(".")[0]
+        name = _NAMES.get(name, name)
         if name in self._counter._formulas:
+            result = func(*args, **kwargs)
             self._counter._count(name, func, args, kwargs, result)
-        return result
+            return result
+        inner = _written_in_python(func, name)
+        if inner is None:
+            return func(*args, **kwargs)
+        with self:  # what it calls counts
+            return inner(*args, **kwargs)
+
+
+_NAMES = {
+    f"__{prefix}{name}__": name
+    for name in ("add", "sub", "mul", "pow")
+    for prefix in ("", "r", "i")
+}
+
+
+def _written_in_python(func, name):
+    if name == "backward":
+        return rushlight.autograd.backward
+    if name == "grad" and func is rushlight.autograd.grad:
+        return rushlight.autograd._grad
+    inner = getattr(func, "__wrapped__", None)
+    return inner if isinstance(inner, types.FunctionType) else None
+
+
+def _of_formula(formula):
+    """A formula of shapes, or if it says so (`_get_raw`) of tensors, as one of those above."""
+    if getattr(formula, "_get_raw", False):
+        return lambda result, *args, **kwargs: formula(*args, **kwargs, out_val=result)
+
+    def count(result, *args, **kwargs):
+        shapes = [a.shape if isinstance(a, Tensor) else a for a in args]
+        return formula(*shapes, out_shape=result.shape, **kwargs)
+
+    return count
 
 
 def register_flop_formula(targets: Tensor) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorates a function of the shapes of an operation's arguments that counts its operations."""
 
     def register(formula):
-        def count(result, *args, **kwargs):
-            shapes = [a.shape if isinstance(a, Tensor) else a for a in args]
-            return formula(*shapes, out_shape=result.shape, **kwargs)
-
+        count = _of_formula(formula)
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:
+            if not isinstance(target, OpOverloadPacket):
+                raise ValueError(
+                    "register_flop_formula: expected each target to be OpOverloadPacket, got "
+                    f"{target}"
+                )
             _FORMULAS[target.__name__.partition(".")[0]] = (count, ())
         return formula
 
