@@ -9,8 +9,9 @@ Within a level every operation on a dual gives duals. Views and operations that 
 argument are applied to the tangent as they are. Of an operation that works element by element, on
 real numbers, the gradient's formula gives the tangent too. For the others, the tangent is the
 derivative of u -> backward(u) in the direction of the tangents: the transpose of a transpose, which
-follows from the gradient that each operation has. See `Function.jvp` for functions with derivatives
-of their own.
+follows from the gradient that each operation has. So does the tangent of what `autograd.grad`
+returns, of which the sources are all tensors where graphs of the level begin to move. See
+`Function.jvp` for functions with derivatives of their own.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class _Level:
 
     def __init__(self) -> None:
         self._members = []
+        self.duals = []  # those that make_dual made
+        self._twins = {}  # id of a dual without a graph -> (it, its version, twin, tangent)
 
     def tangent_of(self, tensor: Tensor) -> Tensor:
         found = tensor.__dict__.get("_dual")
@@ -54,7 +57,23 @@ class _Level:
             self._members.append(weakref.ref(tensor))
         tensor.__dict__["_dual"] = (self, tangent)
 
+    def twin(self, dual: Tensor, tangent: Tensor) -> Tensor:
+        """What stands for a dual that requires no gradient in graphs, from where they move."""
+        held = self._twins.get(id(dual))
+        if held is None or held[0] is not dual or held[1] != dual._version:
+            held = (dual, dual._version, dual.detach().requires_grad_(), tangent)
+            self._twins[id(dual)] = held
+            self.duals.append(held[2])
+            self.set_tangent(held[2], tangent)
+        return held[2]
+
+    def sources(self) -> list[tuple[Tensor, Tensor]]:
+        """Where graphs of this level begin to move, and in which directions."""
+        moving = [(dual, self.tangent_of(dual)) for dual in self.duals if dual.requires_grad]
+        return [(dual, tangent) for dual, tangent in moving if tangent is not None]
+
     def close(self) -> None:
+        self.duals = self._twins = ()
         for reference in self._members:
             tensor = reference()
             if tensor is not None:
@@ -137,6 +156,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     with _C.DisableTorchFunction():
         dual = tensor.view_as(tensor)
         current.set_tangent(dual, _laid_out_as(tangent, tensor))
+        current.duals.append(dual)
     return dual
 
 
@@ -164,7 +184,7 @@ _AS_THEY_ARE = frozenset(
 
 def _laid_out_as(tangent, tensor):
     """The tangent in the strides of its tensor, so that the same views fit both."""
-    if tangent.stride() == tensor.stride():
+    if tangent.stride() == tensor.stride() or 0 in tensor.stride():
         return tangent
     held = rushlight.empty_strided(
         tensor.shape, tensor.stride(), dtype=tangent.dtype, device=tensor.device
@@ -199,6 +219,21 @@ def _tensors_of(result):
     found = []
     _map_tensors(found.append, result)
     return found
+
+
+def _pushed(outputs, sources, tangents, keep):
+    """The tangent of each output, by the derivative of backward."""
+    weights = [rushlight.zeros_like(out).requires_grad_() for out in outputs]
+    pulled = rushlight.autograd.grad(
+        outputs, sources, weights, create_graph=True, allow_unused=True
+    )
+    used = [(g, t) for g, t in zip(pulled, tangents) if g is not None and g.requires_grad]
+    if not used:
+        return [None] * len(outputs)
+    gradients, tangents = zip(*used)
+    return rushlight.autograd.grad(
+        gradients, weights, tangents, create_graph=keep, allow_unused=True
+    )
 
 
 def _total(parts):
@@ -247,13 +282,15 @@ class _Call:
     def _inputs(self):
         """{place: an input of a graph that begins here}; a tensor that stands twice is one
         input."""
-        made, inputs = {}, {}
-        for place in self.tangents:
+        made, inputs, recorded = {}, {}, self._records()
+        for place, tangent in self.tangents.items():
             leaf = self._leaves[place]
             if id(leaf) not in made:
-                made[id(leaf)] = (
-                    leaf.view_as(leaf) if leaf.requires_grad else leaf.detach().requires_grad_()
-                )
+                if not leaf.requires_grad:
+                    twin = self.level.twin(leaf, tangent) if recorded else leaf.detach()
+                    made[id(leaf)] = twin.view_as(twin) if recorded else twin.requires_grad_()
+                else:
+                    made[id(leaf)] = leaf.view_as(leaf)
             inputs[place] = made[id(leaf)]
         return inputs
 
@@ -264,18 +301,7 @@ class _Call:
             for place, tangent in self.tangents.items()
             if place in inputs
         }
-        sources, tangents = zip(*unique.values())
-        weights = [rushlight.zeros_like(out).requires_grad_() for out in outputs]
-        pulled = rushlight.autograd.grad(
-            outputs, sources, weights, create_graph=True, allow_unused=True
-        )
-        used = [(g, t) for g, t in zip(pulled, tangents) if g is not None and g.requires_grad]
-        if not used:
-            return [None] * len(outputs)
-        gradients, tangents = zip(*used)
-        return rushlight.autograd.grad(
-            gradients, weights, tangents, create_graph=keep, allow_unused=True
-        )
+        return _pushed(outputs, *zip(*unique.values()), keep)
 
     def elementwise(self) -> Tensor:
         """Each element of the result depends on one of each argument: the matrix of derivatives
@@ -442,6 +468,8 @@ class _ForwardMode:
         if name == "__set__":
             attribute = func.__self__.__name__
             return call.in_place() if attribute in ("real", "imag") else func(*args, **kwargs)
+        if func is rushlight.autograd.grad:
+            return self._gradient(*args, **kwargs)
         if kwargs.get("out") is not None:
             raise RuntimeError(
                 f"{name}(): functions with out=... arguments don't support forward mode "
@@ -457,6 +485,46 @@ class _ForwardMode:
         if name in _op_rules.ELEMENTWISE:
             return call.elementwise()
         return call.general()
+
+    def _gradient(
+        self,
+        outputs: Any,
+        inputs: Any,
+        grad_outputs: Any = None,
+        create_graph: bool = False,
+        is_grads_batched: bool = False,
+        **options: Any,
+    ) -> Any:
+        """What autograd.grad returns, and its tangents."""
+        if is_grads_batched:
+            raise NotImplementedError(
+                "autograd.grad(is_grads_batched=True): not implemented for duals; use func.vmap"
+            )
+        level = self._level
+
+        def followed(weight):
+            tangent = level.tangent_of(weight) if isinstance(weight, Tensor) else None
+            moves = tangent is not None and not weight.requires_grad
+            return level.twin(weight, tangent) if moves else weight
+
+        options = {**options, "retain_graph": True}
+        weights = _map_tensors(followed, grad_outputs)
+        found = rushlight.autograd.grad(outputs, inputs, weights, create_graph=True, **options)
+        gradients = list(found.values()) if isinstance(found, dict) else list(found)
+        graphs = [g for g in gradients if g is not None and g.requires_grad]
+        sources = level.sources()
+        tangents = {}
+        if graphs and sources:
+            tangents = dict(zip(map(id, graphs), _pushed(graphs, *zip(*sources), create_graph)))
+        shown = []
+        for g in gradients:
+            tangent = tangents.get(id(g))
+            if g is not None and not create_graph:
+                g = g.detach()
+            if tangent is not None:
+                level.set_tangent(g, _laid_out_as(tangent, g))
+            shown.append(g)
+        return dict(zip(found, shown)) if isinstance(found, dict) else tuple(shown)
 
     def apply_function(self, cls: Any, args: Any) -> Tensor:
         """Of a custom Function: its own jvp."""
