@@ -207,3 +207,10 @@ def test_errors_count_the_place_of_what_is_wrong():
 def test_tensorsolve_of_nothing():
     a, b = rushlight.ones(0, 2, 2, 0), rushlight.ones(0, 2)
     assert linalg.tensorsolve(a, b).shape == (2, 0)
+
+
+def test_principal_components_of_sparse_data():
+    data = rushlight.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [0.0, 0.0, 1.0], [4.0, 0.0, 0.0]])
+    _, whole, _ = rushlight.pca_lowrank(data, q=3)
+    _, sparse, _ = rushlight.pca_lowrank(data.to_sparse(), q=3)
+    np.testing.assert_allclose(sparse.numpy(), whole.numpy(), atol=1e-5)

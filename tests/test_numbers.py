@@ -248,3 +248,8 @@ def test_operands_of_one_dtype():
     assert double.float_power_(2).tolist() == [1, 1]
     with pytest.raises(RuntimeError, match="In-place abs is not supported for complex tensors"):
         rushlight.tensor([3 + 4j]).abs_()
+
+
+def test_no_integers_are_bools():
+    with pytest.raises(TypeError, match="not supported by torch.iinfo"):
+        rushlight.iinfo(rushlight.bool)

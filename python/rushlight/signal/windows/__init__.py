@@ -59,7 +59,7 @@ def general_cosine(
     """The sum of (-1)^i a[i] cos(2 pi i k / N)."""
     _check("general_cosine", M, dtype, layout)
     if not isinstance(a, (list, tuple)):
-        raise TypeError(f"window: the coefficients a must be a list, got {type(a).__name__}")
+        raise TypeError(f"general_cosine: Coefficients must be a list/tuple, got {type(a).__name__}")
     if not a:
         raise ValueError("window: the coefficients a cannot be empty")
     return _cosines(M, not sym, tuple(a), dtype, layout, device, requires_grad, False)
@@ -179,7 +179,7 @@ def gaussian(
     """exp(-(k - N / 2)^2 / (2 std^2))."""
     _check("gaussian", M, dtype, layout)
     if std <= 0:
-        raise ValueError(f"window: the standard deviation must be positive, got {std}")
+        raise ValueError(f"gaussian: Standard deviation must be positive, got: {std} instead.")
     k, last = _positions(M, not sym, dtype)
     values = (-((k - last / 2) / std).square() / 2).exp()
     return _finish(values, M, dtype, layout, device, requires_grad, False)
@@ -199,7 +199,7 @@ def exponential(
     """exp(-|k - center| / tau)."""
     _check("exponential", M, dtype, layout)
     if tau <= 0:
-        raise ValueError(f"window: tau must be positive, got {tau}")
+        raise ValueError(f"exponential: Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError("window: the center of a symmetric window is its middle")
     k, last = _positions(M, not sym, dtype)
@@ -220,7 +220,7 @@ def kaiser(
     """I0(beta sqrt(1 - (2 k / N - 1)^2)) / I0(beta)."""
     _check("kaiser", M, dtype, layout)
     if beta < 0:
-        raise ValueError(f"window: beta must be non-negative, got {beta}")
+        raise ValueError(f"kaiser: beta must be non-negative, got: {beta} instead.")
     return kaiser_window(
         M, not sym, beta, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
