@@ -640,6 +640,11 @@ def _inplace(op, signatures):
     )
     recorded = f", records({others})" if others else ""
     lines.append(f'  check_in_place({self_name}, "{op.name}_"{recorded});')
+    if row.kind == "elementwise" and row.result == "real":
+        lines.append(
+            f'  check(!{self_name}.is_complex(), "{op.name}_: In-place {op.name} is not supported '
+            'for complex tensors.");'
+        )
     if op.gradients:
         lines.append(f"  Ref<{op.node}> node;")
         lines.append(f"  if ({_records(op)}) {{")
@@ -674,7 +679,8 @@ def _inplace(op, signatures):
 
 def _out(op):
     s, row = op.signature, op.row
-    dtype = f"OutDType::{'Castable' if row.out == 'cast' else 'Exact'}"
+    exactness = {"cast": "Castable", "truth": "Truth"}.get(row.out, "Exact")
+    dtype = f"OutDType::{exactness}"
     lines = [f"{out_head(op)} {{"]
     if row.kind == "elementwise":
         lines += _guard(op) + _own_numbers(op)
@@ -762,9 +768,15 @@ def _composite_inplace(op, signatures, called):
         ]
     )
     tensors = ", ".join(cxx_variable(p.name) for p in op.tensor_parameters)
+    exact = [
+        f'  check(result.dtype() == {self_name}.dtype(), "the base given to {op.name}_ has dtype "'
+        f", {self_name}.dtype(), "
+        "\" but the operation's result requires dtype \", result.dtype());"
+    ]
     return [
         f"  const bool recorded = records({tensors});",
         f"  const Tensor before = recorded ? clone_before_change({self_name}) : {self_name};",
         f"  const Tensor result = {op.cxx_name}({arguments});",
+        *(exact if op.row.inplace == "exact" else ()),
         f'  if (!result.is_same(before)) replace({self_name}, result, "{op.name}_");',
     ]

@@ -6,18 +6,21 @@ elementwise("relu(input: Tensor)", "maximum(input, 0)", dtypes=REAL, inplace=Tru
             grad={"input": "where(out <= 0, 0, grad)"})
 elementwise("threshold(input: Tensor, threshold: Scalar, value: Scalar)",
             "where(input <= threshold, value, input)",
-            guard='check_fits("threshold", value, input.dtype())',
+            guard='check_fits("threshold", value, input.dtype()), '
+                  'check_fits("threshold", threshold, input.dtype())',
             dtypes=REAL, inplace=True, names=("torch.threshold",),
             doc="value where input is at most threshold.",
             grad={"input": "where(input <= threshold, 0, grad)"})
 elementwise("leaky_relu(input: Tensor, negative_slope: Scalar = 0.01)",
             "where(input > 0, input, input * negative_slope)",
             dtypes=FLOATING, names=(), inplace=True,
+            guard='check_number_of("leaky_relu", negative_slope, input)',
             doc="input above 0, negative_slope * input below.",
             grad={"input": "where(input > 0, grad, grad * negative_slope)"})
 elementwise("elu(input: Tensor, alpha: Scalar = 1, scale: Scalar = 1, input_scale: Scalar = 1)",
             "where(input <= 0, alpha * scale * expm1(input * input_scale), input * scale)",
             dtypes=FLOATING, names=(), inplace=True,
+            guard='check_number_of("elu", alpha, input)',
             doc="scale * (input above 0, alpha * (exp(input_scale * input) - 1) below).",
             grad={"input": "grad * scale * where(input > 0, 1, exp(where(input >= 0, 0, input * "
                            "input_scale)) * input_scale * alpha)"})
@@ -45,6 +48,8 @@ elementwise("mish(input: Tensor)", "input * tanh(log1pexp(input))", dtypes=FLOAT
 elementwise("hardtanh(input: Tensor, min_val: Scalar = -1, max_val: Scalar = 1)",
             "minimum(maximum(input, min_val), max_val)",
             dtypes=REAL, names=(), inplace=True, doc="input limited to [min_val, max_val].",
+            guard='check_number_of("hardtanh", min_val, input), '
+                  'check_number_of("hardtanh", max_val, input)',
             grad={"input": "where((out > min_val) & (out < max_val), grad, 0)"})
 elementwise("hardsigmoid(input: Tensor)", "minimum(maximum(input + 3, 0), 6) / 6", dtypes=FLOATING,
             names=(), inplace=True,
@@ -58,19 +63,22 @@ elementwise("softplus(input: Tensor, beta: Scalar = 1, threshold: Scalar = 20)",
             "where(input * beta > threshold, input, log1pexp(input * beta) / beta)",
             dtypes=FLOATING,
             names=("nn.functional.softplus",),
+            guard='check_number_of("softplus", beta, input), '
+                  'check_number_of("softplus", threshold, input)',
             doc="log(1 + exp(beta * input)) / beta; input itself above threshold.",
             grad={"input": "where(input * beta > threshold, grad, grad * sigmoid(input * beta))"})
 elementwise("softshrink(input: Tensor, lambd: Scalar = 0.5)",
             "where(input > lambd, input - lambd, where(input < -lambd, input + lambd, input * 0))",
             dtypes=FLOATING,
             guard='check(!(lambd.real() < 0), "softshrink: lambda must not be negative, but is ", '
-                  'lambd)',
+                  'lambd), check_number_of("softshrink", lambd, input)',
             names=("nn.functional.softshrink",), doc="input moved towards 0 by lambd.",
             grad={"input": "where((input < -lambd) | (input > lambd), grad, 0)"})
 elementwise("hardshrink(input: Tensor, lambd: Scalar = 0.5)",
             "where((input >= -lambd) & (input <= lambd), 0, input)",
             dtypes=FLOATING, names=("torch.hardshrink", "Tensor.hardshrink",
                                     "nn.functional.hardshrink"),
+            guard='check_number_of("hardshrink", lambd, input)',
             doc="input where its absolute value is above lambd, else 0.",
             grad={"input": "where((input < -lambd) | (input > lambd), grad, 0)"})
 elementwise("logsigmoid(input: Tensor)", "log_sigmoid(input)", dtypes=FLOATING,
@@ -118,7 +126,7 @@ for _name, _arguments, _pass in (
         ("elu", "alpha: float = 1.0, ", ", alpha"), ("selu", "", ""),
                                  ("celu", "alpha: float = 1.0, ", ", alpha"), ("silu", "", ""),
                                  ("mish", "", ""), ("hardsigmoid", "", ""), ("hardswish", "", ""),
-        ("threshold", "threshold: float, value: float, ", ", threshold, value")):
+        ("threshold", "threshold: Scalar, value: Scalar, ", ", threshold, value")):
     composite(f"functional_{_name}(input: Tensor, {_arguments}inplace: bool = False)",
               f"{_name}_(input{_pass}) if inplace else {_name}(input{_pass})",
               names=(f"nn.functional.{_name}",),

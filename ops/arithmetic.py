@@ -84,10 +84,14 @@ composite("float_power(input: Tensor | Number, exponent: Tensor | Number)", """
     if is_number(exponent):
         return pow(to(input, wide), item(exponent))
     return pow(to(input, wide), to(exponent, wide))
-          """, inplace=True, out=True,
+          """, inplace="exact", out=True,
           ref="numpy.float_power",
           doc="input to the power of exponent, in float64 or complex128.", batch="elementwise")
 
+for _name in ("and", "or", "xor", "left_shift", "right_shift"):
+    composite(f"bitwise_{_name}__number(input: Scalar, other: Tensor)",
+              f"bitwise_{_name}(wrap_number(input), other)", names=(f"torch.bitwise_{_name}",),
+              doc=f"bitwise_{_name} of a number and each element.", samples=("3, index(4, 3)",))
 elementwise("lerp(input: Tensor, end: Tensor, weight: Tensor | Number)", "lerp(input, end, weight)",
             node={None: "LerpBackward1", "weight": "LerpBackward0"},
             dtypes=FLOATING | COMPLEX, reduced_in_registers=True,

@@ -4,6 +4,7 @@ from ops.schema import OWN_PLACES, kernel
 kernel("index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1)",
        inplace=True, out=True,
        doc="input with alpha * source added to the slices that index names.",
+       guard='check_number_of("index_add", alpha, input)',
        grad={"input": "grad", "source": "scale(index_select(grad, dim, index), conj(alpha))"},
        batch=OWN_PLACES)
 kernel("index_select(input: Tensor, dim: int, index: Tensor)", out=True,

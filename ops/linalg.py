@@ -236,10 +236,11 @@ function("lstsq_backward_matrix(grad: Tensor, a: Tensor, b: Tensor, x: Tensor)",
 
 # ---- the rows
 
-_SINGULAR = ("The diagonal element is zero, the inversion could not be completed because the input "
-             "matrix is singular")
+# Where a text has {}, the number that LAPACK gives stands.
+_SINGULAR = ("The diagonal element {} is zero, the inversion could not be completed because the "
+             "input matrix is singular.")
 _NOT_CONVERGED = ("The algorithm failed to converge because the input matrix is ill-conditioned or "
-                  "has too many repeated values")
+                  "has too many repeated eigenvalues (error code: {}).")
 kernel(f"linalg_inv_ex(A: Tensor, {_EX}) -> tuple[inverse, info]", body=f"""
     check_square("linalg.inv", A)
     inverse = matrices_like(A)
@@ -270,7 +271,8 @@ kernel("linalg_cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: 
     if check_errors:
         check_info("linalg.cholesky", info,
                    "The factorization could not be completed because the input is not "
-                   "positive-definite: the leading minor of this order is not")
+                   "positive-definite (the leading minor of order {} is not "
+                   "positive-definite).")
     return factor, info
        """,
        names=("linalg.cholesky_ex",), out=True,
@@ -340,7 +342,7 @@ kernel("linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool
     launch_lu_factor(A, lu, pivots, pivot, info)
     if check_errors:
         check_info("linalg.lu_factor", info,
-                   "U is singular: its diagonal element of this number is zero")
+                   "U is singular: its diagonal element {} is zero.")
     return lu, pivots, info
        """,
        names=("linalg.lu_factor_ex",), out=True,
@@ -438,7 +440,7 @@ kernel("linalg_ldl_factor_ex(input: Tensor, *, hermitian: bool = False, "
     launch_ldl_factor(input, ld, pivots, hermitian, info)
     if check_errors:
         check_info("linalg.ldl_factor", info,
-                   "D is singular: its diagonal element of this number is zero")
+                   "D is singular: its diagonal element {} is zero.")
     return ld, pivots, info
        """,
        names=("linalg.ldl_factor_ex",), out=True,
@@ -504,7 +506,7 @@ composite("linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_err
     a, b = with_common_batch("linalg.solve", A, matrices)
     result, lu, pivots, info = linalg_solve_kernel(a, b, left)
     if check_errors:
-        check_info("linalg.solve", info, "The solver failed because the input matrix is singular")
+        check_info("linalg.solve", info, "The solver failed because the input matrix is singular.")
     if not vector:
         return result, info
     columns = squeeze(result, [-1])
@@ -691,7 +693,7 @@ composite("linalg_eigvalsh(input: Tensor, UPLO: str = 'L')", """
 kernel("linalg_eig_kernel(A: Tensor, vectors: bool) -> tuple[eigenvalues, eigenvectors]", body=f"""
     check_square("linalg.eig", A)
     check(item_or(all(isfinite(A)), True),
-          "linalg.eig: input tensor should not contain infs or NaNs.")
+          "torch.linalg.eig: input tensor should not contain infs or NaNs.")
     kind = options_of(A, to_complex(dtype(A)))
     values = new(with_last(batch_of(A), size(A, -1)), kind)
     info = info_for(A)

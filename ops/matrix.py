@@ -115,8 +115,10 @@ composite("inner(input: Tensor, other: Tensor)", """
           "inner: the last dimension must match on both input tensors but got shapes ",
           sizes(input),
           " and ", sizes(other))
-    product = matmul(reshape(input, [-1, size(input, -1)]), t(reshape(other, [-1, size(other,
-                                                                                       -1)])))
+    rows = product(without_last(sizes(input)))
+    columns = product(without_last(sizes(other)))
+    depth = size(input, -1)
+    product = matmul(reshape(input, [rows, depth]), t(reshape(other, [columns, depth])))
     return reshape(product, inner_sizes(input, other))
           """, out=True,
           doc="Products summed over the last dims.", ref="numpy.inner",
@@ -173,6 +175,8 @@ composite(f"addmv(input: Tensor, mat: Tensor, vec: Tensor, *, {_SCALES})", """
           grad={"input": "scale(grad, conj(beta))",
                 "mat": "scale(outer(grad, conj(vec)), conj(alpha))",
                 "vec": "scale(mv(conj(t(mat)), grad), conj(alpha))"})
+function("addr_backward(grad: Tensor, other: Tensor, alpha: Scalar)",
+         "scale(mv(grad, conj(converted(other, dtype(grad)))), conj(alpha))")
 composite(f"addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, {_SCALES})", """
     check(dim_of(vec1) == 1 and dim_of(vec2) == 1, "addr: Expected 1-D vec1 and vec2, but got ",
           sizes(vec1), " and ", sizes(vec2))
@@ -186,11 +190,11 @@ composite(f"addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, {_SCALES})", """
     if kind == bool:
         return add(scale(outer(a, b), whole_for(bool, alpha)), scale(added, whole_for(bool, beta)))
     return addmm(added, unsqueeze(a, 1), unsqueeze(b, 0), beta, alpha)
-          """, inplace=True, out=True,
+          """, inplace=True, out="cast",
           doc="beta * input + alpha * the outer product of vec1 and vec2.", batch=FIXED_DIMS,
           grad={"input": "scale(grad, conj(beta))",
-                "vec1": "scale(mv(grad, conj(vec2)), conj(alpha))",
-                "vec2": "scale(mv(t(grad), conj(vec1)), conj(alpha))"})
+                "vec1": "addr_backward(grad, vec2, alpha)",
+                "vec2": "addr_backward(t(grad), vec1, alpha)"})
 # The batch is part of what is summed over.
 composite(f"addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, {_SCALES})", """
     batch = product_of_batches("addbmm", batch1, batch2)

@@ -174,7 +174,8 @@ composite("isin(elements: Tensor | Number, test_elements: Tensor | Number, *, as
           batch=OWN_PLACES)
 
 kernel("histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0)", out=True,
-       guard='check(bins > 0, "histc: bins must be > 0, but got ", bins)',
+       guard='check(bins > 0, "histc: bins must be > 0, but got ", bins), '
+             'check_number_of("histc", min, input), check_number_of("histc", max, input)',
        shape="OutputSpec{Dims{bins}, input.dtype()}",
        launch="histc(input, min.real(), max.real(), out)",
        doc="How many elements lie in each of `bins` equal parts of [min, max]; of the input's "

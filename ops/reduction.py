@@ -214,7 +214,7 @@ for _name, _doc in (("max", "Largest"), ("min", "Smallest")):
            grad={"input": "add_place(accumulated, grad, sizes(input), indices, dim, keepdim)"},
            batch="extremum")
     composite(f"{_name}__other(input: Tensor, other: Tensor)", f"{_name}imum(input, other)",
-              out=True,
+              out="cast",
               doc=f"{_doc} of two elements.", batch="extremum")
     kernel(f"arg{_name}(input: Tensor, dim: int | None = None, keepdim: bool = False)", out=True,
            guard=f'check_real("arg{_name}", input), '
@@ -235,12 +235,17 @@ for _name, _doc in (("all", "Are all elements nonzero?"), ("any", "Is any elemen
     kernel(f"{_name}(input: Tensor)", doc=_doc, grad="truth values have no gradient",
            shape="OutputSpec{Dims(), truth_dtype(input)}",
            launch=f"{_name}(physical(input), {_ONE})",
-           ref=f"numpy.{_name}", out=True)
+           ref=f"numpy.{_name}", out="truth")
+    # An empty list names no dim here, where other reductions take it for all.
     kernel(f"{_name}__dim(input: Tensor, dim: list[int, 1] | None, keepdim: bool = False)",
-           doc=_doc, out=True,
-           shape=f'reduced("{_name}", input, dim, keepdim, truth_dtype(input))',
-           launch=f"{_name}(physical(input), {_KEPT.format('dim')})",
+           doc=_doc, out="truth",
+           shape="dim && dim->empty() ? OutputSpec{input.sizes(), truth_dtype(input)} : "
+                 f'reduced("{_name}", input, dim, keepdim, truth_dtype(input))',
+           launch=f"{_name}(physical(input), reshaped(out, dim && dim->empty() ? input.sizes() : "
+                  "kept_sizes(input, dim)))",
            grad="truth values have no gradient")
+    composite(f"{_name}__whole(input: Tensor, *, keepdim: bool)", f"{_name}(input, None, keepdim)",
+              doc=_doc, out="truth")
 kernel("count_nonzero(input: Tensor, dim: list[int, 1] | None = None)",
        doc="How many elements are nonzero.",
        shape='reduced("count_nonzero", input, dim, false, DType::Int64)',
@@ -288,7 +293,7 @@ kernel("vector_norm(input: Tensor, ord: Scalar = 2, dim: list[int, 1] | None = N
        "= False, *, "
        "dtype: dtype = None)", node="LinalgVectorNormBackward0", names=("linalg.vector_norm",),
        out=True, doc="(sum |x|^ord)^(1/ord) over the given dims.",
-       guard="check_norm(input)",
+       guard='check_norm(input), check_real_number("linalg.vector_norm", "the order of norm", ord)',
        shape='reduced("linalg.vector_norm", input, dim, keepdim, '
              'to_real(dtype.value_or(input.dtype())))',
        launch=f"norm(physical(converted(input, dtype)), ord.real(), {_KEPT.format('dim')})",

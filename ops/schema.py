@@ -74,7 +74,8 @@ class Row:
     states: str = None  # step: the lists of states that it updates, as C++
     # What the node keeps besides, for programs to read: arguments, "sizes(input)".
     keeps: tuple = ()
-    inplace: bool = False  # also `name_`: a kernel takes, last, the tensor to write
+    # Also `name_`: a kernel takes, last, the tensor to write. "exact": of the result's dtype alone.
+    inplace: object = False
     # A tensor with dims in place of a number is a wrong value (RuntimeError), not a wrong type.
     tensor_numbers: bool = False
     two_numbers: bool = False  # the function also takes numbers alone, and gives a tensor
@@ -85,8 +86,8 @@ class Row:
     # (autograd/joined_node.h).
     node: object = field(default=None, hash=False)
     inputs: tuple = None  # of such a composite: the tensors that the node has edges for; else all
-    # The function also takes out=, of the result's dtype; "cast": of any it can be cast to; "fill":
-    # of any shape with as many elements.
+    # The function also takes out=, of the result's dtype; "cast": of any it can be cast to;
+    # "truth": bool or uint8; "fill": of any shape with as many elements.
     out: object = False
     named: bool = True  # several tensors are a named tuple to Python, else a plain one
     replay: bool = False  # view: sizes and strides do not tell how it was made

@@ -313,3 +313,32 @@ def test_copies_record_where_they_come_from():
 def test_whole_numbers_need_no_gradient():
     with pytest.raises(RuntimeError, match="floating point and complex"):
         rl.ones(2, dtype=rl.uint16).requires_grad_()
+
+
+def test_conjugates_of_complex32():
+    x = rl.tensor([[1 + 2j, 3 - 1j], [0.5j, -2]], dtype=rl.complex32)
+    expected = x.to(rl.complex64).conj()
+    for got in (x.conj(), x.conj_physical(), x.clone().conj_physical_(), x.mT.mH, x.T.H):
+        assert got.dtype is rl.complex32
+        assert got.to(rl.complex64).tolist() == expected.tolist()
+    assert x.adjoint().to(rl.complex64).tolist() == expected.T.tolist()
+
+
+def test_copies_of_views():
+    x = rl.tensor([[1, 2], [3, 4]], dtype=rl.uint16)
+    assert rl.transpose_copy(x, 0, 1).tolist() == [[1, 3], [2, 4]]
+    assert rl.diag_embed(x[0]).tolist() == [[1, 0], [0, 2]]
+    assert rl.block_diag(x[:1], x[:1]).tolist() == [[1, 2, 0, 0], [0, 0, 1, 2]]
+    assert rl.fft.fftshift(x[0]).tolist() == [2, 1] and rl.unbind_copy(x)[1].tolist() == [3, 4]
+    assert rl.as_strided_scatter(x, x[0], (2,), (2,)).tolist() == [[1, 2], [2, 4]]
+
+
+@pytest.mark.parametrize("dtype", UNSIGNED, ids=str)
+def test_special_functions_of_unsigned_integers(dtype):
+    x = rl.tensor([1, 2, 3], dtype=dtype)
+    for name in ("i0e", "i1", "entr", "log_ndtr", "erfcx", "airy_ai", "bessel_y1"):
+        function = getattr(rl.special, name)
+        assert function(x).tolist() == function(x.float()).tolist()
+    for name in ("zeta", "xlog1py", "hermite_polynomial_h", "chebyshev_polynomial_t"):
+        function = getattr(rl.special, name)
+        assert function(x, x).tolist() == function(x.float(), x.float()).tolist()

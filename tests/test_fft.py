@@ -152,3 +152,10 @@ def test_mapped_over_examples():
 def test_bad_calls(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_errors_say_what_is_wrong():
+    with pytest.raises(IndexError, match="specified as 0 but tensor has no dimensions"):
+        rl.fft.fft(rl.tensor(1.0), dim=0)
+    with pytest.raises(RuntimeError, match="rfft expects a real input tensor"):
+        rl.fft.rfft(rl.ones(2, dtype=rl.complex64))

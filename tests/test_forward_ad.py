@@ -362,3 +362,51 @@ def test_gradgradcheck_forward_over_reverse():
     x, w = (rl.rand(3, 3, dtype=rl.float64, requires_grad=True) for _ in range(2))
     for function in FUNCTIONS.values():
         assert rl.autograd.gradgradcheck(function, (x, w), check_fwd_over_rev=True)
+
+
+CUBES = {
+    "power": lambda x: x**3,
+    "product": lambda x: x * x * x,
+    "in place": lambda x: (x * x).mul_(x),
+    "through a view": lambda x: (x.view(-1) ** 2) * x,
+}
+
+
+@pytest.mark.parametrize("function", CUBES.values(), ids=CUBES)
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_forward_over_backward(function, create_graph):
+    x = rl.tensor([0.5, 2.0], dtype=rl.float64, requires_grad=True)
+    direction = rl.tensor([1.0, 3.0], dtype=rl.float64)
+    weight = rl.tensor([1.0, -1.0], dtype=rl.float64)
+    moved = rl.tensor([2.0, 5.0], dtype=rl.float64)
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(x, direction)
+        given = fwAD.make_dual(weight, moved)
+        out = function(dual)
+        (by_dual,) = rl.autograd.grad(out, dual, given, create_graph=create_graph)
+        (by_leaf,) = rl.autograd.grad(out, x, given, create_graph=create_graph)
+        for gradient in (by_dual, by_leaf):
+            expected = 6 * x * direction * weight + 3 * x**2 * moved
+            assert rl.allclose(fwAD.unpack_dual(gradient).tangent, expected)
+            assert rl.allclose(gradient, 3 * x**2 * weight)
+            assert gradient.requires_grad == create_graph
+
+
+def test_forward_over_backward_of_parameters():
+    data = rl.tensor([0.5, 2.0], dtype=rl.float64)
+    weight = rl.tensor([3.0, 1.0], dtype=rl.float64, requires_grad=True)
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(data, rl.tensor([1.0, 1.0], dtype=rl.float64))
+        hidden = dual.sin()  # has no graph
+        loss = (hidden * weight**2).sum()
+        (gradient,) = rl.autograd.grad(loss, weight)
+        tangent = fwAD.unpack_dual(gradient).tangent
+    assert rl.allclose(tangent, 2 * weight * data.cos())
+    found = rl.autograd.gradgradcheck(
+        lambda a, b: a * b.sin(),
+        (data.clone().requires_grad_(), weight),
+        check_fwd_over_rev=True,
+        check_rev_over_rev=False,
+        gen_non_contig_grad_outputs=True,
+    )
+    assert found

@@ -224,7 +224,7 @@ def test_grid_sampler_numbers_its_modes():
 
 def test_windows_refuse_what_torch_refuses():
     for options in ({"dtype": rl.bfloat16}, {"dtype": rl.int64}, {"layout": rl.sparse_coo}):
-        with pytest.raises(ValueError, match="window"):
+        with pytest.raises(ValueError, match="strided|float32"):
             rl.signal.windows.hann(3, **options)
     with pytest.raises(ValueError, match="non-negative"):
         rl.signal.windows.kaiser(-1)
@@ -494,3 +494,47 @@ def test_gradients_of_shifts_without_a_negative(shift, dims):
     upright = weights.reshape(turned.shape)
     (found,) = rl.autograd.grad((turned * upright).sum(), x)
     assert (found.flatten()[turned.detach().flatten().long()] == upright.flatten()).all()
+
+
+@pytest.mark.parametrize("equation, operands, message", [
+    (". ..", 1, "found '.' for operand 0 that is not part of any ellipsis"),
+    ("...a...", 1, "found '.' for operand 0 for which an ellipsis was already found"),
+    ("a,b1", 2, "invalid subscript given at index 3"),
+    ("a,b", 1, "fewer operands were provided"),
+    ("a", 2, "more operands were provided"),
+    ("ab", 1, r"\(2\) does not match the number of dimensions \(1\) for operand 0 and no ellipsis"),
+    ("ab...", 1, r"\(2\) is more than the number of dimensions \(1\) for operand 0"),
+    ("a->...a...", 1, "found '.' for output but an ellipsis"),
+    ("a->..", 1, "found '.' for output that is not part of any ellipsis"),
+    ("a->a2", 1, "invalid subscript given at index 4"),
+])  # fmt: skip
+def test_errors_of_einsum_say_where(equation, operands, message):
+    with pytest.raises(RuntimeError, match=message):
+        rl.einsum(equation, *[rl.ones(3)] * operands)
+
+
+def test_einsum_of_spaces_and_lists():
+    x = rl.arange(6.0).reshape(2, 3)
+    assert rl.einsum(" i j , k j -> i k ", x, x).tolist() == (x @ x.T).tolist()
+    assert rl.einsum(x, [0, 1], [1, 0]).tolist() == x.T.tolist()
+    with pytest.raises(ValueError, match="at least one operand"):
+        rl.einsum("", [])
+    for number in (-1, 52):
+        with pytest.raises(ValueError, match="not within the valid range"):
+            rl.einsum(x, [number, 0])
+    with pytest.raises(RuntimeError, match="has size 2 for operand 1 which does not broadcast"):
+        rl.einsum("a,a", rl.ones(3), rl.ones(2))
+
+
+def test_ranks_of_block_diag_and_cartesian_prod():
+    with pytest.raises(RuntimeError, match="Input 1 has 3 dimensions"):
+        rl.block_diag(rl.ones(2, 2), rl.ones(1, 2, 2))
+    for wrong in (rl.tensor(1.0), rl.ones(2, 2)):
+        with pytest.raises(RuntimeError, match="Expect a 1D vector"):
+            rl.cartesian_prod(rl.ones(2), wrong)
+
+
+def test_istft_warns_of_the_zeros_that_it_adds():
+    spectrum = rl.stft(rl.ones(32), 8, window=rl.ones(8), return_complex=True)
+    with pytest.warns(UserWarning, match="length of signal is shorter"):
+        assert rl.istft(spectrum, 8, window=rl.ones(8), length=60).shape == (60,)

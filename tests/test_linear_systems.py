@@ -190,3 +190,27 @@ def test_gradients_of_a_cholesky_factor(upper):
         g, h = through(long)
         expected = (g.triu() if upper else g.tril(), h)
         rushlight.testing.assert_close(through(short), expected)
+
+
+def test_errors_count_the_place_of_what_is_wrong():
+    good = rushlight.eye(3)
+    bad = good.clone()
+    bad[1, 1] = 0
+    with pytest.raises(linalg.LinAlgError, match="leading minor of order 2 is not positive-def"):
+        linalg.cholesky(bad)
+    with pytest.raises(linalg.LinAlgError, match=r"element 1\): The diagonal element 2 is zero"):
+        linalg.inv(rushlight.stack([good, bad]))
+    with pytest.raises(linalg.LinAlgError, match="its diagonal element 2 is zero"):
+        linalg.lu_factor(bad)
+
+
+def test_tensorsolve_of_nothing():
+    a, b = rushlight.ones(0, 2, 2, 0), rushlight.ones(0, 2)
+    assert linalg.tensorsolve(a, b).shape == (2, 0)
+
+
+def test_principal_components_of_sparse_data():
+    data = rushlight.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [0.0, 0.0, 1.0], [4.0, 0.0, 0.0]])
+    _, whole, _ = rushlight.pca_lowrank(data, q=3)
+    _, sparse, _ = rushlight.pca_lowrank(data.to_sparse(), q=3)
+    np.testing.assert_allclose(sparse.numpy(), whole.numpy(), atol=1e-5)

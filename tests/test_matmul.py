@@ -608,3 +608,27 @@ def test_nan_and_infinity_stay_in_their_lane(k, dtype):
     for found in (a @ b, (a @ b[:, 0])[:, None], (a[:, None] @ b[None].expand(600, k, 3))[:, 0]):
         assert found[5].isnan().all() and found[7].isinf().all()
         assert found.isfinite().all(1).sum() == 598
+
+
+@pytest.mark.parametrize("left, right", [((0,), (0,)), ((2, 0), (3, 0)), ((2, 3, 0), (0,))])
+def test_inner_products_of_nothing(left, right):
+    got = rushlight.inner(rushlight.ones(left), rushlight.ones(right))
+    np.testing.assert_array_equal(got.numpy(), np.inner(np.ones(left), np.ones(right)))
+
+
+def test_addr_promotes():
+    matrix, ints = rushlight.ones(2, 2, dtype=rushlight.int32), rushlight.tensor([1, 2])
+    halves, doubles = ints.half(), ints.double()
+    assert rushlight.addr(matrix, halves, ints).dtype is rushlight.float16
+    assert rushlight.addr(matrix.float(), ints, doubles).tolist() == [[2, 3], [3, 5]]
+    out = rushlight.empty(2, 2)
+    assert rushlight.addr(matrix, ints, ints, out=out).tolist() == [[2, 3], [3, 5]]
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        matrix.addr_(doubles, doubles)
+    with pytest.raises(RuntimeError, match="beta must not be a floating point number"):
+        rushlight.addr(matrix, ints, ints, beta=0.5)
+    with pytest.raises(RuntimeError, match="Boolean beta only supported for Boolean results"):
+        rushlight.addr(matrix, ints, ints, beta=True)
+    leaf = doubles.clone().requires_grad_()
+    rushlight.addr(matrix.float(), leaf, ints).sum().backward()
+    assert leaf.grad.tolist() == [3, 3] and leaf.grad.dtype is rushlight.float64

@@ -166,3 +166,90 @@ def test_one_integer_may_be_of_numpy_or_a_tensor(name):
     for one in (numpy.int64(1), numpy.array(1), rushlight.tensor(1)):
         found = DIMS[name](x, one)
         assert found.shape == expected.shape and found.tolist() == expected.tolist()
+
+
+OWN = {
+    "add": lambda x, v: rushlight.add(x, x, alpha=v),
+    "add_": lambda x, v: x.clone().add_(x, alpha=v),
+    "sub": lambda x, v: rushlight.sub(x, x, alpha=v),
+    "rsub": lambda x, v: rushlight.rsub(x, x, alpha=v),
+    "addcmul": lambda x, v: rushlight.addcmul(x, x, x, value=v),
+    "addcdiv": lambda x, v: rushlight.addcdiv(x, x, x, value=v),
+    "lerp": lambda x, v: rushlight.lerp(x, x, v),
+    "addmm": lambda x, v: rushlight.addmm(x, x[:, None], x[None], alpha=v),
+    "addmm beta": lambda x, v: rushlight.addmm(x, x[:, None], x[None], beta=v),
+    "addmv": lambda x, v: rushlight.addmv(x, x.diag(), x, beta=v),
+    "addr": lambda x, v: rushlight.addr(x.diag(), x, x, alpha=v),
+    "baddbmm": lambda x, v: rushlight.baddbmm(x, x[None, :, None], x[None, None], beta=v),
+    "addbmm": lambda x, v: rushlight.addbmm(x, x[None, :, None], x[None, None], beta=v),
+    "index_add": lambda x, v: x.index_add(0, rushlight.tensor([0, 1]), x, alpha=v),
+    "softplus": lambda x, v: rushlight.nn.functional.softplus(x, v),
+    "hardshrink": lambda x, v: rushlight.nn.functional.hardshrink(x, v),
+    "softshrink": lambda x, v: rushlight.nn.functional.softshrink(x, v),
+    "vector_norm": lambda x, v: rushlight.linalg.vector_norm(x, v),
+    "dist": lambda x, v: rushlight.dist(x, x + 1, v),
+    "std": lambda x, v: x.repeat(2).std(correction=v),
+    "histc": lambda x, v: rushlight.histc(x, 3, 0, v),
+}
+
+
+@pytest.mark.parametrize("op", OWN)
+def test_the_imaginary_part_of_an_own_number_is_not_dropped(op):
+    x = rushlight.tensor([1.0, 2.0])
+    with pytest.raises(RuntimeError):
+        OWN[op](x, 1j)
+    OWN[op](x, 2)  # a number that fits
+
+
+@pytest.mark.parametrize("op", ["add", "add_", "sub", "rsub"])
+def test_factors_are_of_the_kind_of_the_result(op):
+    whole, real = rushlight.tensor([1, 2]), rushlight.tensor([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="Boolean alpha only supported for Boolean results"):
+        OWN[op](real, True)
+    with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+        OWN[op](whole, 0.5)
+    with pytest.raises(RuntimeError, match="alpha must not be a complex number"):
+        OWN[op](real, 2 + 0j)
+    assert OWN[op](real.to(rushlight.complex64), 1j).dtype is rushlight.complex64
+    assert OWN[op](rushlight.tensor([1, 2], dtype=rushlight.uint8), -1).dtype is rushlight.uint8
+
+
+def test_threshold_of_integers_keeps_them_whole():
+    x = rushlight.tensor([1, 5], dtype=rushlight.uint8)
+    assert rushlight.nn.functional.threshold(x, 3, -9).tolist() == [247, 5]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        rushlight.nn.functional.threshold(x, 300, 9)
+
+
+def test_numbers_before_bits():
+    x = rushlight.tensor([1, 2, 3], dtype=rushlight.int32)
+    assert rushlight.bitwise_and(5, x).tolist() == [1, 0, 1]
+    assert rushlight.bitwise_or(4, x).tolist() == [5, 6, 7]
+    assert rushlight.bitwise_xor(True, x).tolist() == [0, 3, 2]
+    assert rushlight.bitwise_left_shift(1, x).tolist() == [2, 4, 8]
+    assert rushlight.bitwise_right_shift(16, x).tolist() == [8, 4, 2]
+
+
+def test_operands_of_one_dtype():
+    single, double = rushlight.ones(2), rushlight.ones(2, dtype=rushlight.float64)
+    with pytest.raises(RuntimeError, match="lerp: .*expected dtype"):
+        rushlight.lerp(single, double, 0.5)
+    with pytest.raises(RuntimeError, match="lerp: .*expected dtype .* for `weight`"):
+        rushlight.lerp(single, single, double)
+    assert rushlight.lerp(single, single, double.sum()).dtype is rushlight.float32
+    with pytest.raises(NotImplementedError, match="lerp"):
+        rushlight.lerp(single.long(), single.long(), 0.5)
+    with pytest.raises(RuntimeError, match="tensors of different dtypes"):
+        rushlight.heaviside(single, double)
+    with pytest.raises(RuntimeError, match="polar: .*tensors of different dtypes"):
+        rushlight.polar(single, double)
+    with pytest.raises(RuntimeError, match="operation's result requires dtype"):
+        single.clone().float_power_(2)
+    assert double.float_power_(2).tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="In-place abs is not supported for complex tensors"):
+        rushlight.tensor([3 + 4j]).abs_()
+
+
+def test_no_integers_are_bools():
+    with pytest.raises(TypeError, match="not supported by torch.iinfo"):
+        rushlight.iinfo(rushlight.bool)

@@ -114,3 +114,29 @@ def test_new_tensors_have_the_dtype_and_the_device_of_out(call):
 def test_a_device_beside_out_must_be_its_own():
     with pytest.raises(RuntimeError, match="Expected out tensor to have device meta, but got cpu"):
         torch.ones(3, device="meta", out=torch.empty(3))
+
+
+def test_the_warning_of_a_resized_out_names_both_shapes():
+    with pytest.warns(UserWarning, match=r"was resized since it had shape \[2\].* shape \[3\]"):
+        torch.add(torch.ones(3), 1, out=torch.empty(2))
+
+
+def test_truth_goes_to_bools_and_bytes():
+    x = torch.tensor([0.0, 2.0])
+    for op in (torch.any, torch.all):
+        assert op(x, out=torch.empty((), dtype=torch.uint8)).dtype is torch.uint8
+        with pytest.raises(RuntimeError, match="only supports bool tensor for result"):
+            op(x, out=torch.empty(()))
+
+
+def test_extremes_of_two_go_to_any_dtype_that_holds_them():
+    one, two = torch.tensor([1, 5]), torch.tensor([3, 2])
+    out = torch.empty(0, dtype=torch.int32)
+    assert torch.max(one, two, out=out).tolist() == [3, 5] and out.dtype is torch.int32
+    assert torch.min(one, two, out=torch.empty(0)).tolist() == [1, 2]
+
+
+def test_norms_of_the_older_names_take_out():
+    x, out = torch.eye(2), torch.empty(())
+    assert torch.nuclear_norm(x, out=out) is out and out.item() == 2
+    assert torch.frobenius_norm(x, 1, out=torch.empty(2)).tolist() == [1, 1]

@@ -634,3 +634,16 @@ def test_what_a_result_that_failed_leaves():
             assert not x.any()
     with pytest.raises(RuntimeError, match="7 is out of bounds"):
         x.index_reduce(0, rl.tensor([0, 1, 7]), rl.ones(3, 1024), "amax")
+
+
+@pytest.mark.parametrize("op, ref", [(rl.any, np.any), (rl.all, np.all)])
+def test_truth_over_no_dims(op, ref):
+    x = rl.tensor([[0.0, 2.0, 1.0], [3.0, 0.0, 1.0]])
+    for keepdim in (False, True):
+        assert op(x, dim=(), keepdim=keepdim).tolist() == (x != 0).tolist()
+        assert op(x, dim=None, keepdim=keepdim).shape == ((1, 1) if keepdim else ())
+        assert_same(op(x, dim=(0, 1), keepdim=keepdim), ref(x.numpy(), keepdims=keepdim))
+    assert op(x, keepdim=True).shape == (1, 1) and op(x.byte(), dim=[]).dtype is rl.uint8
+    assert rl.vmap(lambda row: op(row, dim=()))(x).shape == (2, 3)
+    assert rl.vmap(lambda each: op(each, keepdim=True))(x[:, :, None]).shape == (2, 1, 1)
+    assert rl.vmap(lambda each: each.sum(dim=None, keepdim=True))(x[:, :, None]).shape == (2, 1, 1)

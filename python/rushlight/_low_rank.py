@@ -64,7 +64,8 @@ def pca_lowrank(
     """About the q first principal components of the rows of A.
 
     Args:
-        A: data of shape (*, m, n): m observations of n values.
+        A: data of shape (*, m, n): m observations of n values; sparse data becomes dense where a
+            mean is subtracted.
         q: a little more than the rank, min(6, m, n) by default.
         center: subtract the mean of the rows.
         niter: see `svd_lowrank`.
@@ -90,4 +91,7 @@ def pca_lowrank(
         )
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+    if center:
+        A = A if A.layout is rushlight.strided else A.to_dense()
+        A = A - A.mean(-2, keepdim=True)
+    return svd_lowrank(A, q, niter)

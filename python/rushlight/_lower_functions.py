@@ -296,17 +296,18 @@ def embedding_bag(
     return result, bags, sizes, maxima
 
 
-def frobenius_norm(input: Any, dim: Any, keepdim: Any = False) -> Any:
+def frobenius_norm(input: Any, dim: Any, keepdim: Any = False, *, out: Any = None) -> Any:
     """Return the root of the sum of squares along one or two dims."""
     dims = integers(dim)
-    return rushlight.linalg.vector_norm(input, 2, dims or None, keepdim)
+    return rushlight.linalg.vector_norm(input, 2, dims or None, keepdim, out=out)
 
 
-def nuclear_norm(input: Any, dim: Any = None, keepdim: Any = False) -> Any:
+def nuclear_norm(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     """Return the sum of the singular values of a matrix, or of those in two dims."""
     if isinstance(dim, bool):
         dim, keepdim = None, dim
-    return rushlight.linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
+    dims = (-2, -1) if dim is None else dim
+    return rushlight.linalg.matrix_norm(input, "nuc", dims, keepdim, out=out)
 
 
 def norm_except_dim(v: Any, pow: Any = 2, dim: Any = 0) -> Any:

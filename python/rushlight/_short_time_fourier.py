@@ -189,13 +189,19 @@ def istft(
         )
     signal = signal / weight
     if end > full:
+        warn_program(
+            "istft: The length of signal is shorter than the length parameter: zeros follow it. "
+            "Check center and hop_length"
+        )
         signal = F.pad(signal, (0, end - full))
     return signal if input.dim() == 3 else signal.squeeze(0)
 
 
 def _warn_without_window(name, window):
     if window is None:
-        warn_program(f"{name}: without a window all samples count alike, which leaks spectrally")
+        warn_program(
+            f"{name}: A window was not provided: all samples count alike, which leaks spectrally"
+        )
 
 
 def _check_window(op, window, win_length, n_fft):

@@ -111,6 +111,9 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of one element of each 1-D tensor, a row each."""
     tensors = _tensor_args(tensors)
+    for t in tensors:
+        if t.dim() != 1:
+            raise RuntimeError(f"cartesian_prod: Expect a 1D vector, but got shape {list(t.shape)}")
     if len(tensors) == 1:
         return tensors[0]
     return rushlight.stack([g.reshape(-1) for g in meshgrid(*tensors, indexing="ij")], 1)
@@ -337,7 +340,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     step a batched matrix product, in the order that takes the fewest multiplications. More than
     five are ordered greedily. `backends.opt_einsum` says otherwise.
     """
-    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+    if isinstance(equation, str) and len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])  # who takes over gets them one by one
     relevant = operands if isinstance(equation, str) else (equation, *operands)
     if rushlight.overrides.has_torch_function(relevant):
@@ -349,7 +352,7 @@ def _einsum(equation: Any, *operands: Any) -> Tensor:
     """`einsum` of operands one by one."""
     if not isinstance(equation, str):
         equation, operands = _from_sublists((equation, *operands))
-    inputs, output, operands, sizes = _parse_einsum(equation.replace(" ", ""), list(operands))
+    inputs, output, operands, sizes = _parse_einsum(equation, list(operands))
     given = tuple(operands)
     for i, j in _order(inputs, output, sizes):
         keep = set(output).union(*(labels for k, labels in enumerate(inputs) if k not in (i, j)))
@@ -381,6 +384,12 @@ def _from_sublists(arguments):
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
     def text(numbers):
+        for n in numbers:
+            if n is not Ellipsis and not 0 <= n < len(letters):
+                raise ValueError(
+                    f"einsum(): subscript in subscript list is not within the valid range [0, 52), "
+                    f"got {n}"
+                )
         return "".join("..." if n is Ellipsis else letters[n] for n in numbers)
 
     operands, terms, rest = [], [], list(arguments)
@@ -394,32 +403,41 @@ def _from_sublists(arguments):
 def _parse_einsum(equation, operands):
     """Letters of each operand and of the result; '...' becomes numbered labels, repeated letters
     become diagonals."""
-    left, arrow, right = equation.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(operands):
-        raise RuntimeError(
-            f"einsum(): the number of subscripts in the equation ({len(terms)}) does not match the "
-            "number of "
-            f"operands ({len(operands)})"
+    if not operands:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one "
+            "operand and its subscripts list"
         )
-    widest = 0
-    for term, t in zip(terms, operands):
-        if "..." in term:
-            widest = max(widest, t.dim() - len(term.replace("...", "")))
+    left, arrow, right = equation.partition("->")
+    terms, at = [], 0
+    for n, term in enumerate(left.split(",")):
+        if n == len(operands):
+            raise RuntimeError(
+                "einsum(): fewer operands were provided than specified in the equation"
+            )
+        terms.append(_scan(term, at, f"operand {n}"))
+        at += len(term) + 1
+    if len(terms) < len(operands):
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    for n, (term, t) in enumerate(zip(terms, operands)):
+        named = len(term) - (Ellipsis in term)
+        if named != t.dim() and (named > t.dim() or Ellipsis not in term):
+            wrong = "is more than" if Ellipsis in term else "does not match"
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({named}) {wrong} the number "
+                f"of dimensions ({t.dim()}) for operand {n}"
+                + (" and no ellipsis was given" if Ellipsis not in term else "")
+            )
+    covered = [t.dim() - len(term) + 1 for term, t in zip(terms, operands) if Ellipsis in term]
+    widest = max(covered, default=0)
     inputs = []
     for n, (term, t) in enumerate(zip(terms, operands)):
-        labels = _labels(term, t.dim(), widest, n)
-        if len(labels) != t.dim():
-            raise RuntimeError(
-                f"einsum(): the number of subscripts in the equation ({len(labels)}) does not "
-                "match the number of "
-                f"dimensions ({t.dim()}) for operand {n}"
-            )
+        labels = _labels(term, t.dim() - len(term) + 1, widest)
         operands[n], labels = _diagonals(t, labels, n)
         inputs.append(labels)
     sizes = _common_sizes(inputs, operands)
     if arrow:
-        output = _labels(right, None, widest, None)
+        output = _labels(_scan(right, len(left) + 2, "output"), widest, widest)
         for c in output:
             if output.count(c) > 1:
                 raise RuntimeError(
@@ -436,15 +454,40 @@ def _parse_einsum(equation, operands):
     return inputs, output, operands, sizes
 
 
-def _labels(term, ndim, widest, operand):
-    before, dots, after = term.partition("...")
-    for c in before + after:
-        if not c.isalpha():
+def _scan(term, start, whose):
+    """The letters of a term, and Ellipsis for '...'; `start` is its place in the equation."""
+    labels, i = [], 0
+    while i < len(term):
+        c = term[i]
+        if c == "." and Ellipsis in labels:
             raise RuntimeError(
-                f"einsum(): invalid subscript given: {c!r}, subscripts must be in [a-zA-Z]"
+                f"einsum(): found '.' for {whose} "
+                + ("but an ellipsis (...)" if whose == "output" else "for which an ellipsis")
+                + " was already found"
             )
-    width = (widest if ndim is None else max(ndim - len(before) - len(after), 0)) if dots else 0
-    return [*before, *range(widest - width, widest), *after]
+        if c == "." and term[i : i + 3] != "...":
+            raise RuntimeError(
+                f"einsum(): found '.' for {whose} that is not part of any ellipsis"
+                + " (...)" * (whose == "output")
+            )
+        if c == ".":
+            labels.append(Ellipsis)
+            i += 2
+        elif c.isascii() and c.isalpha():
+            labels.append(c)
+        elif c != " ":
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {start + i} in the equation string: "
+                f"{c!r}, subscripts must be in [a-zA-Z]"
+            )
+        i += 1
+    return labels
+
+
+def _labels(term, width, widest):
+    """Letters, and the numbers of the last `width` of the dims that ellipses cover."""
+    numbered = [[*range(widest - width, widest)] if c is Ellipsis else [c] for c in term]
+    return [c for part in numbered for c in part]
 
 
 def _diagonals(t, labels, operand):
@@ -467,13 +510,15 @@ def _diagonals(t, labels, operand):
 
 def _common_sizes(inputs, operands):
     sizes = {}
-    for labels, t in zip(inputs, operands):
+    for which, (labels, t) in enumerate(zip(inputs, operands)):
         for c, n in zip(labels, t.shape):
             known = sizes.setdefault(c, n)
             if n != known and n != 1 and known != 1:
+                named = isinstance(c, str)
+                dim = f"subscript {c}" if named else f"dimension {labels.index(c)} of the ellipsis"
                 raise RuntimeError(
-                    f"einsum(): operands do not broadcast with remapped shapes: subscript {c} has "
-                    f"size {n} and {known}"
+                    f"einsum(): {dim} has size {n} for operand {which} which does not broadcast "
+                    f"with previously seen size {known}"
                 )
             sizes[c] = max(known, n) if 0 not in (known, n) else 0
     return sizes

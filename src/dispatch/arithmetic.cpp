@@ -30,6 +30,12 @@ void check_divisor(const char* op, const Tensor& input, const Tensor& other) {
   check(possible, op, ": ZeroDivisionError: an integer is divided by 0");
 }
 
+void check_own_number(const char* op, const Scalar& value, const Tensor& input) {
+  constexpr double largest = std::numeric_limits<float>::max();
+  bool moderate = value.is_floating() && std::fabs(value.real()) <= largest;
+  if (!moderate || !is_floating(input.dtype())) check_fits(op, value, compute_dtype(input.dtype()));
+}
+
 void check_element(const char* op, const Tensor& value, DType t) {
   if (value.dtype() != t && !value.is_meta()) check_fits(op, item(value), t);
 }
@@ -66,7 +72,7 @@ void check_same_dtype(const char* op, const Tensor& input, const char* name, con
 
 void check_lerp(const Tensor& input, const Tensor& end, const Tensor& weight) {
   check_same_dtype("lerp", input, "end", end);
-  if (!weight.impl()->wrapped_number) return check_same_dtype("lerp", input, "weight", weight);
+  if (weight.dim() > 0) return check_same_dtype("lerp", input, "weight", weight);
   check_implemented(!is_integral_or_bool(input.dtype()), "lerp: not implemented for dtype ",
                     input.dtype());
   check(is_complex(input.dtype()) || !is_complex(weight.dtype()), "lerp: a complex weight needs ",

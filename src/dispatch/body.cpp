@@ -209,9 +209,9 @@ Tensor at_least(const Tensor& t, int64_t ndim) {
 }
 
 Scalar in_old_order(const Scalar& number, const std::string& op) {
-  warn((op +
-        ": a number before the tensors is the order of arguments of 2017, which is deprecated: "
-        "give alpha, beta or value by name")
+  warn(("This overload of " + op +
+        " is deprecated: a number before the tensors is the order of arguments of 2017; give "
+        "alpha, beta or value by name")
            .c_str());
   return number;
 }

@@ -53,6 +53,20 @@ void check_spread(const char* op, const Tensor& input, const std::optional<Dims>
 // Refuses a tensor on meta, which has no elements for the result to depend on.
 void check_elements(const char* op, const Tensor& t);
 
+// An op's own number must be one that it can compute with beside the input: neither complex nor too
+// large. Small integers, which defaults are, always are.
+void check_own_number(const char* op, const Scalar& value, const Tensor& input);
+inline bool is_small_integer(const Scalar& value) {
+  return value.is_integral() && static_cast<uint64_t>(value.to<int64_t>()) < 128;
+}
+inline void check_number_of(const char* op, const Scalar& value, const Tensor& input) {
+  if (!is_small_integer(value)) check_own_number(op, value, input);
+}
+// Orders of norms, corrections and bounds are real, whatever the elements are.
+inline void check_real_number(const char* op, const char* name, const Scalar& value) {
+  check(!value.is_complex(), op, ": Expected a non-complex scalar as ", name, ", got ", value);
+}
+
 // Integers cannot be divided by 0; floats can, and mixed operands are floats by then.
 void check_divisor(const char* op, const Tensor& input, const Tensor& other);
 

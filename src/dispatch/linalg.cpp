@@ -40,7 +40,10 @@ void check_info(const char* op, const Tensor& info, const char* what) {
     if (codes[i] == kernels::not_finite)
       fail(ErrorKind::LinAlg, op, ": ", where,
            "The algorithm cannot converge because the input matrix contains non-finite values");
-    fail(ErrorKind::LinAlg, op, ": ", where, what, " (code ", codes[i], ")");
+    std::string text = what;
+    if (size_t place = text.find("{}"); place != text.npos)
+      text.replace(place, 2, std::to_string(codes[i]));
+    fail(ErrorKind::LinAlg, op, ": ", where, text);
   }
 }
 

@@ -17,10 +17,15 @@ void check_out(const char* op, const Tensor& out, DType dtype, Device device, bo
   check(!recorded && !records(out), op,
         ": functions with out=... arguments don't support automatic differentiation, but one "
         "of the arguments requires grad.");
-  check(can_cast(dtype, out.dtype()), op, ": result type ", dtype,
-        " can't be cast to the desired output type ", out.dtype());
-  check(exactness == OutDType::Castable || out.dtype() == dtype, op,
-        ": Expected out tensor to have dtype ", dtype, ", but got ", out.dtype(), " instead");
+  if (exactness == OutDType::Castable)
+    check(can_cast(dtype, out.dtype()), op, ": result type ", dtype,
+          " can't be cast to the desired output type ", out.dtype());
+  else if (exactness == OutDType::Truth)
+    check(out.dtype() == DType::Bool || out.dtype() == DType::UInt8, op, ": ", op,
+          " only supports bool tensor for result, got: ", out.dtype());
+  else
+    check(out.dtype() == dtype, op, ": Expected out tensor to have dtype ", dtype, ", but got ",
+          out.dtype(), " instead");
   check(is_same_device(out.device(), device), op, ": Expected out tensor to have device ", device,
         ", but got ", out.device());
   check(!has_internal_overlap(out.sizes(), out.strides()), op,
@@ -79,8 +84,9 @@ void prepare_outs(const char* op, const TensorList& out, const OutputSpec* specs
 void resize_out(const Tensor& out, const Dims& sizes, const Dims& strides) {
   if (out.numel() > 0) {
     std::ostringstream text;
-    text << "out: a tensor of shape " << out.sizes() << " was resized to " << sizes
-         << ", the shape of the result; give one of that shape, or without elements (resize_(0))";
+    text << "An output with one or more elements was resized since it had shape " << out.sizes()
+         << ", which does not match the required output shape " << sizes
+         << "; give as out a tensor of that shape, or one without elements (t.resize_(0))";
     warn(text.str().c_str());
   }
   ops::resize_(out, sizes);

@@ -5,8 +5,8 @@
 
 namespace rl {
 
-// Whether an out may be of another dtype that the result can be cast to.
-enum class OutDType : bool { Exact, Castable };
+// Which dtypes an out may have: the result's, any that it can be cast to, or those of truth values.
+enum class OutDType : uint8_t { Exact, Castable, Truth };
 
 // Errors where the op would be recorded, or `out` cannot take a result of that dtype and device.
 void check_out(const char* op, const Tensor& out, DType dtype, Device device, bool recorded,

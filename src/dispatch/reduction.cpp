@@ -33,6 +33,7 @@ void check_spread(const char* op, const Tensor& input, const std::optional<Dims>
                   const std::optional<Scalar>& correction) {
   check(is_differentiable(input.dtype()), op,
         ": only support floating point and complex dtypes, got ", input.dtype());
+  if (correction) check_real_number(op, "correction", *correction);
   if (input.is_meta()) return;
   int64_t results = shape::reduced(op, input, dims, true, input.dtype()).numel();
   if (results > 0 &&

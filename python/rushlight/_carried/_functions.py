@@ -34,8 +34,13 @@ _MOVES = set(
     hstack vstack dstack column_stack hsplit vsplit dsplit tensor_split split_with_sizes gather take
     take_along_dim masked_select tril triu as_strided broadcast_to atleast_1d atleast_2d atleast_3d
     repeat_interleave positive alias rot90 fliplr flipud tile zero_ requires_grad_ pin_memory
-    share_memory_ zeros_like empty_like new_empty new_zeros conj_physical resolve_conj resolve_neg
-    unsqueeze_ squeeze_ t_ transpose_ resize_ set_ detach_ narrow_copy""".split()
+    share_memory_ zeros_like empty_like new_empty new_zeros resolve_conj resolve_neg
+    unsqueeze_ squeeze_ t_ transpose_ resize_ set_ detach_ alias_copy as_strided_copy detach_copy
+    diagonal_copy expand_copy narrow_copy permute_copy select_copy slice_copy split_copy
+    split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy
+    view_copy as_strided_scatter diagonal_scatter select_scatter slice_scatter unsafe_chunk
+    unsafe_split unsafe_split_with_sizes _chunk_cat block_diag diag diag_embed diagflat fftshift
+    ifftshift""".split()
 )
 # What writes elements of others, which are made bits of this dtype first.
 _WRITES = set(
@@ -47,7 +52,8 @@ _WRITES = set(
 _SAME = set(
     """add sub mul __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ rsub bitwise_and bitwise_or
     bitwise_xor __and__ __or__ __xor__ __rand__ __ror__ __rxor__ floor ceil round trunc nan_to_num
-    neg __neg__ abs __abs__ sgn unique msort sort maximum minimum index_add diff""".split()
+    neg __neg__ abs __abs__ sgn conj_physical unique msort sort maximum minimum index_add
+    diff""".split()
 )
 _PRODUCTS = set("mm matmul __matmul__ addmm linear".split())  # of floats of 8 bits
 _BITS_SERVE = set("add sub mul rsub bitwise_and bitwise_or bitwise_xor and or xor".split())
@@ -57,8 +63,15 @@ _OTHER = set(
     signbit any all isclose allclose div true_divide divide __truediv__ __rtruediv__ sqrt exp log
     sin sigmoid reciprocal rsqrt erf tanh atan2 copysign xlogy ldexp pow __pow__ floor_divide
     __floordiv__ remainder __mod__ fmod fmax fmin hypot nextafter sum nansum prod cumsum argsort
-    nonzero count_nonzero std var norm logical_and logical_or logical_xor abs_real
-    __bool__ __int__ __float__ __complex__ __index__ item is_nonzero""".split()
+    nonzero nonzero_static count_nonzero std var norm logical_and logical_or logical_xor abs_real
+    __bool__ __int__ __float__ __complex__ __index__ item is_nonzero
+    i0 i0e i1 i1e ndtr entr log_ndtr erfcx xlog1py zeta airy_ai bessel_j0 bessel_j1 bessel_y0
+    bessel_y1 modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1
+    scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0
+    chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
+    hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p
+    shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u
+    shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w""".split()
 )
 # What is made of no elements, or of zeros, whose bits are 0 in every dtype that has them.
 _OF_ZERO_BITS = set(
@@ -215,7 +228,8 @@ def _attribute(func, name, self, *rest):
         with _C.DisableTorchFunctionSubclass():
             return func(self, *rest)
     if name in _VIEWS:
-        return make(func(plain(self)), self.dtype)
+        moved = make(func(plain(self)), self.dtype)
+        return _conj(None, moved) if name in ("H", "mH") else moved
     if name in ("real", "imag") and self.dtype.is_complex and _followed(self):
         return getattr(_history.recorded(self), name).half()
     if name in ("real", "imag"):
@@ -559,6 +573,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "imag": _imag,
     "view_as_real": lambda func, self: _halves(self),
     "conj": _conj,
+    "adjoint": lambda func, self: self.mH,
     "max": _extreme,
     "min": _extreme,
     "rand_like": lambda func, self, **options: cast(func(_numbers(self), **options), self.dtype),

@@ -228,6 +228,8 @@ def _sizes_and_dims(name, input, s, dim):
 def _wrapped(name, input, dims):
     count, wrapped = input.dim(), []
     for d in dims:
+        if not count:
+            raise IndexError(f"{name}: Dimension specified as {d} but tensor has no dimensions")
         if not -count <= d < count:
             raise IndexError(
                 f"{name}: Dimension out of range (expected to be in range of [{-count}, "
@@ -301,7 +303,8 @@ def _whole_of_real(input, dims, scale):
 
 def _from_real(name, input, sizes, dims, norm, inverse=False):
     if input.is_complex():
-        raise RuntimeError(f"{name}: expects a real input tensor, but got {input.dtype}")
+        real = "real-valued" if name.endswith("n") else "real"
+        raise RuntimeError(f"{name} expects a {real} input tensor, but got {input.dtype}")
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     dims = _wrapped(name, input, dims)

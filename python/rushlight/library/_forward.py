@@ -73,9 +73,12 @@ def _upsample(mode, antialias=False):
     """(input, output_size, *scales), with align_corners before the scales where the mode asks."""
 
     def upsample(x, output_size, *options, **scales):
-        asks = mode in ("linear", "bilinear", "bicubic", "trilinear")
-        corners, given = (options[0], options[1:]) if asks else (None, options)
-        given = [*given, *scales.values()]
+        corners = None
+        if mode in ("linear", "bilinear", "bicubic", "trilinear"):
+            named = "align_corners" in scales
+            corners = scales.pop("align_corners") if named else options[0]
+            options = options if named else options[1:]
+        given = [*options, *scales.values()]
         if any(s is not None for s in given):
             where = {"scale_factor": tuple(float(s) for s in given)}
         else:

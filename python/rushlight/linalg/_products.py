@@ -85,5 +85,5 @@ def tensorsolve(
             f"but got {math.prod(shape)} != {math.prod(input.shape[: other.dim()])}"
         )
     return into(
-        out, _native.solve(input.reshape(-1, math.prod(shape)), other.flatten()).reshape(shape)
+        out, _native.solve(input.reshape([math.prod(shape)] * 2), other.flatten()).reshape(shape)
     )

@@ -146,7 +146,7 @@ def triplet_margin_with_distance_loss(
 def _triplet_loss(name, points, distance, margin, swap):
     anchor, positive, negative = points
     if margin <= 0:
-        raise ValueError(f"{name}: margin must be positive but got {margin}")
+        raise ValueError(f"{name}: margin must be greater than 0, got {margin}")
     if not anchor.dim() == positive.dim() == negative.dim():
         raise RuntimeError(
             f"{name}: all inputs must have the same number of dims but got {anchor.dim()}, "

@@ -83,8 +83,8 @@ def _max_unpool(input, indices, kernel_size, stride, padding, output_size, dims)
         raise RuntimeError(f"{name}: indices must be int64 but are {indices.dtype}")
     if indices.shape != input.shape:
         raise RuntimeError(
-            f"{name}: indices of shape {tuple(indices.shape)} for input of shape "
-            f"{tuple(input.shape)}"
+            f"{name}: Expected shape of indices to be that of the input, {tuple(input.shape)}, but "
+            f"got {tuple(indices.shape)}"
         )
     ntuple = _ntuple(dims)
     kernel = ntuple(kernel_size)

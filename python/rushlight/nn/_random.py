@@ -139,7 +139,10 @@ def rrelu(
 @shown_as("RreluWithNoiseBackward0", "input")
 def _rrelu(input, lower, upper, training, inplace, generator):
     if lower > upper:
-        raise RuntimeError(f"rrelu: lower={lower} must not exceed upper={upper}")
+        raise RuntimeError(
+            "rrelu: Lower bound should be less than or equal to the upper bound, but got lower="
+            f"{lower} and upper={upper}"
+        )
     if not inplace:
         input = input.contiguous()
     if not training:

@@ -130,7 +130,7 @@ def along_dim(func: Callable[..., Any], x: Tensor, rank: int, *args: Any, **kwar
         given, key = default, name
     if given is None:
         kwargs.pop(key, None)
-        if args[: place - 1] or args[place:]:
+        if args[: place - 1] or args[place:] or kwargs.get("keepdim"):
             return NotImplemented
         result = func(x.flatten(1), **{name: 1}, **kwargs)  # all elements of an example as one dim
         return result[0] if first else result

@@ -503,7 +503,9 @@ class TripletMarginLoss(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
-            raise ValueError(f"TripletMarginLoss: margin must be positive but got {margin}")
+            raise ValueError(
+                f"TripletMarginLoss: expected margin to be greater than 0, got {margin} instead"
+            )
         self.margin = margin
         self.p = p
         self.eps = eps
@@ -538,7 +540,8 @@ class TripletMarginWithDistanceLoss(_Loss):
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(
-                f"TripletMarginWithDistanceLoss: margin must be positive but got {margin}"
+                f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} "
+                "instead"
             )
         self.distance_function: Any = (
             PairwiseDistance() if distance_function is None else distance_function

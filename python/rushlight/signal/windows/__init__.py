@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 _STRIDED = rushlight.strided
 
 
-def _check(M, dtype, layout):
+def _check(name, M, dtype, layout):
     if M < 0:
-        raise ValueError(f"window: M must be non-negative, got {M}")
+        raise ValueError(f"{name} requires non-negative window length, got M={M}")
     if layout is not _STRIDED:
-        raise ValueError(f"window: the layout must be strided, got {layout}")
+        raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
     if dtype not in (None, rushlight.float32, rushlight.float64):
-        raise ValueError(f"window: expected dtype float32 or float64, got {dtype}")
+        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
 
 
 def bartlett(
@@ -40,7 +40,7 @@ def bartlett(
     requires_grad: bool = False,
 ) -> Tensor:
     """A triangle that ends at zero."""
-    _check(M, dtype, layout)
+    _check("bartlett", M, dtype, layout)
     return bartlett_window(
         M, not sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
@@ -57,9 +57,9 @@ def general_cosine(
     requires_grad: bool = False,
 ) -> Tensor:
     """The sum of (-1)^i a[i] cos(2 pi i k / N)."""
-    _check(M, dtype, layout)
+    _check("general_cosine", M, dtype, layout)
     if not isinstance(a, (list, tuple)):
-        raise TypeError(f"window: the coefficients a must be a list, got {type(a).__name__}")
+        raise TypeError(f"general_cosine: Coefficients must be a list/tuple, got {type(a).__name__}")
     if not a:
         raise ValueError("window: the coefficients a cannot be empty")
     return _cosines(M, not sym, tuple(a), dtype, layout, device, requires_grad, False)
@@ -76,7 +76,7 @@ def general_hamming(
     requires_grad: bool = False,
 ) -> Tensor:
     """alpha - (1 - alpha) cos(2 pi k / N)."""
-    _check(M, dtype, layout)
+    _check("general_hamming", M, dtype, layout)
     return _cosines(M, not sym, (alpha, 1 - alpha), dtype, layout, device, requires_grad, False)
 
 
@@ -131,7 +131,7 @@ def blackman(
     requires_grad: bool = False,
 ) -> Tensor:
     """0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N)."""
-    _check(M, dtype, layout)
+    _check("blackman", M, dtype, layout)
     return _cosines(M, not sym, (0.42, 0.5, 0.08), dtype, layout, device, requires_grad, False)
 
 
@@ -145,7 +145,7 @@ def nuttall(
     requires_grad: bool = False,
 ) -> Tensor:
     """The minimum four-term Blackman-Harris window as Nuttall gives it."""
-    _check(M, dtype, layout)
+    _check("nuttall", M, dtype, layout)
     terms = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
     return _cosines(M, not sym, terms, dtype, layout, device, requires_grad, False)
 
@@ -160,7 +160,7 @@ def cosine(
     requires_grad: bool = False,
 ) -> Tensor:
     """Half a period of a sine, between its zeros."""
-    _check(M, dtype, layout)
+    _check("cosine", M, dtype, layout)
     k, last = _positions(M, not sym, dtype)
     values = ((k + 0.5) * (math.pi / (last + 1))).sin()
     return _finish(values, M, dtype, layout, device, requires_grad, False)
@@ -177,9 +177,9 @@ def gaussian(
     requires_grad: bool = False,
 ) -> Tensor:
     """exp(-(k - N / 2)^2 / (2 std^2))."""
-    _check(M, dtype, layout)
+    _check("gaussian", M, dtype, layout)
     if std <= 0:
-        raise ValueError(f"window: the standard deviation must be positive, got {std}")
+        raise ValueError(f"gaussian: Standard deviation must be positive, got: {std} instead.")
     k, last = _positions(M, not sym, dtype)
     values = (-((k - last / 2) / std).square() / 2).exp()
     return _finish(values, M, dtype, layout, device, requires_grad, False)
@@ -197,9 +197,9 @@ def exponential(
     requires_grad: bool = False,
 ) -> Tensor:
     """exp(-|k - center| / tau)."""
-    _check(M, dtype, layout)
+    _check("exponential", M, dtype, layout)
     if tau <= 0:
-        raise ValueError(f"window: tau must be positive, got {tau}")
+        raise ValueError(f"exponential: Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError("window: the center of a symmetric window is its middle")
     k, last = _positions(M, not sym, dtype)
@@ -218,9 +218,9 @@ def kaiser(
     requires_grad: bool = False,
 ) -> Tensor:
     """I0(beta sqrt(1 - (2 k / N - 1)^2)) / I0(beta)."""
-    _check(M, dtype, layout)
+    _check("kaiser", M, dtype, layout)
     if beta < 0:
-        raise ValueError(f"window: beta must be non-negative, got {beta}")
+        raise ValueError(f"kaiser: beta must be non-negative, got: {beta} instead.")
     return kaiser_window(
         M, not sym, beta, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
