@@ -383,7 +383,9 @@ def test_forward_over_backward(function, create_graph):
         dual = fwAD.make_dual(x, direction)
         given = fwAD.make_dual(weight, moved)
         out = function(dual)
-        (by_dual,) = rl.autograd.grad(out, dual, given, create_graph=create_graph)
+        (by_dual,) = rl.autograd.grad(
+            out, dual, given, retain_graph=True, create_graph=create_graph
+        )
         (by_leaf,) = rl.autograd.grad(out, x, given, create_graph=create_graph)
         for gradient in (by_dual, by_leaf):
             expected = 6 * x * direction * weight + 3 * x**2 * moved

@@ -540,8 +540,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(
-                f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} "
-                "instead"
+                f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin}"
             )
         self.distance_function: Any = (
             PairwiseDistance() if distance_function is None else distance_function

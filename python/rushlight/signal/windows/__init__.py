@@ -59,7 +59,7 @@ def general_cosine(
     """The sum of (-1)^i a[i] cos(2 pi i k / N)."""
     _check("general_cosine", M, dtype, layout)
     if not isinstance(a, (list, tuple)):
-        raise TypeError(f"general_cosine: Coefficients must be a list/tuple, got {type(a).__name__}")
+        raise TypeError(f"general_cosine: a must be a list or tuple, got {type(a).__name__}")
     if not a:
         raise ValueError("window: the coefficients a cannot be empty")
     return _cosines(M, not sym, tuple(a), dtype, layout, device, requires_grad, False)
