@@ -740,3 +740,9 @@ def test_a_number_is_no_sample(name):
     made = getattr(distributions, name)(*([0.0] if name == "Cauchy" else []), 1.0)
     with pytest.raises(ValueError, match="must be a Tensor"):
         made.log_prob(0.5)
+
+
+def test_continuous_bernoulli_of_large_logits_has_samples():
+    rushlight.manual_seed(0)
+    sample = distributions.ContinuousBernoulli(logits=rushlight.tensor([1e9, -1e9])).sample((50,))
+    assert sample.isfinite().all() and sample[:, 0].mean() > 0.8 and sample[:, 1].mean() < 0.2

@@ -272,3 +272,11 @@ def test_adafactor_takes_counts_of_older_files():
         optimizer.load_state_dict(state)
         optimizer.step()
         assert optimizer.state[parameter]["step"].item() == 2
+
+
+def test_a_learning_rate_is_one_number():
+    for library in LIBRARIES:
+        with pytest.raises(ValueError, match="1-element"):
+            library.optim.SparseAdam(
+                [library.zeros(2, requires_grad=True)], lr=library.tensor([0.1, 0.2])
+            )

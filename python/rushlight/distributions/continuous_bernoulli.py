@@ -13,11 +13,12 @@ from rushlight.distributions._probabilities import HasProbabilities
 from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.utils import _bernoulli_log_likelihood, clamp_probs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import lazy_property
+from rushlight.distributions.utils import (
+    _bernoulli_log_likelihood,
+    clamp_probs,
+    lazy_property,
+    logits_to_probs,
+)
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -56,7 +57,11 @@ class ContinuousBernoulli(HasProbabilities, ExponentialFamily):
         self._lims = lims
         Distribution.__init__(self, param.shape, validate_args=validate_args)
         if probs is not None:
-            self.probs: lazy_property = clamp_probs(self.probs)
+            self.__dict__["probs"] = clamp_probs(self.probs)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def _by_region(self, closed_form, series):
         """closed_form(p) away from 1/2, and series(p - 1/2) near it."""
