@@ -220,3 +220,13 @@ def test_a_file_is_listed_as_itself(tmp_path):
 
     assert list(FileLister(roots)) == [roots[0], roots[0], str(tmp_path / "b.csv")]
     assert list(FileLister(roots[0], masks="*.csv")) == []
+
+
+def test_elements_are_shared_out_once():
+    from rushlight.utils.data.graph_settings import apply_sharding
+
+    once = IterableWrapper(range(8)).sharding_filter()
+    with pytest.raises(RuntimeError, match="Sharding twice on a single pipeline"):
+        apply_sharding(once.map(by_parity).sharding_filter(), 2, 0)
+    apply_sharding(once.zip(IterableWrapper(range(8)).sharding_filter()), 2, 0)
+    assert list(once) == [0, 2, 4, 6]

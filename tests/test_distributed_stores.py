@@ -630,3 +630,12 @@ def test_urls_of_files(tmp_path):
         store.set("key", "value")
         with pytest.raises(AssertionError, match="node-specific arguments"):
             next(dist.rendezvous(url, 0, 1))
+
+
+def test_a_level_of_debugging_that_there_is_not(monkeypatch):
+    for level, value in (("DeTaIl", 2), ("off", 0)):
+        monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", level)
+        assert dist.get_debug_level().value == value
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "loud")
+    with pytest.raises(ValueError, match="must be OFF, INFO, or DETAIL, but got 'loud'"):
+        dist.get_debug_level()

@@ -106,12 +106,12 @@ class DebugLevel(_NumberedEnum):
 
 def get_debug_level() -> DebugLevel:
     """What TORCH_DISTRIBUTED_DEBUG says."""
-    level = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
-    if level not in DebugLevel.__members__:
-        raise RuntimeError(
+    level = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")
+    if level.upper() not in DebugLevel.__members__:
+        raise ValueError(
             f"The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL, but got {level!r}"
         )
-    return DebugLevel[level]
+    return DebugLevel[level.upper()]
 
 
 def set_debug_level(level: DebugLevel) -> None:

@@ -32,6 +32,17 @@ def _steps(datapipe):
     return get_all_graph_pipes(traverse_dps(datapipe))
 
 
+def _check_shared_once(graph, before):
+    for step, below in graph.values():
+        shares = hasattr(step, "apply_sharding")
+        if shares and before is not None:
+            raise RuntimeError(
+                "Sharding twice on a single pipeline is likely unintended and will lose data: "
+                f"{type(before).__name__} is behind {type(step).__name__}"
+            )
+        _check_shared_once(below, step if shares else before)
+
+
 def apply_sharding(
     datapipe: Any, num_of_instances: int, instance_id: int, sharding_group: Any = None
 ) -> Any:
@@ -42,7 +53,11 @@ def apply_sharding(
         num_of_instances: how many there are.
         instance_id: the number of this one.
         sharding_group: which of several divisions is meant.
+
+    Raises:
+        RuntimeError: one such step is behind another, which would share out a part of a part.
     """
+    _check_shared_once(traverse_dps(datapipe), None)
     for step in _steps(datapipe):
         if hasattr(step, "apply_sharding"):
             takes = len(inspect.signature(step.apply_sharding).parameters)
