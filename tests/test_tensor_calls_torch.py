@@ -286,6 +286,17 @@ def test_an_array_of_unsigned_integers_is_copied_where_that_is_asked_for():
                 assert (made.data_ptr() == array.ctypes.data) == shares
 
 
+def test_conversions_of_unsigned_integers_share_no_memory():
+    for bits in (16, 32, 64):
+        unsigned, signed = getattr(rl, f"uint{bits}"), getattr(rl, f"int{bits}")
+        x = rl.tensor([1, 2], dtype=unsigned)
+        y = x.to(signed)
+        z = y.to(unsigned)
+        y[0] = 9
+        assert x.tolist() == z.tolist() == [1, 2]
+        assert x.to(unsigned) is x and x.view(signed).data_ptr() == x.data_ptr()
+
+
 def test_a_list_that_holds_itself():
     items = [0]
     items.append(items)
