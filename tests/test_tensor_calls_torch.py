@@ -357,6 +357,7 @@ def test_sums_of_sparse_tensors_of_two_dtypes():
         for name in ("add", "sub", "mul", "add_", "sub_", "mul_")
     }
     calls["dense add_"] = lambda t, x, y: x.clone().add_(y.to_sparse())
+    calls["dense mul_"] = lambda t, x, y: x.clone().mul_(y.to_sparse())
     calls["alpha"] = lambda t, x, y: t.add(x.to_sparse(), y.to_sparse(), alpha=1.5)
     different = []
     dtypes = ("uint8", "int16", "int64", "float32", "complex64")
