@@ -200,7 +200,7 @@ REFUSED = [
     lambda x: bool(x), lambda x: x.fill_(1), lambda x: rushlight.ones(4, 5).copy_(x),
     lambda x: memoryview(x),
     lambda x: rushlight.where(x > 0, x, x), lambda x: x.expand(2, 4, 5), lambda x: x.mean(),
-    lambda x: rushlight.ones(4, 5).mul_(x), lambda x: x.__setitem__(0, 1.0),
+    lambda x: rushlight.ones(4, 5).div_(x), lambda x: x.__setitem__(0, 1.0),
     lambda x: rushlight.conv1d(x.unsqueeze(0), x.unsqueeze(0)), lambda x: x.sort(),
     lambda x: rushlight.utils.data.default_collate([x, rushlight.ones(4, 5)]),
     lambda x: rushlight.from_dlpack(x),

@@ -286,6 +286,17 @@ def test_an_array_of_unsigned_integers_is_copied_where_that_is_asked_for():
                 assert (made.data_ptr() == array.ctypes.data) == shares
 
 
+def test_conversions_of_unsigned_integers_share_no_memory():
+    for bits in (16, 32, 64):
+        unsigned, signed = getattr(rl, f"uint{bits}"), getattr(rl, f"int{bits}")
+        x = rl.tensor([1, 2], dtype=unsigned)
+        y = x.to(signed)
+        z = y.to(unsigned)
+        y[0] = 9
+        assert x.tolist() == z.tolist() == [1, 2]
+        assert x.to(unsigned) is x and x.view(signed).data_ptr() == x.data_ptr()
+
+
 def test_a_list_that_holds_itself():
     items = [0]
     items.append(items)
@@ -346,6 +357,7 @@ def test_sums_of_sparse_tensors_of_two_dtypes():
         for name in ("add", "sub", "mul", "add_", "sub_", "mul_")
     }
     calls["dense add_"] = lambda t, x, y: x.clone().add_(y.to_sparse())
+    calls["dense mul_"] = lambda t, x, y: x.clone().mul_(y.to_sparse())
     calls["alpha"] = lambda t, x, y: t.add(x.to_sparse(), y.to_sparse(), alpha=1.5)
     different = []
     dtypes = ("uint8", "int16", "int64", "float32", "complex64")

@@ -199,13 +199,20 @@ def cast(tensor: Tensor, dtype: Any, copy: bool = False) -> Tensor:
     """Return a tensor in another dtype, where one of the two is carried."""
     if tensor.dtype == dtype:
         return tensor.clone() if copy else tensor
+    given = plain(tensor)  # int64 holds the bits of uint64: these are copied
     if isinstance(tensor, CarriedTensor):
         tensor = _exact(tensor) if _is_integral(dtype) else numbers_of(plain(tensor), tensor.dtype)
     if not isinstance(dtype, _CarriedDtype):
-        return tensor.to(dtype)
+        return tensor.to(dtype, copy=_is_same(tensor, given))
     if tensor.is_meta:
         return make(rushlight.empty_like(tensor.detach(), dtype=carrier_of(dtype)), dtype)
-    return _history.follow(make(bits_of(tensor.detach(), dtype), dtype), tensor)
+    bits = bits_of(tensor.detach(), dtype)
+    bits = bits.clone() if _is_same(bits, given) else bits
+    return _history.follow(make(bits, dtype), tensor)
+
+
+def _is_same(tensor, given):
+    return tensor.dtype is given.dtype and tensor.is_set_to(given)
 
 
 def _is_integral(dtype):

@@ -205,7 +205,10 @@ def floor_divide(input: Tensor, other: Tensor) -> SparseTensor:
 def mul_(input: Tensor, other: Tensor) -> SparseTensor:
     if isinstance(input, SparseTensor):
         return replace(input, mul(input, other))
-    raise NotImplementedError("mul_: a dense tensor does not become a sparse one in place")
+    product = mul(other, input)
+    if not rushlight.can_cast(product.dtype, input.dtype):
+        raise RuntimeError(f"mul_: result type {product.dtype} can't be cast to {input.dtype}")
+    return input.copy_(product.to_dense())
 
 
 @function("div_", "__itruediv__", layouts=ANY)
