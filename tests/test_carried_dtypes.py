@@ -324,6 +324,14 @@ def test_conjugates_of_complex32():
     assert x.adjoint().to(rl.complex64).tolist() == expected.T.tolist()
 
 
+def test_values_by_name():
+    x = rl.tensor([1, 2], dtype=rl.uint16)
+    assert rl.fill(x, value=7).tolist() == [7, 7]
+    assert rl.full_like(x, fill_value=3).tolist() == [3, 3]
+    assert x.masked_fill(rl.tensor([True, False]), value=9).tolist() == [9, 2]
+    assert x.index_fill(0, rl.tensor([1]), value=8).tolist() == [1, 8]
+
+
 def test_copies_of_views():
     x = rl.tensor([[1, 2], [3, 4]], dtype=rl.uint16)
     assert rl.transpose_copy(x, 0, 1).tolist() == [[1, 3], [2, 4]]

@@ -190,8 +190,8 @@ def istft(
     signal = signal / weight
     if end > full:
         warn_program(
-            "istft: The length of signal is shorter than the length parameter: zeros follow it. "
-            "Check center and hop_length"
+            "The length of signal is shorter than the length parameter. istft adds zeros: check "
+            "center and hop_length"
         )
         signal = F.pad(signal, (0, end - full))
     return signal if input.dim() == 3 else signal.squeeze(0)
@@ -200,7 +200,7 @@ def istft(
 def _warn_without_window(name, window):
     if window is None:
         warn_program(
-            f"{name}: A window was not provided: all samples count alike, which leaks spectrally"
+            f"A window was not provided: {name} counts all samples alike, which leaks spectrally"
         )
 
 

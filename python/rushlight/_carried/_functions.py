@@ -328,6 +328,9 @@ def _written(func, args, kwargs):
     if not isinstance(first, CarriedTensor):  # an ordinary tensor takes the numbers
         return func(*_each(_numbers, list(args)), **_each(_numbers, kwargs))
     dtype = first.dtype
+    for key in ("value", "fill_value"):
+        if key in kwargs:  # stands last
+            args, kwargs = (*args, kwargs[key]), {k: v for k, v in kwargs.items() if k != key}
     *middle, last = args[1:]
     if name in ("copy_", "fill_", "fill", "full_like"):
         middle, last = [], args[1]
