@@ -586,3 +586,10 @@ def test_fast_gradcheck_has_the_tolerance_of_all_elements():
     x = rushlight.randn(100, dtype=rushlight.float64, requires_grad=True)
     with pytest.raises(GradcheckError):
         gradcheck(Wrong.apply, (x,), fast_mode=True)
+
+
+def test_hessian_of_what_is_no_tensor_is_a_type_error():
+    with pytest.raises(TypeError, match="outputs of the user-provided function given to hessian"):
+        functional.hessian(lambda x: (x.sum(), "text"), rushlight.ones(2))
+    with pytest.raises(RuntimeError, match="not supported together"):
+        functional.jacobian(lambda x: x, rushlight.ones(2), strict=True, vectorize=True)

@@ -370,3 +370,21 @@ def test_what_needs_no_gradient_is_saved_again_as_itself():
     x = rushlight.ones(2, requires_grad=True)
     checkpoint(Weighted.apply, x, weight, use_reentrant=False).sum().backward()
     assert seen.pop() is weight
+
+
+def test_a_kept_result_may_be_changed_in_place_where_that_is_allowed():
+    save = [rushlight.ops.aten.sin.default]
+    x = rushlight.tensor([0.3, 0.7], requires_grad=True)
+
+    def function(x):
+        return x.sin().mul_(2).cos()
+
+    def contexts(**options):
+        return functools.partial(create_selective_checkpoint_contexts, save, **options)
+
+    y = checkpoint(function, x, use_reentrant=False, context_fn=contexts())
+    with pytest.raises(RuntimeError, match="has been mutated"):
+        y.sum().backward()
+    allowed = contexts(allow_cache_entry_mutation=True)
+    checkpoint(function, x, use_reentrant=False, context_fn=allowed).sum().backward()
+    assert x.grad.isfinite().all()

@@ -446,3 +446,13 @@ def test_the_backward_of_an_operation_without_a_formula_has_a_packet():
     with Packets():
         rushlight.ones(2, requires_grad=True).acos().sum().backward()
     assert "aten.acos_backward" in seen
+
+
+def test_files_hold_no_notes_of_ours_beside_the_slots_of_a_wrapper():
+    class Slotted(Wrapper):
+        __slots__ = ("label",)
+
+    w = Slotted(rushlight.ones(2))
+    w.label = "x"
+    _, (_, _, _, (own, slots)) = w.__reduce_ex__(2)
+    assert set(own) == {"elem"} and slots == {"label": "x"}

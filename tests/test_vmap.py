@@ -512,3 +512,12 @@ def test_random_numbers_that_differ_need_room():
     one = rl.arange(24.0).reshape(1, 2, 3, 4)
     dropped = vmap(lambda _: F.dropout2d(one), randomness="different")(rl.zeros(50))
     assert len({tuple(d.flatten().tolist()) for d in dropped}) > 1
+
+
+def test_a_number_of_each_example_does_not_decide_the_dtype_wherever_it_stands():
+    numbers, rows = rl.ones(3, dtype=rl.float64), rl.ones(3, 2)
+    for multiply in (rl.mul, rl.sub, rl.maximum, lambda a, b: a * b):
+        assert vmap(multiply)(numbers, rows).dtype is rl.float32
+        assert vmap(multiply)(rows, numbers).dtype is rl.float32
+        assert vmap(multiply)(rl.ones(3), numbers).dtype is rl.float64
+    assert vmap(lambda a, b: a.clone().mul_(b.sum()))(numbers, rows).dtype is rl.float64

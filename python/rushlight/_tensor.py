@@ -618,6 +618,10 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     return tensor
 
 
+def _without_ours(attributes):
+    return {name: v for name, v in attributes.items() if not name.startswith("_wrapper_")}
+
+
 def _reduce_wrapper(tensor):
     """A tensor of a class that dispatches, without elements of its own, as files say it."""
     with _C.DisableTorchFunctionSubclass():
@@ -626,8 +630,10 @@ def _reduce_wrapper(tensor):
             tensor.storage_offset(), tensor.layout, tensor.device, tensor.requires_grad,
         )  # fmt: skip
     own = _state_of(tensor)
-    if isinstance(own, dict):
-        own = {name: v for name, v in own.items() if not name.startswith("_wrapper_")}
+    if isinstance(own, tuple) and isinstance(own[0], dict):  # with slots
+        own = (_without_ours(own[0]), *own[1:])
+    elif isinstance(own, dict):
+        own = _without_ours(own)
     return _rebuild_from_type_v2, (_rebuild_wrapper_subclass, type(tensor), args, own)
 
 

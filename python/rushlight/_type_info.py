@@ -129,6 +129,7 @@ class iinfo:
         self.bits = 8 * type.itemsize
         self.max = 2 ** (self.bits - type.is_signed) - 1
         self.min = -self.max - 1 if type.is_signed else 0
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and self.dtype == other.dtype
 

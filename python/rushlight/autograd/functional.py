@@ -169,7 +169,10 @@ def jacobian(
             " functions with more outputs than inputs."
         )
     if strict and vectorize:
-        raise RuntimeError("jacobian: strict=True and vectorize=True cannot be combined")
+        raise RuntimeError(
+            "jacobian: strict=True and vectorize=True are not supported together: a vectorized "
+            "pass does not tell what is independent"
+        )
     if strategy == "forward-mode":
         if not vectorize:
             raise NotImplementedError("jacobian: strategy='forward-mode' needs vectorize=True")
@@ -224,6 +227,7 @@ def hessian(
 
     def scalar(*args):
         out = func(*args)
+        _tensors("hessian", "outputs of the user-provided function", out)
         if not isinstance(out, rushlight.Tensor):
             raise RuntimeError("The function given to hessian should return a single Tensor")
         if out.numel() != 1:

@@ -349,8 +349,8 @@ def _input_dims(in_dims, args, kwargs):
     else:
         entries = len(in_dims) if isinstance(in_dims, (tuple, list)) else in_dims
         raise ValueError(
-            f"vmap: in_dims must be an int or have an entry for each of the {len(args)} inputs, "
-            f"but got {entries}"
+            "vmap: expected `in_dims` to be int or a (nested) tuple: in_dims is not compatible "
+            f"with the structure of `inputs`, which are {len(args)}, but in_dims has {entries}"
         )
     dims += [None] * len(_flatten(kwargs)[0])
     flat = _flatten((args, kwargs))[0]
@@ -383,7 +383,16 @@ def _spread(dims, tree, what):
     if isinstance(dims, (tuple, list)) and isinstance(tree, (tuple, list)):
         if len(dims) == len(tree):
             return [d for one, part in zip(dims, tree) for d in _spread(one, part, what)]
-    raise ValueError(f"vmap: {what} {dims} is not nested as what it speaks of")
+    sides = "inputs" if what == "in_dims" else "outputs"
+    if not isinstance(dims, (tuple, list, dict)):
+        raise ValueError(
+            f"vmap: `{what}` must be an int or a tuple of ints, nested as the {sides}, but got "
+            f"{dims!r}"
+        )
+    raise ValueError(
+        f"vmap: {what} is not compatible with the structure of `{sides}`: got {what} {dims} for "
+        f"{tree_flatten(tree)[1]}"
+    )
 
 
 def _output_dims(out_dims, result, leaves):

@@ -123,10 +123,26 @@ class _Kept:
         if self.random_state is not None:
             rushlight.set_rng_state(self.random_state)
         leaves = [
-            leaf.detach().requires_grad_(needs) if isinstance(leaf, Tensor) else leaf
+            _computed(leaf) if needs else leaf.detach() if isinstance(leaf, Tensor) else leaf
             for leaf, needs in zip(self.leaves, self.needs, strict=True)
         ]
         return pytree.tree_unflatten(leaves, self.structure)
+
+
+class _Given(rushlight.autograd.Function):
+    """Gives a kept result a history, which nobody follows: operations in place refuse leaves."""
+
+    @staticmethod
+    def forward(ctx: Any, root: Tensor, held: list[Tensor]) -> Tensor:
+        return held[0].data
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None]:
+        return None, None
+
+
+def _computed(kept):
+    return _Given.apply(rushlight.empty(0, requires_grad=True), [kept])
 
 
 class Selective(TorchFunctionMode):

@@ -31,13 +31,14 @@ def pointwise(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> T
     in_place = level.changes_its_first(func, args) or kwargs.get("inplace")
     mixed = len({t.dtype for t in tensors}) > 1
     common = rushlight.result_type(*tensors[:2]) if mixed and len(tensors) == 2 else None
+    written = level.examples(args[0]) if in_place else None
     changed = []
     for leaf in leaves:
         found = level.examples(leaf)
         if found is None:
             changed.append(leaf)
             continue
-        if common is not None and rank and not leaf.dim() and found is not level.examples(args[0]):
+        if common is not None and rank and not leaf.dim() and found is not written:
             found = found.to(common)  # a number by its rank does not decide the dtype
         changed.append(padded(found, rank))
     args_, kwargs_ = tree_unflatten(changed, structure)
