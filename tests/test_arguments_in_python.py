@@ -71,6 +71,12 @@ CALLS = {
        for name in "fft fft2 fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft "
        "irfft2 irfftn rfft rfft2 rfftn fftshift ifftshift".split()},
     "fft.fftfreq": "5", "fft.rfftfreq": "5",
+    "slice_copy": ["T.randn(4, 4), 0, 1, 3", "T.randn(4, 4)"], "detach_copy": "T.randn(3)",
+    "view_as_real_copy": "T.randn(3) * 1j", "view_as_complex_copy": "T.randn(3, 2)",
+    **{f"{part}_copy": "T.eye(3).to_sparse()" for part in ("indices", "values")},
+    **{f"{part}_indices_copy": "T.eye(3).to_sparse_csr()" for part in ("crow", "col")},
+    **{f"{part}_indices_copy": "T.eye(3).to_sparse_csc()" for part in ("ccol", "row")},
+    "batch_norm_elemt": "T.randn(2, 3), None, None, T.zeros(3), T.ones(3), 0.0",
     "split_copy": "T.randn(4, 4), 2", "split_with_sizes_copy": "T.randn(4, 4), [1, 3]",
     "unbind_copy": "T.randn(3, 4)",
     "native_batch_norm": [

@@ -5,7 +5,10 @@ import pytest
 
 import rushlight as rl
 
-pytestmark = pytest.mark.kernels
+pytestmark = [
+    pytest.mark.kernels,
+    pytest.mark.filterwarnings("ignore:A window was not provided:UserWarning"),
+]
 
 SIGNAL = rl.arange(61, dtype=rl.float64).mul(0.7).sin() + 0.25
 WINDOW = rl.arange(1, 9, dtype=rl.float64).mul(np.pi / 9).sin()
@@ -131,3 +134,11 @@ def test_like_torch(center, win_length):
                 both[-1].append(back.numpy())
         for expected, got in zip(*both):
             np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
+def test_a_window_that_is_not_given_is_warned_of():
+    with pytest.warns(UserWarning, match="A window was not provided: stft"):
+        spectrum = rl.stft(SIGNAL, 16, return_complex=True)
+    with pytest.warns(UserWarning, match="A window was not provided: istft"):
+        rl.istft(spectrum, 16)
+    assert rl.equal(spectrum, rl.stft(SIGNAL, 16, window=rl.ones(16).double(), return_complex=True))

@@ -271,7 +271,6 @@ def test_sparse_tensors_refuse_what_they_have_not():
         lambda: x.clone(memory_format=rushlight.channels_last),
         lambda: x.to(rushlight.float64, memory_format=rushlight.channels_last),
         lambda: rushlight.zeros_like(x, device="meta"),
-        lambda: rushlight.zeros_like(x, layout=rushlight.strided),
         lambda: rushlight.zeros_like(x, pin_memory=True),
         lambda: rushlight.eye(3).to_sparse(blocksize=(1, 1)),
     ):

@@ -50,8 +50,8 @@ def stft(
 
     Example::
 
-        >>> spectrum = rushlight.stft(rushlight.arange(16.0).sin(), 8, return_complex=True)
-        >>> spectrum.shape
+        >>> signal, window = rushlight.arange(16.0).sin(), rushlight.hann_window(8)
+        >>> rushlight.stft(signal, 8, window=window, return_complex=True).shape
         torch.Size([5, 9])
     """
     hop_length = n_fft // 4 if hop_length is None else hop_length
@@ -131,9 +131,9 @@ def istft(
 
     Example::
 
-        >>> signal = rushlight.arange(16.0).sin()
-        >>> spectrum = rushlight.stft(signal, 8, return_complex=True)
-        >>> bool((rushlight.istft(spectrum, 8) - signal).abs().max() < 1e-5)
+        >>> signal, window = rushlight.arange(16.0).sin(), rushlight.hann_window(8)
+        >>> spectrum = rushlight.stft(signal, 8, window=window, return_complex=True)
+        >>> bool((rushlight.istft(spectrum, 8, window=window) - signal).abs().max() < 1e-5)
         True
     """
     hop_length = n_fft // 4 if hop_length is None else hop_length
@@ -200,7 +200,8 @@ def istft(
 def _warn_without_window(name, window):
     if window is None:
         warn_program(
-            f"A window was not provided: {name} counts all samples alike, which leaks spectrally"
+            f"A window was not provided: {name} weighs all samples alike, which leaks spectrally;"
+            " give window=torch.hann_window(win_length), or torch.ones(win_length)"
         )
 
 

@@ -627,7 +627,8 @@ def _reduce_wrapper(tensor):
     with _C.DisableTorchFunctionSubclass():
         args = (
             type(tensor), tensor.dtype, tuple(tensor.size()), tensor.stride(),
-            tensor.storage_offset(), tensor.layout, tensor.device, tensor.requires_grad,
+            tensor.storage_offset(), tensor.layout, tensor.__dict__["_wrapper_device"],
+            tensor.requires_grad,
         )  # fmt: skip
     own = _state_of(tensor)
     if isinstance(own, tuple) and isinstance(own[0], dict):  # with slots

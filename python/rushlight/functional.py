@@ -257,7 +257,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         raise TypeError(
             f"unravel_index: expected 'indices' to be integer dtype, but got {indices.dtype}"
         )
-    if isinstance(shape, rushlight.Tensor):
+    if isinstance(shape, rushlight.Tensor) and shape.dim():
         raise TypeError(
             f"unravel_index: expected 'shape' to be int or sequence of ints, but got {shape!r}"
         )

@@ -2,6 +2,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/meta.h"
+#include "autograd/watched_sum.h"
 
 namespace rl {
 namespace {
@@ -21,10 +22,13 @@ void replace(Tensor& grad, Tensor by, const Node& node) {
 }  // namespace
 
 void make_writable(Gradients& grads) {
-  for (Tensor& grad : grads)
-    if (grad.defined() && !grad.impl()->repeats && !grad.is_meta() &&
-        has_internal_overlap(grad.sizes(), grad.strides()))
-      grad = engine_ops.clone(grad);
+  for (Tensor& grad : grads) {
+    if (!grad.defined() || grad.impl()->repeats ||
+        !has_internal_overlap(grad.sizes(), grad.strides()))
+      continue;
+    Tensor copy = sums_are_watched(grad, Tensor()) ? watched_sum(grad, Tensor()) : Tensor();
+    grad = copy.defined() ? copy : engine_ops.clone(grad);
+  }
 }
 
 // Both functions copy a list before they run it: a hook may add or remove hooks.

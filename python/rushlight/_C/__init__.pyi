@@ -506,6 +506,10 @@ class Tensor(TensorMethods):
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def __dlpack_device__(self) -> tuple[_int, _int]: ...
     @classmethod
+    def __torch_dispatch__(
+        cls, func: Any, types: Sequence[_type[Any]], args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any: ...
+    @classmethod
     def __torch_function__(
         cls,
         func: Callable[..., Any],
