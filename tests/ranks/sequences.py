@@ -198,6 +198,8 @@ def registered():
         (wanted[0].sum() + wanted[1].square().sum()).backward()
         seen.clear()
         parts = [distribute_tensor(t.detach(), mesh, [placement]) for t in (whole, other)]
+        for like in (parts[0].view_as(parts[1]), parts[0].expand_as(parts[1])):
+            assert like.placements == (placement,) and like.shape == x.shape
         parts = [part.requires_grad_() for part in parts]
         a, b = halves(*parts, 2)
         assert a.placements == (placement,) and b.placements == (result or Replicate(),)

@@ -284,7 +284,7 @@ def _index_select(call: Call, input: Tensor, dim: int, index: Tensor) -> Any:
 
 @rule(
     "reshape, flatten, squeeze, unsqueeze, t, transpose, permute, movedim, expand, op unflatten, "
-    "op view_as, op expand_as, op reshape_as, op ravel, op T, op mT, op H, op mH"
+    "op ravel, op T, op mT, op H, op mH"
 )
 def _viewed(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """A division of the whole's elements stays one where the view keeps blocks of them together."""
@@ -317,7 +317,7 @@ def _viewed(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
                 sizes[d], _ = Shard.local_shard_size_and_offset(
                     sizes[d], group.size(), group.rank()
                 )
-        if call.name in ("expand", "expand_as", "broadcast_to"):
+        if call.name in ("expand", "broadcast_to"):
             return args[0].expand(sizes)
         return args[0].reshape(sizes)
 
@@ -325,10 +325,16 @@ def _viewed(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
 
 
 # Views whose elements follow each other as before, so that sizes say all.
-_IN_ORDER = frozenset(
-    "reshape view flatten squeeze unsqueeze unflatten view_as reshape_as ravel expand "
-    "expand_as".split()
-)
+_IN_ORDER = frozenset("reshape view flatten squeeze unsqueeze unflatten ravel expand".split())
+
+
+@rule("op view_as, op expand_as, op reshape_as")
+def _viewed_as(call: Call, input: Tensor, other: Tensor) -> Any:
+    """Of the other tensor the sizes alone are read."""
+    if not isinstance(input, DTensor):
+        return NotImplemented
+    sizes = tuple(other.shape)
+    return input.expand(sizes) if call.name == "expand_as" else input.reshape(sizes)
 
 
 def _same_blocks(whole, dim, seen, count):
