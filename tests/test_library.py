@@ -4,6 +4,7 @@
 
 import copy
 import gc
+import math
 import pickle
 from typing import List, Optional, Sequence, Tuple, Union  # noqa: UP035
 
@@ -615,3 +616,20 @@ def test_arguments_in_symmetric_memory_are_refused():
     made = Library("methods_test", "FRAGMENT")
     with pytest.raises(NotImplementedError, match="register_symm_mem_args: op: input"):
         made.register_symm_mem_args("op", ["input"])
+
+
+def test_an_operation_of_higher_order_may_be_a_class():
+    from rushlight._ops import HigherOrderOperator
+
+    class Twice(HigherOrderOperator):
+        def __init__(self):
+            super().__init__("twice")
+
+        def __call__(self, function, x):
+            return function(function(x))
+
+    twice = Twice()
+    assert twice(torch.exp, torch.zeros(())).item() == pytest.approx(math.e)
+    assert str(twice) == "<HigherOrderOperator twice>"
+    with pytest.raises(NotImplementedError, match="empty: the operation has no implementation"):
+        HigherOrderOperator("empty")(torch.ones(1))

@@ -6,9 +6,12 @@ from rushlight.library import _operator
 
 
 class HigherOrder:
-    """An operation whose arguments are graphs and their operands."""
+    """An operation whose arguments are graphs and their operands.
 
-    def __init__(self, name, function):
+    A subclass with a `__call__` of its own needs no function.
+    """
+
+    def __init__(self, name, function=None):
         self.__name__ = self.__qualname__ = name
         self.__module__ = "torch.ops.higher_order"
         self._function = function
@@ -16,6 +19,8 @@ class HigherOrder:
     def __call__(self, *args, **kwargs):
         if _C._has_torch_function(()):
             return _C._handle_torch_function(self, (), args, kwargs)
+        if self._function is None:
+            raise NotImplementedError(f"{self.__name__}: the operation has no implementation")
         return self._function(*args, **kwargs)
 
     def __repr__(self):
