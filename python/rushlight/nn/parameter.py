@@ -152,14 +152,14 @@ class UninitializedTensorMixin:
     @property
     def shape(self) -> Any:
         raise RuntimeError(
-            "shape: an uninitialized parameter or buffer has none; run the module's forward once "
-            "to initialize it"
+            "the shape of an uninitialized parameter or buffer is not known; run the module's "
+            "forward once to initialize it"
         )
 
     def share_memory_(self) -> Any:
         raise RuntimeError(
-            "share_memory_: an uninitialized parameter or buffer has no memory; run the module's "
-            "forward once to initialize it"
+            "cannot share memory on an uninitialized parameter or buffer; run the module's forward "
+            "once to initialize it"
         )
 
     def __repr__(self) -> str:
