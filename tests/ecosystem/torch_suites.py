@@ -9,10 +9,13 @@ from .libraries import Library
 _ARCHIVE = "http://deb.debian.org/debian/pool/main/p/pytorch/pytorch_2.6.0%2Bdfsg.orig.tar.xz"
 
 
-# It leaves hooks behind, where they outlive the backward pass that they were entered in, and all
-# tests after it fail.
+# Left out: a test that leaves hooks behind which outlive the backward pass they were entered in,
+# so that all after it fail, and `torch._refs`, operations written a second time for compilers.
 _LEFT_OUT = (
+    "--deselect",
     "test_autograd.py::TestAutograd::test_saved_tensor_hooks_extra_enter_during_bw_no_leak",
+    "-k",
+    "not _refs_",
 )
 
 
@@ -20,7 +23,7 @@ def _suite(area, *files, sample=400):
     return Library(
         f"pytorch-{area}", "2.6.0", files, archive=_ARCHIVE, folder="test",
         plugins=("torch_helpers",), install=False, sample=sample,
-        arguments=("--noconftest", *(f"--deselect={test}" for test in _LEFT_OUT)),
+        arguments=("--noconftest", *_LEFT_OUT),
         environment=(("PYTORCH_TESTING_DEVICE_ONLY_FOR", "cpu"),),
     )  # fmt: skip
 
