@@ -29,8 +29,7 @@ def _suite(area, *files, sample=400):
 
 
 SUITES = [
-    _suite("autograd", "test_autograd.py", "functorch/test_eager_transforms.py",
-           "test_stateless.py"),
+    _suite("autograd", "test_autograd.py", "test_stateless.py"),
     _suite("data", "test_dataloader.py", "test_serialization.py", sample=200),
     _suite("distributions", "distributions"),
     _suite("nn", "test_nn.py", "nn"),
