@@ -31,7 +31,8 @@ def _suite(area, *files, sample=400):
 SUITES = [
     _suite("autograd", "test_autograd.py", "test_stateless.py"),
     _suite("data", "test_dataloader.py", "test_serialization.py", sample=200),
-    _suite("distributions", "distributions"),
+    _suite("distributions", "distributions/test_distributions.py",
+           "distributions/test_constraints.py", "distributions/test_utils.py"),
     _suite("nn", "test_nn.py", "nn"),
     _suite("operators", "test_binary_ufuncs.py", "test_unary_ufuncs.py", "test_reductions.py",
            "test_linalg.py", "test_spectral_ops.py"),
