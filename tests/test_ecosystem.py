@@ -8,20 +8,21 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from ecosystem import report, suites, table  # noqa: E402
 from ecosystem.docstrings import compare, same  # noqa: E402
-from ecosystem.libraries import LIBRARIES, Library  # noqa: E402
+from ecosystem.libraries import Library  # noqa: E402
+from ecosystem.torch_suites import ALL  # noqa: E402
 
 
 def test_the_table_is_that_of_the_results():
     text = table.README.read_text()
     assert table.with_table(text) == text, "make test-ecosystem writes it"
-    names = {library.name: library.version for library in LIBRARIES}
+    names = {library.name: library.version for library in ALL}
     for name, version, ours, reference in table.results():
         assert names[name] == version and 0 <= ours <= reference > 0
 
 
 def test_libraries_are_named_once():
-    assert len({library.name for library in LIBRARIES}) == len(LIBRARIES) >= 40
-    for library in LIBRARIES:
+    assert len({library.name for library in ALL}) == len(ALL) >= 40
+    for library in ALL:
         assert bool(library.repository) == bool(library.commit)
 
 

@@ -11,10 +11,7 @@ import argparse
 import sys
 
 from . import report, suites, table
-from .libraries import LIBRARIES
-from .torch_suites import SUITES
-
-ALL = sorted([*LIBRARIES, *SUITES], key=lambda library: library.name.lower())
+from .torch_suites import ALL
 
 
 def main():

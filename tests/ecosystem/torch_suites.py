@@ -4,7 +4,7 @@ They are of an older release, whose source Debian has; those that torch passes t
 `torch_helpers.py` puts rushlight in torch's place there.
 """
 
-from .libraries import Library
+from .libraries import LIBRARIES, Library
 
 _ARCHIVE = "http://deb.debian.org/debian/pool/main/p/pytorch/pytorch_2.6.0%2Bdfsg.orig.tar.xz"
 
@@ -41,3 +41,5 @@ SUITES = [
            "test_shape_ops.py", "test_scatter_gather_ops.py", "test_sort_and_select.py",
            "test_tensor_creation_ops.py", "test_type_promotion.py"),
 ]  # fmt: skip
+
+ALL = sorted([*LIBRARIES, *SUITES], key=lambda library: library.name.lower())
