@@ -11,7 +11,7 @@ from rushlight.utils.dlpack import to_dlpack as to_dlpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rushlight import Tensor
 
@@ -73,7 +73,7 @@ def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return into(out, rushlight.view_as_complex(input).clone())
 
 
-def _copy_of(method):
+def _copy_of(method: str) -> Callable[..., Tensor]:
     def copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return into(out, getattr(input, method)().clone())
 

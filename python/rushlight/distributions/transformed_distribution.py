@@ -65,7 +65,7 @@ class TransformedDistribution(Distribution):
         grouped = whole.domain.event_dim - base_event_dim
         if grouped > 0:
             base_distribution = Independent(base_distribution, grouped)
-        self.base_dist = base_distribution
+        self.base_dist: Distribution = base_distribution
 
         more = whole.codomain.event_dim - whole.domain.event_dim
         event_dim = max(whole.codomain.event_dim, base_event_dim + more)

@@ -89,7 +89,7 @@ class Future:
         self._future.add_done_callback(run)
         return following
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         raise RuntimeError("Can not pickle torch.futures.Future: pickle its value")
 
     def _set_after(self, before, result):

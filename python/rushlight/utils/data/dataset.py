@@ -40,7 +40,7 @@ class IterableDataset(Dataset[_T_co]):
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} does not define __iter__")
 
-    def __add__(self, other: Any) -> ChainDataset:
+    def __add__(self, other: Any) -> ChainDataset[Any]:
         return ChainDataset([self, other])
 
 

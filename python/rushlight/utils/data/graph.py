@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["traverse", "traverse_dps"]
 
 
-def traverse_dps(datapipe: IterDataPipe | MapDataPipe) -> dict[int, tuple[Any, Any]]:
+def traverse_dps(datapipe: IterDataPipe[Any] | MapDataPipe[Any]) -> dict[int, tuple[Any, Any]]:
     """The steps that a step takes its elements from: {id: (step, the same of that step)}.
 
     Args:
@@ -22,7 +22,7 @@ def traverse_dps(datapipe: IterDataPipe | MapDataPipe) -> dict[int, tuple[Any, A
 
 
 def traverse(
-    datapipe: IterDataPipe | MapDataPipe, only_datapipe: bool | None = None
+    datapipe: IterDataPipe[Any] | MapDataPipe[Any], only_datapipe: bool | None = None
 ) -> dict[int, tuple[Any, Any]]:
     """The older name of `traverse_dps`.
 
