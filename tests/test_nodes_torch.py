@@ -58,7 +58,7 @@ def test_nodes_can_be_called(name):
 def test_a_call_is_checked():
     a, b = leaves(rl)
     node = (a * b).grad_fn
-    with pytest.raises(RuntimeError, match="MulBackward0: expected 1 gradients.*got 2"):
+    with pytest.raises(TypeError, match="MulBackward0: expected 1 arguments, got 2"):
         node(a, b)
     with pytest.raises(TypeError, match="argument 0 must be a Tensor or None, not int"):
         node(3)
