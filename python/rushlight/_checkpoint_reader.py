@@ -295,10 +295,9 @@ def _rebuild_wrapper(kind, dtype, size, stride, offset, layout, device, requires
         raise pickle.UnpicklingError("a wrapper is not of a class of tensors")
     _expect(dtype, rushlight.dtype)
     check_geometry(offset, _expect(size, tuple, rushlight.Size), _expect(stride, tuple))
-    return rushlight.Tensor._make_wrapper_subclass(
-        kind, size, stride, offset, dtype=dtype, layout=layout, device=device,
-        requires_grad=bool(requires_grad),
-    )  # fmt: skip
+    return _tensor._rebuild_wrapper_subclass(
+        kind, dtype, size, stride, offset, layout, device, bool(requires_grad)
+    )
 
 
 class _Hint:
@@ -832,8 +831,7 @@ class CheckpointReader:
 def is_known(module, name):
     """Is it one of the functions and classes that a file may name?"""
     key = Name(module, name).key
-    known = key in _FUNCTIONS or key in _TENSOR_TYPES
-    known = known or key == _REBUILD_FROM_TYPE
+    known = key in _FUNCTIONS or key in _TENSOR_TYPES or key == _REBUILD_FROM_TYPE
     return known or (module == "torch" and (name in STORAGE_DTYPES or name in DTYPES))
 
 

@@ -197,12 +197,13 @@ Object tuple_attribute(PyObject* value, const char* name) {
 
 class Application {
  public:
-  Application(PyTypeObject* cls, PyObject* const* args, Py_ssize_t count) : cls_(cls) {
+  // `contexts` is context_class(cls).
+  Application(PyTypeObject* cls, const Object& contexts, PyObject* const* args, Py_ssize_t count)
+      : cls_(cls) {
     inputs_ = checked(PyTuple_New(count));
     for (Py_ssize_t i = 0; i < count; ++i)
       PyTuple_SET_ITEM(inputs_.get(), i, Object::share(args[i]).release());
     Object none = checked(PyTuple_New(0));
-    Object contexts = context_class(cls);
     auto* type = reinterpret_cast<PyTypeObject*>(contexts.get());
     context_ = checked(type->tp_new(type, none.get(), nullptr));
     prepare(count);
@@ -382,14 +383,15 @@ class Application {
 
 // Does `forward` take arguments that a call may leave out, next to a setup_context, which is to see
 // them too? Then the call is completed first, as it is if arguments are named.
-bool may_leave_out(PyTypeObject* cls) {
+bool may_leave_out(const Object& contexts) {
   static PyObject* const name = PyUnicode_InternFromString("_completes_calls");
-  Object contexts = context_class(cls);
   Found known = find_in_type(reinterpret_cast<PyTypeObject*>(contexts.get()), name);
   return known.get() == Py_True;
 }
 
-PyObject* apply_complete(PyObject* cls, PyObject* const* args, Py_ssize_t count) {
+PyObject* apply_complete(PyObject* cls, const Object& contexts, PyObject* const* args,
+                         Py_ssize_t count) {
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
   PyObject* result = nullptr;
   if (function_mode_active() && mode_applies(cls, args, count, result)) return result;
   if (volatile_exists() && std::any_of(args, args + count, holds_volatile)) {
@@ -397,18 +399,18 @@ PyObject* apply_complete(PyObject* cls, PyObject* const* args, Py_ssize_t count)
     for (Py_ssize_t i = 0; i < count; ++i)
       PyTuple_SET_ITEM(all.get(), i, Object::share(args[i]).release());
     VolatileScope scope(all.get());
-    Object made(Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run());
+    Object made(Application(type, contexts, args, count).run());
     scope.mark(made.get());
     return made.release();
   }
-  return Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run();
+  return Application(type, contexts, args, count).run();
 }
 
 PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
     const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
-    if (!named && !may_leave_out(reinterpret_cast<PyTypeObject*>(cls)))
-      return apply_complete(cls, args, count);
+    const Object contexts = context_class(reinterpret_cast<PyTypeObject*>(cls));
+    if (!named && !may_leave_out(contexts)) return apply_complete(cls, contexts, args, count);
     static Imported complete("rushlight.autograd.function", "_complete_call");
     Object positional = checked(PyTuple_New(count + 1));
     PyTuple_SET_ITEM(positional.get(), 0, Object::share(cls).release());
@@ -419,14 +421,17 @@ PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject
       if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(names, i), args[count + i]) < 0)
         throw PythonError();
     Object all = checked(PyObject_Call(complete.get(), positional.get(), keywords.get()));
-    return apply_complete(cls, &PyTuple_GET_ITEM(all.get(), 0), PyTuple_GET_SIZE(all.get()));
+    return apply_complete(cls, contexts, &PyTuple_GET_ITEM(all.get(), 0),
+                          PyTuple_GET_SIZE(all.get()));
   });
 }
 
 // _apply_for_jvp(*args): (context, results).
 PyObject* apply_for_jvp(PyObject* cls, PyObject* const* args, Py_ssize_t count) {
-  return guarded(
-      [&] { return Application(reinterpret_cast<PyTypeObject*>(cls), args, count).run_for_jvp(); });
+  return guarded([&] {
+    auto* type = reinterpret_cast<PyTypeObject*>(cls);
+    return Application(type, context_class(type), args, count).run_for_jvp();
+  });
 }
 
 // ---- the context

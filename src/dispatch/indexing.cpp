@@ -305,7 +305,6 @@ Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Te
               "index_add: Index is supposed to be a vector, but got dim: ", index.dim());
   check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32,
         "index_add: Expected dtype int32/int64 for index but got: ", index.dtype());
-  check_real("index_add", "alpha", alpha, input);
   check(source.dtype() == input.dtype(), "index_add: self (", input.dtype(), ") and source (",
         source.dtype(), ") must have the same dtype");
   Dims expected = input.sizes();

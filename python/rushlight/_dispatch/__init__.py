@@ -215,10 +215,7 @@ def call(op: OpOverload, args: Any, kwargs: Any) -> Any:
         return below(op, args, kwargs)
     tensors = tensors_of((*args, *kwargs.values()))
     if not rushlight.is_grad_enabled() or not any(_requires_grad(t) for t in tensors):
-        result = below(op, args, kwargs)
-        if _gradients.is_in_place(op) and isinstance(result, Tensor):
-            return args[0]  # whatever a class made of it
-        return result
+        return below(op, args, kwargs)
     if _gradients.is_constant(op):
         return below(op, args, kwargs)
     follows = _follow_all() and not is_in_place(op)
