@@ -48,6 +48,20 @@ NEAR = {
     "tan",
     "trunc_divide",
 }
+# Functions of src/math that cost no more than an addition or two.
+_CHEAP = set(
+    "abs bitwise_not ceil clamp_max clamp_min conj copysign fmax fmin floor frac heaviside "
+    "isfinite isinf isnan isneginf isposinf lerp logical_not maximum minimum nan_to_num neg "
+    "reciprocal round rsqrt sgn shift_left shift_right sign signbit sqrt square trunc where".split()
+)
+# Those that compilers make no vector code of.
+_BY_ELEMENT = set(
+    "airy_ai chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v "
+    "chebyshev_polynomial_w gcd hermite_polynomial_h hermite_polynomial_he igamma igammac "
+    "igamma_slope laguerre_polynomial_l lcm legendre_polynomial_p nextafter polygamma "
+    "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
+    "shifted_chebyshev_polynomial_w sinc spherical_bessel_j0 zeta".split()
+)
 # Facts about an input that a formula may ask for without keeping its elements.
 META = {
     "sizes": "Dims",
@@ -215,6 +229,16 @@ class Formula:
                 and all(isinstance(a, ast.Name) and a.id in operands for a in n.args)
             }
         )
+
+    @property
+    def is_worth_whole_vectors(self):
+        """Do one element and a vector of them cost alike, and both much?"""
+        called = {
+            n.func.id if isinstance(n, ast.Call) else "pow"
+            for n in ast.walk(self.tree)
+            if isinstance(n, ast.Call) or isinstance(getattr(n, "op", None), ast.Pow)
+        }
+        return bool(called - _CHEAP) and not called & _BY_ELEMENT
 
     def _scalar(self, n):
         s = self._scalar

@@ -30,6 +30,7 @@ _OF_CONSTANTS = ("uint8", "int16", "int32", "int64", "float32", "float64", "comp
 _SYMMETRIC = re.compile(r"(product|maximum|minimum)\(\w+, \w+\)|\(\w+ [&|^] \w+\)")
 
 _HEADER = """// Made by gen/loops.py from ops/{table}.py.
+#include "kernels/cpu/vector_parts.h"
 #include "kernels/elementwise.h"
 #include "math/formula.h"
 """
@@ -48,7 +49,7 @@ class Loop:
         self.operands, self.numbers, self.result, self.dtypes = operands, numbers, result, dtypes
 
     def template(self):
-        """The loop; for real types by strips. One whose elements prove far for some function is
+        """The loop; for real types by parts. One whose elements prove far for some function is
         worked out again, so what is overwritten is held; the next is then expected to be far.
         """
         result = {"bool": "bool", "real": "real_t<T>"}.get(self.result, "T")
@@ -80,51 +81,61 @@ class Loop:
             ]
 
         near = self.formula.fast_calls(self.operands)
-        if not near:
+        if not near and not self.formula.is_worth_whole_vectors:
             return "\n".join([*lines, *(f"  {line}" for line in loop(())), "}"])
-        tests = [
-            f"{name}_needs_slow_path({', '.join(map(cxx_variable, arguments))})"
-            for name, arguments in near
-        ]
-        flags = [f"far |= {test};" for test in tests]
-        no_arguments = ", ".join("T()" for _ in near[0][1])
-        strip = [
-            "const int64_t count = all - begin < strip ? all - begin : strip;",
-            f"{result}* to = result + begin;",
-        ]
-        for o in used:
-            strip += [
-                f"const Stored* from_{o} = at_{o} + begin;",
-                f"if (static_cast<const void*>(from_{o}) == to)",
-                f"  from_{o} = static_cast<const Stored*>("
-                f"__builtin_memcpy(held_{o}, from_{o}, "
-                "static_cast<size_t>(count) * sizeof(Stored)));",
-            ]
-        strip += [
-            "const bool expected = far != 0;",
-            "far = 0;",
-            "if (!expected) {",
-            *(f"  {line}" for line in loop(near, flags, "from_{}", "to")),
-            "}",
-            "if (expected || far != 0) {",
-            "  far = 0;",
-            *(f"  {line}" for line in loop((), flags, "from_{}", "to")),
-            "}",
-        ]
         lines += [
             "  if constexpr (is_complex_v<T>) {",
             *(f"    {line}" for line in loop(())),
             "  } else {",
-            f"    constexpr int64_t strip = {_STRIP};",
-            "    const int64_t all = count;",
-            *(f"    alignas(64) Stored held_{o}[strip];" for o in used),
-            f"    decltype({near[0][0]}_needs_slow_path({no_arguments})) far = 0;",
-            "    for (int64_t begin = 0; begin < all; begin += strip) {",
-            *(f"      {line}" for line in strip),
-            "    }",
+            *(f"    {line}" for line in self.in_whole_vectors(result, used, near, loop)),
             "  }",
         ]
         return "\n".join([*lines, "}"])
+
+    def in_whole_vectors(self, result, used, near, loop):
+        """The loop over whole vectors alone (kernels/cpu/vector_parts.h), and where elements may
+        be far for some function, that which tells and the one for all arguments.
+        """
+        longest = _STRIP if near else "count"
+        held = _STRIP if near else "lanes<T>"
+        lines = [
+            *(f"alignas(64) Stored held_{o}[{held}];" for o in used),
+            f"alignas(64) {result} held_result[lanes<T>];",
+        ]
+        if near:
+            no_arguments = ", ".join("T()" for _ in near[0][1])
+            lines.append(f"decltype({near[0][0]}_needs_slow_path({no_arguments})) far = 0;")
+        lines += [
+            f"VectorParts<lanes<T>> part(count, {longest});",
+            "for (; part.taken > 0; part.advance()) {",
+            "  const int64_t count = part.whole();",
+            f"  {result}* to = part.is_filled() ? held_result : result + part.begin;",
+            *(
+                f"  const Stored* from_{o} = part.operand(at_{o}, held_{o}"
+                f"{', to' if near else ''});"
+                for o in used
+            ),
+        ]
+        if near:
+            tests = [
+                f"{name}_needs_slow_path({', '.join(map(cxx_variable, arguments))})"
+                for name, arguments in near
+            ]
+            flags = [f"far |= {test};" for test in tests]
+            lines += [
+                "  const bool expected = far != 0;",
+                "  far = 0;",
+                "  if (!expected) {",
+                *(f"    {line}" for line in loop(near, flags, "from_{}", "to")),
+                "  }",
+                "  if (expected || far != 0) {",
+                "    far = 0;",
+                *(f"    {line}" for line in loop((), flags, "from_{}", "to")),
+                "  }",
+            ]
+        else:
+            lines += [f"  {line}" for line in loop((), (), "from_{}", "to")]
+        return [*lines, "  part.put(held_result, result);", "}"]
 
     def template_of_constants(self):
         """The loop of rows of which operand `constant` (of 1 and 2) is one element all along."""

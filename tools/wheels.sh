@@ -23,7 +23,9 @@ arch_of() { [[ $1 == *aarch64* ]] && echo aarch64 || echo x86_64; }
 
 declare -A made_by
 for each in ${PYTHONS-python3.10 python3.11 python3.12 python3.13 python3.14 python3.14t}; do
-  interpreter=$(command -v "$each") || { echo "no $each here: left out"; continue; }
+  # Asked for its path: a name on PATH may be a version manager's, which runs no such Python.
+  interpreter=$("$each" -c 'import sys; print(sys.executable)') ||
+    { echo "no $each here: left out"; continue; }
   rm -rf "$raw/one" build/wheel  # the same folder, so that ccache finds what does not see Python
   "$interpreter" -m pip wheel --quiet --no-deps --wheel-dir "$raw/one" \
     --config-settings=build-dir=build/wheel \
