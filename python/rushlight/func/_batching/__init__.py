@@ -15,7 +15,14 @@ from rushlight.func._batching import (  # noqa: F401  their rules
     _products,
 )
 from rushlight.func._batching._random import random
-from rushlight.func._batching._rules import FUNCTIONS, register, rules_of, rules_of_ops, words
+from rushlight.func._batching._rules import (
+    FUNCTIONS,
+    check_ranks,
+    register,
+    rules_of,
+    rules_of_ops,
+    words,
+)
 from rushlight.func._batching._views import transposed
 from rushlight.utils._pytree import tree_flatten
 
@@ -54,6 +61,7 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
         return func(*args, **kwargs)
     if kwargs.get("out") is not None:
         raise RuntimeError(f"vmap: {name}() cannot write into out=")
+    check_ranks(name.rstrip("_"), args)
     own = getattr(func, "batching_rule", None)
     for rule in (own,) if own is not None else rules_of(name, func):
         result = rule(level, func, args, kwargs)
