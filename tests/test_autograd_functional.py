@@ -508,6 +508,21 @@ def test_hooks_of_saved_tensors_end_with_the_backward_pass():
     packed.clear()
 
 
+def test_gradients_from_edges():
+    x = double(1.0, 2.0)
+    edge = graph.get_gradient_edge((x * 3).sum())
+    assert autograd.grad(edge, x, retain_graph=True)[0].tolist() == [3.0, 3.0]
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        autograd.grad(edge, x, double(1.0, 2.0).detach())
+    edge = graph.get_gradient_edge(x * 3)
+    meta = edge.node._input_metadata[edge.output_nr]
+    assert (meta.shape, meta.dtype, meta.device.type) == ((2,), rushlight.float64, "cpu")
+    with pytest.raises(RuntimeError, match="only for scalar outputs"):
+        autograd.grad(edge, x)
+    with pytest.raises(RuntimeError, match="the first dimension of each grad_output"):
+        autograd.grad(x * 3, x, rushlight.ones(2, 3), is_grads_batched=True)
+
+
 def test_gradient_edges():
     x = double(1.0)
     y = x * 2
@@ -615,6 +630,26 @@ def test_gradients_of_to_sparse(kind):
     leaf = y.detach().requires_grad_()
     leaf.to_dense(masked_grad=False).sum().backward()
     assert leaf.grad.layout is rushlight.strided and leaf.grad.tolist() == [[1, 1], [1, 1]]
+
+
+def test_batched_forward_mode_needs_no_backward():
+    class Twice(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * 2
+
+    def in_place(x, y):
+        target = rushlight.zeros(2, 2, dtype=rushlight.float64).t()
+        target[0].copy_(x)
+        return target.addcmul_(x, y)
+
+    options = {"check_forward_ad": True, "check_batched_forward_grad": True}
+    assert gradcheck(Twice.apply, double(1.0, 2.0), check_backward_ad=False, **options)
+    assert gradcheck(in_place, (double(1.0, 2.0), double(3.0, 4.0)), **options)
 
 
 def test_gradcheck_says_what_it_is_asked_wrongly():

@@ -552,6 +552,23 @@ def test_views_of_examples_are_views():
     assert vmap(lambda x: x.t().reshape(8))(x).shape == (3, 8)
 
 
+def test_strides_of_examples():
+    x = rl.arange(24.0).reshape(3, 2, 4)
+    assert vmap(lambda x: x.new_empty_strided((2, 3), (1, 2)))(x).stride() == (6, 1, 2)
+    turned = vmap(lambda x: x.as_strided((4, 2), (1, 4)))(x)
+    assert turned.data_ptr() == x.data_ptr() and rl.equal(turned, x.mT)
+
+    def overwritten(x):
+        x = x.clone()
+        x.as_strided((2,), (4,)).zero_()
+        return x
+
+    assert rl.equal(vmap(overwritten)(x)[..., 0], rl.zeros(3, 2))
+    for size, stride, offset in (((5,), (2,), 0), ((2,), (1,), 7)):
+        with pytest.raises(RuntimeError, match="outside of `tensor`"):
+            vmap(lambda x: x.as_strided(size, stride, offset))(x)  # noqa: B023
+
+
 def test_same_numbers_in_every_piece():
     def noisy(x):
         return x + rl.rand(2)

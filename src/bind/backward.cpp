@@ -108,7 +108,7 @@ PyObject* run(PyObject*, PyObject* args) {
     for (const Tensor& t : found)
       check(t.defined() || allow_unused || accumulate,
             "One of the differentiated Tensors appears to not have been used in the graph. "
-            "allow_unused=True returns None for it.");
+            "Set allow_unused=True to get None for it.");
     return wrap(found);
   });
 }

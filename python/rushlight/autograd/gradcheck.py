@@ -444,24 +444,31 @@ class _Check:
             return [forward_ad.unpack_dual(out).tangent for out in self._outputs(point)]
 
     def batched_forward_mode(self) -> None:
-        from rushlight.func import jvp, vmap
+        from rushlight.autograd import forward_ad
+        from rushlight.func import vmap
 
         for position, (source, moves) in enumerate(zip(self._sources, self._moves, strict=True)):
-
-            def outputs_at(value, source=source):
-                point = [value if t is source else t for t in self._point]
-                return tuple(self._outputs(point))
-
-            def push(move, source=source, function=outputs_at):
-                return jvp(function, (source.detach(),), (move,))[1]
-
             if not moves:
                 continue
-            together = vmap(push)(rushlight.stack(moves))
-            one_by_one = zip(*map(push, moves), strict=True)
-            for number, (batch, singles) in enumerate(zip(together, one_by_one, strict=True)):
+
+            def push(move, source=source):
+                found = self._push_forward(forward_ad, source, move)
+                self._pushed = [tangent is not None for tangent in found]
+                return tuple(tangent for tangent in found if tangent is not None)
+
+            try:
+                together = vmap(push)(rushlight.stack(moves))
+            except RuntimeError as error:
+                raise GradcheckError(
+                    "gradcheck failed while testing batched forward mode: vmap of the computation "
+                    f"of tangents raised {error}"
+                ) from error
+            numbers = [number for number, is_pushed in enumerate(self._pushed) if is_pushed]
+            one_by_one = list(zip(*map(push, moves), strict=True))
+            for number, batch, singles in zip(numbers, together, one_by_one, strict=True):
                 single = rushlight.stack(singles)
-                self._compare(single, batch, number, position, "Forward mode under vmap: Jacobian")
+                mode = "Forward mode under vmap: Jacobian"
+                self._compare(single, batch, number, position, mode)
 
     def batched_backward(self) -> None:
         for number, output in enumerate(self._outputs()):

@@ -31,6 +31,9 @@ GradientEdge.__doc__ = """Where a gradient enters a node: it can stand for a ten
 """
 
 
+_InputMetadata: type[Any] = collections.namedtuple("_InputMetadata", ["shape", "dtype", "device"])
+
+
 def get_gradient_edge(tensor: Tensor) -> Any:
     """Return the `GradientEdge` at which the gradient of `tensor` arrives."""
     if not tensor.requires_grad:

@@ -54,8 +54,8 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
         call = _OF_ONE_VALUE.get(name) or f"{name.strip('_').removesuffix('_tuple')}()"
         raise RuntimeError(
             f"vmap: It looks like you're calling {call} on a Tensor that has a "
-            "value for each example: a program cannot depend on one; use torch.where, or map "
-            "outside"
+            "value for each example: data-dependent control flow, or what else depends on one of "
+            "them, is not possible; use torch.where, or map outside"
         )
     if name in _AS_THEY_ARE or "metadata" in kinds:
         return func(*args, **kwargs)
@@ -169,7 +169,7 @@ register("grad", _gradient, FUNCTIONS)
 
 
 def _backward(level, func, args, kwargs):
-    raise RuntimeError("vmap: backward() cannot be called on a mapped tensor; use func.grad")
+    raise RuntimeError("backward() called inside torch.vmap, on a mapped tensor; use func.grad")
 
 
 register("backward", _backward, FUNCTIONS)

@@ -111,8 +111,9 @@ _RANKS = {
     "trace": ((2, 2),),
     "pixel_unshuffle": ((3, _ANY),),
     **dict.fromkeys(
-        "cholesky_inverse eig eigh eigvals eigvalsh geqrf lu lu_factor lu_factor_ex matrix_exp "
-        "matrix_power pinv pinverse qr svd svdvals tril triu".split(),
+        "cholesky cholesky_ex cholesky_inverse cond det eig eigh eigvals eigvalsh geqrf inv "
+        "inv_ex inverse ldl_factor ldl_factor_ex logdet lu lu_factor lu_factor_ex matrix_exp "
+        "matrix_power matrix_rank pinv pinverse qr slogdet svd svdvals tril triu".split(),
         ((2, _ANY),),
     ),
 }
