@@ -61,6 +61,14 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+_asked_for_threads = True
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` was told last; it changes nothing."""
+    return _asked_for_threads
+
+
 class set_multithreading_enabled:
     """A context, or call: backward runs on the thread that calls it, whatever is said here.
 
@@ -74,16 +82,23 @@ class set_multithreading_enabled:
         warn_of("set_multithreading_enabled", "backward runs on the thread that calls it",
                 mode=bool(mode))  # fmt: skip
         self.mode = mode
+        self._before = _asked_for_threads
+        _set_asked_for_threads(mode)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exception: Any) -> None:
-        pass
+        _set_asked_for_threads(self._before)
 
     def clone(self) -> Any:
         """Another one."""
         return type(self)(self.mode)
+
+
+def _set_asked_for_threads(mode):
+    global _asked_for_threads
+    _asked_for_threads = bool(mode)
 
 
 class enforce_grad_layout_policy:

@@ -318,7 +318,7 @@ class _Call:
             result = self.run(inputs)
             outputs = [out for out in _tensors_of(result) if out.requires_grad]
             if outputs and self._is_view(outputs, inputs):
-                return self._views(outputs, inputs)
+                return self._views(_tensors_of(result), inputs)
             pushed = self._transposed_twice(outputs, inputs, keep) if outputs else []
         found = {id(out): tangent for out, tangent in zip(outputs, pushed)}
         return self._finished(result, keep, found)
@@ -340,27 +340,27 @@ class _Call:
 
         return _map_tensors(finished, result)
 
-    def _is_view(self, outputs, inputs):
-        sources = list(inputs.values())
-        bases = [s if s._base is None else s._base for s in sources]
-        return all(
-            any(out is s for s in sources) or any(out._base is b for b in bases) for out in outputs
-        )
-
-    def _views(self, outputs, inputs):
-        """Views of one argument are views of its tangent."""
-        out = outputs[0]
+    @staticmethod
+    def _place_of_source(out, inputs):
+        """The place of the input that `out` is a view of, or is."""
         for place, source in inputs.items():
             base = source if source._base is None else source._base
             if out is source or out._base is base:
-                if out is source:
-                    return self._leaves[place]
-                result = self.run()
-                tangents = _tensors_of(self.run({place: self.tangents[place]}))
-                for view, tangent in zip(_tensors_of(result), tangents):
-                    self.level.set_tangent(view, tangent)
-                return result
-        raise AssertionError("a view of none of its arguments")
+                return place
+        return None
+
+    def _is_view(self, outputs, inputs):
+        return all(self._place_of_source(out, inputs) is not None for out in outputs)
+
+    def _views(self, outputs, inputs):
+        """Views of arguments are views of their tangents."""
+        result = self.run()
+        tangents = _tensors_of(self.run(self.tangents))
+        for out, view, tangent in zip(outputs, _tensors_of(result), tangents):
+            place = self._place_of_source(out, inputs)
+            if place is not None and view is not self._leaves[place]:
+                self.level.set_tangent(view, tangent)
+        return result
 
     def shape_in_place(self) -> Tensor:
         result = self.run()
