@@ -72,12 +72,19 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
     def stacked(states):
         states = [dict(s) for s in states]
-        return {name: rushlight.stack([s[name].detach() for s in states]) for name in states[0]}
+        return {name: _stacked(name, [s[name] for s in states]) for name in states[0]}
 
-    parameters = {
-        n: p.requires_grad_() for n, p in stacked([m.named_parameters() for m in models]).items()
-    }
+    parameters = stacked([m.named_parameters() for m in models])
     return parameters, stacked([m.named_buffers() for m in models])
+
+
+def _stacked(name, tensors):
+    if len({t.requires_grad for t in tensors}) > 1:
+        raise RuntimeError(
+            f"stack_module_state: Expected {name} to have the same .requires_grad in all models"
+        )
+    together = rushlight.stack([t.detach() for t in tensors])
+    return together.requires_grad_() if tensors[0].requires_grad else together
 
 
 class _Run:
@@ -246,7 +253,7 @@ def _tensors_of(name, output):
     for leaf in leaves:
         if not isinstance(leaf, rushlight.Tensor):
             raise RuntimeError(
-                f"{name}: expected the function to return only tensors, got unsupported type "
+                f"{name}: expected f(*primals) to return only tensors, got unsupported type "
                 f"{type(leaf)}"
             )
     return leaves, structure
