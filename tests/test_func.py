@@ -365,6 +365,7 @@ def test_what_jvp_refuses():
         (x, x, RuntimeError, "primals to be a tuple"),
         ((x,), (x.long(),), ValueError, "tangent to be floating point"),
         ((x.long(),), (x,), ValueError, "primal to be floating point"),
+        ((), (), RuntimeError, "at least one Tensor"),
     ]
     for primals, tangents, error, text in cases:
         with pytest.raises(error, match=text):

@@ -408,6 +408,8 @@ def jvp(
                 f"{type(given)}"
             )
     flat, structure = tree_flatten(primals)
+    if not flat:
+        raise RuntimeError(f"{name}: Expected at least one Tensor in primals, got {primals}")
     moves, given_structure = tree_flatten(tangents)
     if structure != given_structure:
         raise RuntimeError(
