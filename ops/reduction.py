@@ -14,6 +14,13 @@ function("extreme_backward(grad: Tensor, input: Tensor, out: Tensor, dim: list[i
     whole = keepdim or is_empty(dim) or dim_of(input) == 0
     return (grad if whole else unsqueeze_all(grad, dim, dim_of(input))) / hits * hit
          """)
+# Where the extreme of all elements is NaN, the NaNs share it.
+function("extreme_of_all_backward(grad: Tensor, input: Tensor, out: Tensor)", """
+    hit = eq(input, out)
+    if is_floating(input):
+        hit = logical_or(hit, logical_and(ne(input, input), ne(out, out)))
+    return grad / sum(hit) * hit
+         """)
 function("add_place(accumulated: Tensor | None, grad: Tensor, shape: list[int], indices: Tensor, "
          "dim: int, keepdim: bool)", """
     full = accumulated_or_zeros(accumulated, grad, shape)
@@ -203,7 +210,7 @@ for _name, _doc in (("max", "Largest"), ("min", "Smallest")):
            shape="OutputSpec{Dims(), input.dtype()}",
            launch=f"a{_name}(physical(input), {_ONE})",
            out=True, node=f"{_name.capitalize()}Backward1",
-           grad={"input": "extreme_backward(grad, input, out, [], False)"}, batch="extremum")
+           grad={"input": "extreme_of_all_backward(grad, input, out)"}, batch="extremum")
     kernel(f"{_name}__dim(input: Tensor, dim: int, keepdim: bool = False) "
            "-> tuple[values, indices]", out=True,
            guard=f'check_real("{_name}", input), check_not_empty("{_name}", input, Dims{{dim}})',

@@ -46,8 +46,9 @@ function(f"scatter_reduce_input({_REDUCED})", """
         result = eq(input, out) * share
     return result if include_self else scatter(result, dim, index, 0)
          """)
-# The product of the others: by division where nothing is zero; a single zero sees the product of
-# all the rest.
+# The product of the others: by division where the element is not zero. A zero sees the product of
+# what is not zero, if it is the only one of its place, times the other one, if there are two, so
+# that the second derivative is right too.
 function(f"scatter_reduce_src({_REDUCED})", """
     if reduce == "sum":
         return gather(grad, dim, index)
@@ -57,13 +58,15 @@ function(f"scatter_reduce_src({_REDUCED})", """
         share = shared_extreme(grad, input, dim, index, src, out, include_self)
         return eq(src, gather(out, dim, index)) * gather(share, dim, index)
     is_zero = eq(src, 0)
-    counts = scatter_add(zeros_like(input), dim, index, to(is_zero, dtype(src)))
-    alone = logical_and(is_zero, eq(gather(counts, dim, index), 1))
-    others = masked_fill(src, alone, 1)
+    none = zeros_like(input)
+    count = gather(scatter_add(none, dim, index, to(is_zero, dtype(src))), dim, index)
+    zeros = masked_fill(src, logical_not(is_zero), 0)
+    another = gather(scatter_add(none, dim, index, zeros), dim, index) - src
+    factor = masked_fill(masked_fill(another, eq(count, 1), 1), gt(real(count), 2), 0)
+    others = masked_fill(src, is_zero, 1)
     rest = scatter_reduce(input, dim, index, others, "prod", include_self)
-    products = gather(grad * conj_now(out), dim, index)
-    divided = products / conj_now(masked_fill(src, is_zero, 1))
-    return where(alone, gather(grad * conj_now(rest), dim, index), divided)
+    divided = gather(grad * conj_now(out), dim, index) / conj_now(others)
+    return where(is_zero, gather(grad * conj_now(rest), dim, index) * conj_now(factor), divided)
          """)
 
 _SLICES = _REDUCED.replace("src", "source")

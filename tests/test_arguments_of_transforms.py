@@ -19,7 +19,7 @@ from rushlight.utils import checkpoint as checkpoints
 NOT_HERE = "of devices that are not there"
 ONE_WAY = "chooses among ways to compute the same"
 CAST = "gradients have the dtypes of their inputs before anybody sees them, as in torch"
-SPARSE = "is about sparse inputs, which are refused by name"
+SPARSE = "is about sparse inputs: test_autograd_functional.py"
 AS_IT_IS = "nothing is removed: docs/differences.md"
 NO_EFFECT = {
     "autograd.functional.hessian": {"vectorize": ONE_WAY},

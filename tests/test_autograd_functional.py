@@ -336,7 +336,7 @@ def test_gradcheck_finds_errors(fast_mode):
         (sized(lambda x: x * 2, lambda x, grad: grad * 2.1), x, "Jacobian mismatch for output 0"),
         (sized(lambda z: z * z, lambda z, grad: grad * 2 * z), z, "Jacobian mismatch"),
         (sized(lambda x: x * 2, unsteady), x, "not reentrant"),
-        (sized(lambda x: x * 2, careless), x, "undefined output grads"),
+        (sized(lambda x: x * 2, careless), x, "backward not multiplied by grad_output"),
         (lambda x: x.detach() * 2, x, "expected to be zero"),
     ]
     for function, point, text in wrong:
@@ -477,6 +477,50 @@ def test_mutation_of_saved_tensors():
             with graph.allow_mutation_on_saved_tensors():
                 pass
     assert rushlight.allclose(autograd.grad(y.sum(), x)[0], 3 * expected)
+    with graph.allow_mutation_on_saved_tensors() as copies:
+        y = x.exp()
+        copies.clear()
+        with pytest.raises(RuntimeError, match="dropped by clear"):
+            y.sum().backward()
+
+
+def test_hooks_of_saved_tensors_end_with_the_backward_pass():
+    packed = []
+    hooks = graph.saved_tensors_hooks(lambda x: packed.append(x) or x, lambda x: x)
+
+    def count():
+        before = len(packed)
+        double(1.0) ** 2  # noqa: B018
+        return len(packed) - before
+
+    def run(hook):
+        y = double(1.0) * 2
+        y.register_hook(lambda grad: hook())
+        y.sum().backward()
+
+    run(hooks.__enter__)
+    assert count() == 0
+    with hooks:
+        once = count()
+        run(lambda: hooks.__exit__())
+        assert once == count() > 0
+    assert count() == 0
+    packed.clear()
+
+
+def test_gradients_from_edges():
+    x = double(1.0, 2.0)
+    edge = graph.get_gradient_edge((x * 3).sum())
+    assert autograd.grad(edge, x, retain_graph=True)[0].tolist() == [3.0, 3.0]
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        autograd.grad(edge, x, double(1.0, 2.0).detach())
+    edge = graph.get_gradient_edge(x * 3)
+    meta = edge.node._input_metadata[edge.output_nr]
+    assert (meta.shape, meta.dtype, meta.device.type) == ((2,), rushlight.float64, "cpu")
+    with pytest.raises(RuntimeError, match="only for scalar outputs"):
+        autograd.grad(edge, x)
+    with pytest.raises(RuntimeError, match="the first dimension of each grad_output"):
+        autograd.grad(x * 3, x, rushlight.ones(2, 3), is_grads_batched=True)
 
 
 def test_gradient_edges():
@@ -543,11 +587,89 @@ def test_variable_is_a_tensor():
         Variable([1.0])
 
 
-@pytest.mark.parametrize("check", [gradcheck, gradgradcheck])
-def test_sparse_inputs_are_refused_by_name(check):
-    x = rushlight.eye(2, dtype=rushlight.float64).to_sparse().requires_grad_()
-    with pytest.raises(NotImplementedError, match=r"gradcheck\(.*input #0 is torch.sparse_coo"):
-        check(lambda x: x.to_dense() ** 2, (x,))
+LAYOUTS = [
+    {"layout": rushlight.sparse_coo},
+    {"layout": rushlight.sparse_csr},
+    {"layout": rushlight.sparse_csc},
+    {"layout": rushlight.sparse_bsr, "blocksize": (2, 2)},
+    {"layout": rushlight.sparse_bsc, "blocksize": (2, 1)},
+]
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+@pytest.mark.parametrize("masked", [False, True, None])
+def test_gradcheck_of_sparse_inputs(kind, masked):
+    x = rushlight.tensor([[1.0, 0, 2, 0], [0, 0, 0, 3]], dtype=rushlight.float64)
+    x = x.to_sparse(**kind).requires_grad_()
+    weight = rushlight.randn(4, 3, dtype=rushlight.float64, requires_grad=True)
+    for fast_mode in (False, True):
+        options = {"masked": masked, "fast_mode": fast_mode}
+        assert gradcheck(lambda x: x.to_dense(masked_grad=masked) ** 2, (x,), **options)
+        assert gradcheck(lambda x, weight: x @ weight, (x, weight), **options)
+        with pytest.raises(GradcheckError, match="Jacobian mismatch"):
+            gradcheck(
+                sized(lambda x: x.to_dense(), lambda x, grad: grad.sparse_mask(x) * 2), x, **options
+            )
+    assert gradgradcheck(lambda x: x.to_dense() ** 2, (x,), masked=masked)
+    with pytest.raises(ValueError, match="Sparse output is not supported"):
+        gradcheck(lambda x: x * 2, (x,), masked=masked)
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_gradients_of_to_sparse(kind):
+    x = rushlight.tensor([[1.0, 0], [0, 3]], dtype=rushlight.float64, requires_grad=True)
+    y = x.to_sparse(**kind)
+    (of_all,) = autograd.grad(y.to_dense(masked_grad=False).sum(), x, retain_graph=True)
+    assert of_all.tolist() == [[1, 1], [1, 1]]
+    stored = y.detach().to_dense() * 0 + y.detach().sparse_mask(y.detach()).to_dense().ne(0)
+    if "blocksize" not in kind:
+        (of_stored,) = autograd.grad(y.to_dense().sum(), x)
+        assert of_stored.tolist() == stored.tolist()
+    assert gradcheck(lambda x: x.to_sparse(**kind).to_dense(masked_grad=False), x)
+    assert gradgradcheck(lambda x: x.to_sparse(**kind).to_dense(masked_grad=False) ** 3, x)
+    leaf = y.detach().requires_grad_()
+    leaf.to_dense(masked_grad=False).sum().backward()
+    assert leaf.grad.layout is rushlight.strided and leaf.grad.tolist() == [[1, 1], [1, 1]]
+
+
+def test_batched_forward_mode_needs_no_backward():
+    class Twice(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * 2
+
+    def in_place(x, y):
+        target = rushlight.zeros(2, 2, dtype=rushlight.float64).t()
+        target[0].copy_(x)
+        return target.addcmul_(x, y)
+
+    options = {"check_forward_ad": True, "check_batched_forward_grad": True}
+    assert gradcheck(Twice.apply, double(1.0, 2.0), check_backward_ad=False, **options)
+    assert gradcheck(in_place, (double(1.0, 2.0), double(3.0, 4.0)), **options)
+
+
+def test_gradcheck_says_what_it_is_asked_wrongly():
+    x = double(0.5, 1.5)
+    with pytest.raises(AssertionError, match="at least one of check_forward_ad"):
+        gradcheck(lambda x: x, x, check_backward_ad=False)
+    for function, what in (
+        (lambda x: rushlight.cat([x, x]) if x[0] > 0.5 else x, "shape"),
+        (lambda x: x.float() if x[0] > 0.5 else x, "dtype"),
+    ):
+        with pytest.raises(AssertionError, match=f"the same {what} when inputs are perturbed"):
+            gradcheck(function, x)
+    seen = []
+    gradcheck(
+        lambda x, y: (seen.append(x.requires_grad or y.requires_grad), x * y)[1],
+        (x, double(2.0, 3.0)),
+        check_forward_ad=True,
+        check_backward_ad=False,
+    )
+    assert not seen[-1]  # in forward mode nothing is recorded
 
 
 def test_volatile_spreads():

@@ -176,7 +176,7 @@ def test_a_different_second_computation_is_an_error():
 
 def test_the_way_must_be_chosen():
     x = rushlight.rand(2, requires_grad=True)
-    with pytest.warns(UserWarning, match="pass use_reentrant explicitly"):
+    with pytest.warns(UserWarning, match="use_reentrant parameter should be passed explicitly"):
         checkpoint(rushlight.exp, x).sum().backward()
     assert rushlight.equal(x.grad, x.detach().exp())
 

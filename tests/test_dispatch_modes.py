@@ -456,3 +456,37 @@ def test_files_hold_no_notes_of_ours_beside_the_slots_of_a_wrapper():
     w.label = "x"
     _, (_, _, _, (own, slots)) = w.__reduce_ex__(2)
     assert set(own) == {"elem"} and slots == {"label": "x"}
+
+
+def test_operations_have_schemas():
+    schemas = {}
+
+    class Schemas(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            schemas[str(func)] = func._schema
+            return func(*args, **(kwargs or {}))
+
+    x = rushlight.rand(2, 2)
+    with Schemas():
+        x.clone().mul_(2).t().softmax(1).sum(1)
+        F.linear(x, x, x[0])
+    texts = {name: str(schema) for name, schema in schemas.items()}
+    expected = "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"
+    assert texts["aten.mul_.Tensor"] == expected
+    assert texts["aten.t.default"] == "aten::t(Tensor(a) self) -> Tensor(a)"
+    assert texts["aten._softmax.default"].startswith("aten::_softmax(Tensor self, int dim, bool")
+    changing = {name for name, schema in schemas.items() if schema.is_mutable}
+    assert changing == {"aten.mul_.Tensor"}
+    assert [a.name for a in schemas["aten.addmm.default"].arguments[:3]] == ["self", "mat1", "mat2"]
+    assert aten.add.default._schema.name == "aten::add"
+
+
+def test_results_go_into_several_tensors():
+    x = rushlight.rand(3, 4)
+    low, high = rushlight.empty(4), rushlight.empty(0)
+    with Log() as log:
+        found = rushlight.aminmax(x, dim=0, out=(low, high))
+        total = rushlight.add(x, 1, out=rushlight.empty(0))
+    assert rushlight.equal(low, x.amin(0)) and rushlight.equal(high, x.amax(0))
+    assert found.min.data_ptr() == low.data_ptr() and rushlight.equal(total, x + 1)
+    assert any("aminmax" in name for name in log.names)

@@ -412,3 +412,31 @@ def test_forward_over_backward_of_parameters():
         gen_non_contig_grad_outputs=True,
     )
     assert found
+
+
+def test_views_of_several_duals():
+    one = rl.ones(2)
+    with fwAD.dual_level():
+        given = fwAD.make_dual(one, one * 2), one.clone(), fwAD.make_dual(one.clone(), one * 3)
+        for function in (rl.atleast_2d, rl.atleast_3d, rl.broadcast_tensors):
+            tangents = [fwAD.unpack_dual(out).tangent for out in function(*given)]
+            assert tangents[1] is None
+            assert [t.flatten().tolist() for t in (tangents[0], tangents[2])] == [[2, 2], [3, 3]]
+
+
+def test_views_made_before_their_base_moves():
+    with fwAD.dual_level():
+        base = rl.zeros(2, 2)
+        turned, row = base.t(), base[0]
+        row.copy_(fwAD.make_dual(rl.ones(2), rl.tensor([3.0, 4.0])))
+        assert fwAD.unpack_dual(base).tangent.tolist() == [[3, 4], [0, 0]]
+        assert fwAD.unpack_dual(turned).tangent.tolist() == [[3, 0], [4, 0]]
+        turned.mul_(2)
+        assert fwAD.unpack_dual(row).tangent.tolist() == [6, 8]
+
+
+def test_duals_are_printed_with_their_tangents():
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(rl.ones(1), rl.tensor([2.0]))
+        assert repr(dual * 3) == "tensor([3.], tangent=tensor([6.]))"
+    assert repr(dual) == "tensor([1.])"

@@ -283,7 +283,7 @@ def test_outputs_that_are_no_tensors():
         lambda f: jacrev(f)(x),
         lambda f: jacfwd(f)(x),
     ):
-        with pytest.raises(RuntimeError, match="Expected the function to have non-empty output"):
+        with pytest.raises(RuntimeError, match="that has non-empty output"):
             call(lambda x: ())
         for other in (None, 1.0):
             with pytest.raises(RuntimeError, match="return only tensors, got unsupported type"):
@@ -307,3 +307,104 @@ def test_a_module_with_shared_parameters_as_a_function():
     assert len(parameters) == 2 and rushlight.equal(function(parameters, x), model(x))
     zeros = tuple(rushlight.zeros_like(p) for p in parameters)
     assert function(zeros, x).tolist() == [[0, 0]]
+
+
+def changed(x):
+    x.mul_(2)
+    x[0] += 1
+    return x.sin()
+
+
+def test_forward_derivatives_of_functions_that_change_their_inputs():
+    point, direction = rushlight.tensor([1.0, 2.0]), rushlight.tensor([1.0, 3.0])
+    expected = (2 * point + rushlight.tensor([1.0, 0.0])).cos() * 2
+    x = point.clone()
+    value, tangent = rushlight.func.jvp(changed, (x,), (direction,))
+    rushlight.testing.assert_close(tangent, expected * direction)
+    rushlight.testing.assert_close(
+        x, 2 * point + rushlight.tensor([1.0, 0.0])
+    )  # as without derivatives
+    rushlight.testing.assert_close(rushlight.func.jacfwd(changed)(point.clone()), expected.diag())
+    rushlight.testing.assert_close(
+        rushlight.func.linearize(changed, point.clone())[1](direction), tangent
+    )
+    several = rushlight.func.vmap(lambda x, t: rushlight.func.jvp(changed, (x,), (t,))[1])
+    rushlight.testing.assert_close(
+        several(point.expand(3, 2).clone(), direction.expand(3, 2))[2], tangent
+    )
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        rushlight.func.grad(lambda x: changed(x).sum())(point)
+
+
+def test_no_grad_does_not_concern_forward_derivatives():
+    @rushlight.no_grad()
+    def constant(x):
+        return x.sin()
+
+    point, one = rushlight.tensor([1.0, 2.0]), rushlight.ones(2)
+    slope = point.cos()
+    rushlight.testing.assert_close(rushlight.func.jvp(constant, (point,), (one,))[1], slope)
+    rushlight.testing.assert_close(rushlight.func.jacfwd(constant)(point), slope.diag())
+    twice = rushlight.func.jvp(
+        lambda x: rushlight.func.jvp(constant, (x,), (one,))[1], (point,), (one,)
+    )[1]
+    rushlight.testing.assert_close(twice, -point.sin())
+    rushlight.testing.assert_close(
+        rushlight.func.grad(lambda x: (constant(x) * x).sum())(point), point.sin()
+    )
+    with rushlight.no_grad():
+        rushlight.testing.assert_close(rushlight.func.jvp(constant, (point,), (one,))[1], slope)
+    assert rushlight.is_grad_enabled() and not constant(point.requires_grad_()).requires_grad
+
+
+def test_what_jvp_refuses():
+    x, y = rushlight.ones(2), rushlight.ones(3)
+    cases = [
+        ((x,), (y,), RuntimeError, "different size"),
+        ((x,), (x, x), RuntimeError, "same python structure"),
+        (x, x, RuntimeError, "primals to be a tuple"),
+        ((x,), (x.long(),), ValueError, "tangent to be floating point"),
+        ((x.long(),), (x,), ValueError, "primal to be floating point"),
+        ((), (), RuntimeError, "at least one Tensor"),
+    ]
+    for primals, tangents, error, text in cases:
+        with pytest.raises(error, match=text):
+            rushlight.func.jvp(rushlight.sin, primals, tangents)
+    with pytest.raises(RuntimeError, match="independent of the inputs"):
+        rushlight.func.jvp(lambda x: rushlight.ones(2), (x,), (x,), strict=True)
+    assert (
+        rushlight.func.jvp(rushlight.sin, (x,), (x,), strict=True)[1].tolist() == x.cos().tolist()
+    )
+
+
+@pytest.mark.parametrize("transform", [rushlight.func.jacfwd, rushlight.func.jacrev])
+def test_jacobians_of_complex_numbers_are_refused(transform):
+    with pytest.raises(RuntimeError, match="all inputs to be real"):
+        transform(lambda z: z.real)(rushlight.ones(2) * 1j)
+    with pytest.raises(RuntimeError, match="all outputs to be real"):
+        transform(lambda x: x * 1j)(rushlight.ones(2))
+
+
+def test_has_aux_wants_two_values():
+    x = rushlight.ones(2)
+    for transform in (
+        rushlight.func.grad,
+        rushlight.func.grad_and_value,
+        rushlight.func.jacrev,
+        rushlight.func.jacfwd,
+    ):
+        with pytest.raises(RuntimeError, match="should be a tuple"):
+            transform(lambda x: x.sum(), has_aux=True)(x)
+    with pytest.raises(RuntimeError, match="should be a tuple"):
+        rushlight.func.vjp(lambda x: (x, x, x), x, has_aux=True)
+    with pytest.raises(RuntimeError, match="should be a tuple"):
+        rushlight.func.jvp(lambda x: x, (x,), (x,), has_aux=True)
+
+
+def test_stacked_modules_are_of_one_kind():
+    with pytest.raises(RuntimeError, match="same class"):
+        rushlight.func.stack_module_state([rushlight.nn.Linear(2, 2), rushlight.nn.ReLU()])
+    with pytest.raises(RuntimeError, match="training/eval mode"):
+        rushlight.func.stack_module_state(
+            [rushlight.nn.Linear(2, 2), rushlight.nn.Linear(2, 2).eval()]
+        )

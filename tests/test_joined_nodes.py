@@ -185,3 +185,20 @@ def test_through_transforms():
     assert rl.func.vmap(rl.func.grad(loss))(x).allclose(2 * x)
     primal, tangent = rl.func.jvp(lambda t: rl.block_diag(t, t), (x[0],), (x[1],))
     assert primal.equal(rl.block_diag(x[0], x[0])) and tangent.equal(rl.block_diag(x[1], x[1]))
+
+
+@pytest.mark.parametrize("case", JOINED)
+def test_second_derivatives_free_the_graph(case):
+    function, arguments, *_ = JOINED[case]
+    given = arguments()
+    places = [i for i, x in enumerate(given) if isinstance(x, rl.Tensor) and x.requires_grad]
+    sources = [given[i] for i in places]
+    outputs = function(*given)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    outputs = [out.pow(2).sum() for out in outputs if out.requires_grad]
+    first = grad(outputs, sources, create_graph=True, allow_unused=True)
+    first = [g.sum() for g in first if g is not None and g.requires_grad]
+    if first:
+        grad(first, sources, allow_unused=True)
+        with pytest.raises(RuntimeError, match="second time"):
+            grad(first, sources, allow_unused=True)

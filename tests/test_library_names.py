@@ -267,6 +267,11 @@ def test_gradients_of_each_example():
             rushlight.testing.assert_close(parameter.grad_sample[i], grad)
     with pytest.raises(RuntimeError, match="grad_sample"):
         call_for_per_sample_grads(net)
+    net, x = nn.Linear(3, 2), rushlight.randn(5, 4, 3, requires_grad=True)
+    (call_for_per_sample_grads(net, batch_first=False)(x) ** 2).sum().backward()
+    expected = rushlight.autograd.grad((net(x) ** 2).sum(), (x, net.weight))
+    rushlight.testing.assert_close(x.grad, expected[0])
+    rushlight.testing.assert_close(net.weight.grad_sample.sum(0), expected[1])
 
 
 def test_a_module_as_a_function():

@@ -261,3 +261,20 @@ def test_bools_have_no_mean(op):
     x, source = rushlight.tensor([True, False]), rushlight.tensor([False, True])
     with pytest.raises(NotImplementedError, match="no mean of elements of dtype torch.bool"):
         getattr(x, op)(0, rushlight.tensor([0, 0]), source, "mean")
+
+
+@pytest.mark.parametrize("include_self", [False, True])
+@pytest.mark.parametrize("zeros", [0, 1, 2, 3])
+def test_second_derivatives_of_products_with_zeros(zeros, include_self):
+    x = rushlight.tensor([2.0, 3.0], dtype=rushlight.float64, requires_grad=True)
+    values = rushlight.tensor([5.0, 7.0, 1.5, 0.5], dtype=rushlight.float64)
+    values[:zeros] = 0
+    index = rushlight.tensor([0, 0, 0, 1])
+    for name in ("scatter_reduce", "index_reduce"):
+
+        def product(x, source, name=name):
+            return getattr(x, name)(0, index, source, "prod", include_self=include_self)
+
+        point = (x, values.clone().requires_grad_())
+        assert rushlight.autograd.gradcheck(product, point)
+        assert rushlight.autograd.gradgradcheck(product, point)

@@ -647,3 +647,16 @@ def test_truth_over_no_dims(op, ref):
     assert rl.vmap(lambda row: op(row, dim=()))(x).shape == (2, 3)
     assert rl.vmap(lambda each: op(each, keepdim=True))(x[:, :, None]).shape == (2, 1, 1)
     assert rl.vmap(lambda each: each.sum(dim=None, keepdim=True))(x[:, :, None]).shape == (2, 1, 1)
+
+
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_nans_share_the_gradient_of_an_extreme_that_is_nan(name):
+    nan = float("nan")
+    for values, expected in (
+        ([nan, nan], [0.5, 0.5]),
+        ([1, nan, 1], [0, 1, 0]),
+        ([2, 2], [0.5] * 2),
+    ):
+        x = rl.tensor([float(v) for v in values], requires_grad=True)
+        getattr(rl, name)(x).backward()
+        assert x.grad.tolist() == expected

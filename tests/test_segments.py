@@ -87,3 +87,21 @@ def test_elements_of_no_segment():
     lengths = rushlight.tensor([[1, 1], [2, 0]])
     by_row = rushlight.segment_reduce(rows, "sum", lengths=lengths, axis=1, unsafe=True)
     assert by_row.tolist() == [[0, 1], [7, 0]]
+
+
+def test_gradients_where_there_are_nans():
+    nan = float("nan")
+
+    def gradient(values, reduce, **kwargs):
+        x = rushlight.tensor([float(v) for v in values], requires_grad=True)
+        rushlight.segment_reduce(x, reduce, **kwargs).sum().backward()
+        return x.grad.tolist()
+
+    two = {"lengths": rushlight.tensor([2, 2])}
+    for reduce in ("min", "max"):
+        assert gradient([nan, 2, 3, 3], reduce, **two) == [1, 0, 0.5, 0.5]
+        assert gradient([nan, nan, 3, 3], reduce, **two) == [0.5, 0.5, 0.5, 0.5]
+        assert gradient([3, 3, 3, 3], reduce, initial=3, **two) == [0.5, 0.5, 0.5, 0.5]
+    found = gradient([nan, 2, 3, 0], "prod", **two)
+    assert found[0] == 2 and found[1] != found[1] and found[2:] == [0, 3]
+    assert gradient([nan, 2], "prod", initial=5, lengths=rushlight.tensor([1, 1])) == [5, 5]

@@ -144,3 +144,15 @@ def test_offsets_are_of_generators_on_gpus():
         again = rl.rand(3, device="cuda", generator=generator)
         assert generator.set_offset(after) is generator
         assert (rl.rand(3, device="cuda", generator=generator) == again).all()
+
+
+def test_resizing_is_a_change_in_place():
+    x = rl.ones(2)
+    versions = [(x.resize_(2), x._version)[1], (x.resize_(3), x._version)[1]]
+    assert versions == [0, 1]
+    weight = rl.ones(2, requires_grad=True)
+    saved = rl.ones(2)
+    y = (weight * saved).sum()
+    saved.resize_(3)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()

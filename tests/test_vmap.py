@@ -5,6 +5,7 @@ from table import PUBLIC, case, cases, function, is_random, listed, of_library
 
 import rushlight as rl
 from rushlight.func import functional_call, grad, jacrev, vmap
+from rushlight.functorch.experimental import chunk_vmap
 from rushlight.nn import functional as F
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -521,3 +522,63 @@ def test_a_number_of_each_example_does_not_decide_the_dtype_wherever_it_stands()
         assert vmap(multiply)(rows, numbers).dtype is rl.float32
         assert vmap(multiply)(rl.ones(3), numbers).dtype is rl.float64
     assert vmap(lambda a, b: a.clone().mul_(b.sum()))(numbers, rows).dtype is rl.float64
+
+
+def test_examples_have_the_dims_that_the_operation_wants():
+    a, b, c = rl.ones(3), rl.ones(3, 3), rl.ones(3, 3, 3)
+    calls = [
+        (rl.mm, b, b), (rl.mm, c, b), (rl.bmm, c, c), (rl.mv, b, b), (rl.dot, c, c), (rl.dot, a, a),
+        (rl.vdot, c, c), (rl.outer, c, b), (rl.addmm, b, c, b), (rl.matmul, a, b),
+        (rl.t, rl.ones(2, 2, 2, 2)),
+        (rl.trace, b), (rl.linalg.qr, b), (rl.linalg.svdvals, b), (rl.matrix_exp, b),
+        (rl.linalg.eigvals, b),
+        (lambda x: rl.linalg.matrix_power(x, 2), b), (rl.tril, b), (rl.linalg.lu_factor, b),
+    ]  # fmt: skip
+    for call, *given in calls:
+        with pytest.raises((RuntimeError, IndexError)):
+            call(*(x[0] for x in given))
+        with pytest.raises(RuntimeError, match="of one example must have"):
+            vmap(call)(*given)
+    assert vmap(rl.mm)(c, c).shape == (3, 3, 3) and vmap(rl.dot)(b, b).shape == (3,)
+
+
+def test_views_of_examples_are_views():
+    x = rl.arange(24.0).reshape(3, 2, 4)
+    assert vmap(lambda x: x.view(8))(x).data_ptr() == x.data_ptr()
+    assert vmap(lambda x: x.view(rl.int32))(x).data_ptr() == x.data_ptr()
+    for bad in (lambda x: x.t().view(8), lambda x: x.t().view_as(rl.ones(8))):
+        with pytest.raises(RuntimeError, match="view size is not compatible"):
+            vmap(bad)(x)
+    assert vmap(lambda x: x.t().reshape(8))(x).shape == (3, 8)
+
+
+def test_strides_of_examples():
+    x = rl.arange(24.0).reshape(3, 2, 4)
+    assert vmap(lambda x: x.new_empty_strided((2, 3), (1, 2)))(x).stride() == (6, 1, 2)
+    turned = vmap(lambda x: x.as_strided((4, 2), (1, 4)))(x)
+    assert turned.data_ptr() == x.data_ptr() and rl.equal(turned, x.mT)
+
+    def overwritten(x):
+        x = x.clone()
+        x.as_strided((2,), (4,)).zero_()
+        return x
+
+    assert rl.equal(vmap(overwritten)(x)[..., 0], rl.zeros(3, 2))
+    for size, stride, offset in (((5,), (2,), 0), ((2,), (1,), 7)):
+        with pytest.raises(RuntimeError, match="outside of `tensor`"):
+            vmap(lambda x: x.as_strided(size, stride, offset))(x)  # noqa: B023
+
+
+def test_same_numbers_in_every_piece():
+    def noisy(x):
+        return x + rl.rand(2)
+
+    for map_in_pieces in (
+        lambda: vmap(noisy, randomness="same", chunk_size=2)(rl.zeros(5, 2)),
+        lambda: chunk_vmap(noisy, randomness="same", chunks=3)(rl.zeros(5, 2)),
+    ):
+        found = map_in_pieces()
+        assert (found == found[0]).all() and found[0].unique().numel() == 2
+    sizes = []
+    chunk_vmap(lambda x: sizes.append(1) or x, chunks=4)(rl.zeros(8))
+    assert len(sizes) == 4

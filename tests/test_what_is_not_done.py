@@ -267,7 +267,6 @@ def test_sparse_tensors_refuse_what_they_have_not():
     for call in (
         lambda: x.to_sparse(sparse_dim=1),
         lambda: x.to_sparse(blocksize=(1, 1)),
-        lambda: x.to_dense(masked_grad=False),
         lambda: x.clone(memory_format=rushlight.channels_last),
         lambda: x.to(rushlight.float64, memory_format=rushlight.channels_last),
         lambda: rushlight.zeros_like(x, device="meta"),

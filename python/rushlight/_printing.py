@@ -218,6 +218,11 @@ def _dtype_is_evident(tensor, contents):
 
 
 def _history(tensor):
+    dual = tensor.__dict__.get("_dual")  # of forward mode
+    return _graph(tensor) + ([] if dual is None else [f"tangent={dual[1]}"])
+
+
+def _graph(tensor):
     try:
         node = tensor.grad_fn
     except RuntimeError:  # a view whose base was changed in a way that has no derivative

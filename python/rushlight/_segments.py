@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight._shown_name import shown_as
+from rushlight.autograd.function import Function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,11 +85,45 @@ def segment_reduce(
     members = members.reshape(-1, *(1 for _ in rest)).expand(elements.shape)
     empty, scatter = _REDUCTIONS[reduce]
     out = data.new_full((rows * segments, *rest), empty if initial is None else initial)
-    out = out.scatter_reduce(0, members, elements, scatter)
+    if elements.requires_grad and scatter in ("amax", "amin"):
+        out = _Extremes.apply(out, members, elements, scatter)
+    elif elements.requires_grad and scatter == "prod" and bool(elements.isnan().any()):
+        out = _products(out, members, elements, counts)
+    else:
+        out = out.scatter_reduce(0, members, elements, scatter)
     if reduce == "mean":
         parts = counts.to(data.dtype).reshape(-1, *(1 for _ in rest))
         out = out / (parts if initial is None else parts.clamp(min=1))
     return out.reshape(*batch, segments, *rest)
+
+
+class _Extremes(Function):
+    """Elements equal to an extreme share its gradient, NaNs if that is NaN; `initial` has none."""
+
+    @staticmethod
+    def forward(ctx: Any, start: Tensor, members: Tensor, elements: Tensor, reduce: str) -> Tensor:
+        out = start.scatter_reduce(0, members, elements, reduce)
+        extremes = out.gather(0, members)
+        hits = (elements == extremes) | (elements.isnan() & extremes.isnan())
+        ties = rushlight.zeros_like(out).scatter_add(0, members, hits.to(out.dtype))
+        ctx.save_for_backward(members, hits / ties.gather(0, members).clamp(min=1))
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        members, shares = ctx.saved_tensors
+        return None, None, gradient.gather(0, members) * shares, None
+
+
+def _products(start, members, elements, counts):
+    """Segment by segment, as rows that are filled up with ones: the gradient of a product is not
+    found by division where there are NaNs."""
+    of_first = members.reshape(len(members), -1)[:, 0]
+    places = rushlight.arange(len(members), device=members.device)
+    places = places - (counts.cumsum(0) - counts).to(members.device)[of_first]
+    rows = start.new_ones((len(start), 1 + int(counts.max()), *start.shape[1:]))
+    rows[:, 0] = start
+    return rows.index_put((of_first, 1 + places), elements).prod(1)
 
 
 def _segment_reduce(

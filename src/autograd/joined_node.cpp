@@ -68,6 +68,8 @@ class JoinedNode final : public Node {
 
   void release_saved() override {
     for (Step& step : steps_) {
+      // A gradient of a gradient leads to what a step has saved, and so to other steps themselves.
+      if (current_backward_runs(step.node.get())) continue;
       RunLock lock(*step.node);
       step.node->release_saved();
       step.node->released = true;

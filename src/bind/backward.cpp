@@ -100,6 +100,7 @@ PyObject* run(PyObject*, PyObject* args) {
     }
     TensorList found;
     KeptGradients kept;
+    SavedHooksScope hooks;
     {
       WithoutGil released;
       found = run_backward(root_list, grad_list, keep_graph, create_graph, edges, accumulate);
@@ -107,7 +108,7 @@ PyObject* run(PyObject*, PyObject* args) {
     for (const Tensor& t : found)
       check(t.defined() || allow_unused || accumulate,
             "One of the differentiated Tensors appears to not have been used in the graph. "
-            "allow_unused=True returns None for it.");
+            "Set allow_unused=True to get None for it.");
     return wrap(found);
   });
 }
@@ -149,6 +150,7 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
     store_scalar(one.data<void>(), one.dtype(), Scalar(1.0));
     TensorList roots{t}, grads{one};
     KeptGradients kept;
+    SavedHooksScope hooks;
     {
       WithoutGil released;
       run_backward(roots, grads, keep_graph, create_graph, {}, true);
@@ -171,7 +173,10 @@ PyObject* find_leaves(PyObject*, PyObject* tensors) {
 PyObject* task_id(PyObject*, PyObject*) { return PyLong_FromLongLong(current_backward()); }
 
 PyObject* will_execute(PyObject*, PyObject* node) {
-  return guarded([&] { return wrap(current_backward_runs(to_node(node).get())); });
+  return guarded([&] {
+    check(current_backward() >= 0, "no backward pass is running on this thread");
+    return wrap(current_backward_runs(to_node(node).get()));
+  });
 }
 
 PyObject* running_node(PyObject*, PyObject*) { return wrap_node(current_node()); }

@@ -41,6 +41,21 @@ void clear_hooks(const Tensor& t);
 // t as `packer` packs it, a Python function; `unpacker` gives it back.
 std::unique_ptr<PackedTensor> pack_with(const Tensor& t, PyObject* packer, PyObject* unpacker);
 int visit_packed(const PackedTensor& packed, visitproc visit, void* arg);
+// The hooks of this thread when it ends are those when it began.
+class SavedHooksScope {
+ public:
+  SavedHooksScope() : before_((mode() & SavedHooks) ? copy() : Object()), entries_(entries) {}
+  ~SavedHooksScope() {
+    if (entries != entries_) restore();
+  }
+  static __thread uint32_t entries;  // how often hooks were entered or left
+
+ private:
+  static Object copy();
+  void restore();
+  Object before_;  // a list of hooks, or nothing where there are none
+  uint32_t entries_;
+};
 void init_saved_hooks(PyObject* module);
 
 // ---- custom Functions: function.cpp

@@ -35,9 +35,22 @@ PyObject* has_bit(PyObject*, PyObject*) {
 // What no_grad() and enable_grad() set: true of enable_grad() in inference mode too, as in torch.
 PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(!(mode() & NoGrad)); }
 
+// Derivatives in forward direction, made of those in backward direction, need what is recorded.
+__thread bool ignores_no_grad = false;
+
+PyObject* get_ignores_no_grad(PyObject*, PyObject*) { return PyBool_FromLong(ignores_no_grad); }
+
+// _ignore_no_grad(bool): whether set_grad_enabled(False) does nothing; returns what was before.
+PyObject* ignore_no_grad(PyObject*, PyObject* value) {
+  return guarded([&] {
+    const bool on = to_flag(value, "_ignore_no_grad", "value");
+    return PyBool_FromLong(std::exchange(ignores_no_grad, on));
+  });
+}
+
 PyObject* set_grad_enabled(PyObject*, PyObject* enabled) {
   return guarded([&]() -> PyObject* {
-    set_bit(NoGrad, !to_flag(enabled, "set_grad_enabled", "enabled"));
+    set_bit(NoGrad, !to_flag(enabled, "set_grad_enabled", "enabled") && !ignores_no_grad);
     Py_RETURN_NONE;
   });
 }
@@ -209,6 +222,8 @@ PyMethodDef functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
      "is_grad_enabled()\n--\n\nWhether ops are recorded for backward."},
     {"set_grad_enabled", set_grad_enabled, METH_O, nullptr},
+    {"_ignore_no_grad", ignore_no_grad, METH_O, nullptr},
+    {"_ignores_no_grad", get_ignores_no_grad, METH_NOARGS, nullptr},
     {"is_inference_mode_enabled", has_bit<Inference>, METH_NOARGS,
      "is_inference_mode_enabled()\n--\n\nWhether inference mode is on."},
     {"set_inference_mode", set_inference_mode, METH_O, nullptr},

@@ -355,6 +355,21 @@ PyObject* variable(PyObject* self, void*) {
   });
 }
 
+// What the gradients that come to the node look like.
+PyObject* input_metadata(PyObject* self, void*) {
+  return guarded([&] {
+    Ref<Node> node = to_node(self);
+    Object make = import_attribute("rushlight.autograd.graph", "_InputMetadata");
+    Object all = checked(PyList_New(0));
+    for (const OutputMeta& meta : node->outputs) {
+      Object one = checked(PyObject_CallFunction(make.get(), "NNN", wrap(meta.sizes),
+                                                 wrap(meta.dtype), wrap(meta.device)));
+      checked(PyList_Append(all.get(), one.get()));
+    }
+    return all.release();
+  });
+}
+
 PyObject* sequence_nr(PyObject* self, PyObject*) {
   return guarded([&] { return PyLong_FromUnsignedLongLong(to_node(self)->sequence); });
 }
@@ -376,6 +391,7 @@ PyGetSetDef attributes[] = {
     {"next_functions", next_functions, nullptr, "The nodes that the gradients of the inputs go to.",
      nullptr},
     {"metadata", metadata, nullptr, "A dict for the user's notes.", nullptr},
+    {"_input_metadata", input_metadata, nullptr, nullptr, nullptr},
     {"variable", variable, nullptr, "The leaf that an accumulator adds to.", nullptr},
     {"requires_grad", requires_grad_of, nullptr, nullptr, nullptr},
     {"where", where, nullptr, "The line of the program that called the op, if it was recorded.",

@@ -68,6 +68,7 @@ PyObject* push(PyObject*, PyObject* args) {
     Object pair = checked(PyTuple_Pack(2, packer, unpacker));
     checked(PyList_Append(stack(), pair.get()));
     mode() |= SavedHooks;
+    ++SavedHooksScope::entries;
     Py_RETURN_NONE;
   });
 }
@@ -79,6 +80,7 @@ PyObject* pop(PyObject*, PyObject*) {
     check(n > 0, "no saved_tensors_hooks are active");
     checked(PyList_SetSlice(list, n - 1, n, nullptr));
     if (n == 1) mode() &= ~SavedHooks;
+    ++SavedHooksScope::entries;
     Py_RETURN_NONE;
   });
 }
@@ -125,6 +127,18 @@ std::unique_ptr<PackedTensor> pack_with(const Tensor& t, PyObject* packer, PyObj
         "A saved tensor pack hook is modifying its input in place: others use that tensor too. "
         "Change a clone() of it.");
   return std::make_unique<PythonPacked>(packed.release(), Object::share(unpacker).release());
+}
+
+__thread uint32_t SavedHooksScope::entries = 0;
+
+Object SavedHooksScope::copy() { return checked(PyList_GetSlice(stack(), 0, PY_SSIZE_T_MAX)); }
+
+void SavedHooksScope::restore() {
+  if (PyDict_SetItemString(PyThreadState_GetDict(), stack_key,
+                           before_ ? before_.get() : Object(PyList_New(0)).get()) < 0)
+    PyErr_Clear();
+  if (before_) mode() |= SavedHooks;
+  else mode() &= ~SavedHooks;
 }
 
 int visit_packed(const PackedTensor& packed, visitproc visit, void* arg) {

@@ -133,8 +133,8 @@ PyObject* get_base(const Tensor& t) { return wrap(Tensor(t.impl()->base)); }
 void set_data(const Tensor& t, PyObject* value) {
   check_type(is_tensor(value), "Variable data has to be a tensor, but got ", type_name(value));
   Layout layout = t.layout(), given = tensor_of(value).layout();
-  check(layout == given, "data set to a tensor in layout ", name(layout), " must have it too, not ",
-        name(given));
+  check(layout == given, "data set to a tensor of incompatible tensor type: its layout is ",
+        name(given), ", not ", name(layout));
   const TensorImpl* from = tensor_of(value).impl();
   TensorImpl* to = t.impl();
   check(!requires_grad(t) || is_differentiable(from->dtype),

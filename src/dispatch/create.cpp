@@ -287,9 +287,11 @@ Tensor resize_(const Tensor& input, const Dims& size, std::optional<MemoryFormat
     const int64_t added = needed / itemsize(impl->dtype) - before;
     if (added > 0) fill_uninitialized(alias(input, Dims{added}, Dims{1}, before));
   }
+  const bool changes = impl->sizes != size;
   impl->sizes = size;
   impl->strides = strides;
   impl->refresh();
+  if (changes) bump_version(input, "resize_");
   return input;
 }
 

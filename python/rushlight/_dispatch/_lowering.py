@@ -187,7 +187,7 @@ def _of_the_table(target, func, args, kwargs):
         if key in WRITTEN:
             result = WRITTEN[key](*given, **named)
             if result is not NotImplemented:
-                return result if out is None else emit("copy_", out, result)
+                return _into(out, result)
             break
     place = row.index("inplace")
     if place >= 0 and (named.pop("inplace", False) or given[place:] == (True,)):
@@ -198,8 +198,19 @@ def _of_the_table(target, func, args, kwargs):
             given, named = _with_lists(row, given, named)
     except AttributeError:
         op = _table.operation(row.key)  # what no name of torch's stands for
-    result = call(op, given, named)
-    return result if out is None else emit("copy_", out, result)
+    return _into(out, call(op, given, named))
+
+
+def _into(out, result):
+    """Write a result, or several, where `out=` says."""
+    if out is None:
+        return result
+    if isinstance(out, (tuple, list)):
+        written = tuple(map(_into, out, result))
+        return written if type(result) in (tuple, list) else type(result)(written)
+    if out.shape != result.shape:
+        emit("resize_", out, list(result.shape))
+    return emit("copy_", out, result)
 
 
 # One number for the dims of these is another operation than a list.

@@ -61,6 +61,14 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+_asked_for_threads = True
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` was told last; it changes nothing."""
+    return _asked_for_threads
+
+
 class set_multithreading_enabled:
     """A context, or call: backward runs on the thread that calls it, whatever is said here.
 
@@ -74,16 +82,23 @@ class set_multithreading_enabled:
         warn_of("set_multithreading_enabled", "backward runs on the thread that calls it",
                 mode=bool(mode))  # fmt: skip
         self.mode = mode
+        self._before = _asked_for_threads
+        _set_asked_for_threads(mode)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exception: Any) -> None:
-        pass
+        _set_asked_for_threads(self._before)
 
     def clone(self) -> Any:
         """Another one."""
         return type(self)(self.mode)
+
+
+def _set_asked_for_threads(mode):
+    global _asked_for_threads
+    _asked_for_threads = bool(mode)
 
 
 class enforce_grad_layout_policy:
@@ -239,16 +254,15 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            "Expected allow_unused to be True or left out: materialize_grads=True gives zeros "
-            "where nothing depends on an input, which allow_unused=False forbids"
+            "Expected allow_unused to be True or not passed when materialize_grads=True, which "
+            "gives zeros where nothing depends on an input"
         )
     if not only_inputs:
         warnings.warn("only_inputs is deprecated and ignored.", FutureWarning, stacklevel=2)
     roots, targets = _as_tuple(outputs), _as_tuple(inputs)
     if materialize_grads and any(isinstance(t, graph.GradientEdge) for t in targets):
         raise RuntimeError(
-            "materialize_grads cannot be used when the given input is a GradientEdge: what zeros "
-            "would look like is known to tensors alone"
+            "materialize_grads cannot be used when the given input is a GradientEdge"
         )
     if not isinstance(inputs, dict):
         inputs = targets  # an iterator, such as `model.parameters()`, can be read once
@@ -327,14 +341,13 @@ def _weights(roots, weights):
 def _checked_weight(root, weight, position):
     if not isinstance(weight, rushlight.Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(weight).__name__}")
-    if isinstance(root, graph.GradientEdge):
-        return weight  # what it must look like is known to the node alone
+    root = _metadata(root)
     if weight.shape != root.shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{position}] has a shape of {weight.shape} and"
             f" output[{position}] has a shape of {root.shape}."
         )
-    if weight.is_complex() != root.is_complex():
+    if weight.is_complex() != root.dtype.is_complex:
         raise RuntimeError(
             "For complex Tensors, a gradient has its output's dtype. Mismatch in dtype: "
             f"grad_output[{position}] has a dtype of {weight.dtype} and output[{position}] has a "
@@ -343,20 +356,29 @@ def _checked_weight(root, weight, position):
     return weight
 
 
+def _metadata(root):
+    """What has the shape, dtype and device of a tensor, or of what an edge stands for."""
+    is_edge = isinstance(root, graph.GradientEdge)
+    return root.node._input_metadata[root.output_nr] if is_edge else root
+
+
 def _implied_weight(root):
-    if isinstance(root, graph.GradientEdge):
-        raise RuntimeError("grad can be implicitly created only for tensors, not for edges")
-    if not root.requires_grad:
+    is_edge = isinstance(root, graph.GradientEdge)
+    if not (is_edge or root.requires_grad):
         return None
-    if root.numel() != 1:
+    if is_edge:
+        root = _metadata(root)
+    if root.shape.numel() != 1:
         raise RuntimeError(
             "grad can be implicitly created only for scalar outputs, and this one has shape"
             f" {tuple(root.shape)}"
         )
-    if not root.is_floating_point():
+    if not root.dtype.is_floating_point:
         raise RuntimeError(
             f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
         )
+    if is_edge:
+        return rushlight.ones(root.shape, dtype=root.dtype, device=root.device)
     return rushlight.ones_like(root, memory_format=rushlight.preserve_format)
 
 
@@ -367,6 +389,13 @@ def _loop_fallback(run, roots, targets, batched_weights, keep_graph):
     if len(sizes) != 1:
         raise RuntimeError(f"is_grads_batched: batch sizes of grad_outputs differ: {sorted(sizes)}")
     (count,) = sizes
+    for position, (root, weight) in enumerate(zip(roots, batched)):
+        if weight is not None and weight.shape[1:] != _metadata(root).shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
+                f"as the batch dimension: the sizes of the others must be {_metadata(root).shape}, "
+                f"but grad_output[{position}] has a shape of {weight.shape}"
+            )
     if not count:
         return tuple(target.new_empty((0, *target.shape)) for target in targets)
     rows = []

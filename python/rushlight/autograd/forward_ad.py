@@ -47,7 +47,16 @@ class _Level:
 
     def tangent_of(self, tensor: Tensor) -> Tensor:
         found = tensor.__dict__.get("_dual")
-        return found[1] if found is not None and found[0] is self else None
+        if found is not None and found[0] is self:
+            return found[1]
+        base = tensor._base  # which may move since the view was made
+        whole = None if base is None else self.tangent_of(base)
+        if whole is None or whole.stride() != base.stride():
+            return None
+        offset = tensor.storage_offset() - base.storage_offset() + whole.storage_offset()
+        tangent = whole.as_strided(tensor.shape, tensor.stride(), offset)
+        self.set_tangent(tensor, tangent)
+        return tangent
 
     def set_tangent(self, tensor: Tensor, tangent: Tensor) -> None:
         if "_dual" not in tensor.__dict__:
@@ -65,8 +74,8 @@ def enter_dual_level() -> int:
     """Begin a level; see `dual_level`."""
     if getattr(_active, "level", None) is not None:
         raise RuntimeError(
-            "Nested forward mode AD is not supported: leave the dual level first, or use func.jvp, "
-            "which nests"
+            "Nested forward mode AD is not supported at the moment: leave the dual level first, or "
+            "use func.jvp, which nests"
         )
     _active.level = _Level()
     _C._push_torch_function_mode(_ForwardMode(_active.level))
@@ -166,9 +175,7 @@ def _laid_out_as(tangent, tensor):
     """The tangent in the strides of its tensor, so that the same views fit both."""
     if tangent.stride() == tensor.stride():
         return tangent
-    held = rushlight.empty_strided(
-        tensor.shape, tensor.stride(), dtype=tangent.dtype, device=tensor.device
-    )
+    held = tangent.new_empty_strided(tensor.shape, tensor.stride(), device=tensor.device)
     return held.copy_(tangent)
 
 
@@ -311,7 +318,7 @@ class _Call:
             result = self.run(inputs)
             outputs = [out for out in _tensors_of(result) if out.requires_grad]
             if outputs and self._is_view(outputs, inputs):
-                return self._views(outputs, inputs)
+                return self._views(_tensors_of(result), inputs)
             pushed = self._transposed_twice(outputs, inputs, keep) if outputs else []
         found = {id(out): tangent for out, tangent in zip(outputs, pushed)}
         return self._finished(result, keep, found)
@@ -333,27 +340,27 @@ class _Call:
 
         return _map_tensors(finished, result)
 
-    def _is_view(self, outputs, inputs):
-        sources = list(inputs.values())
-        bases = [s if s._base is None else s._base for s in sources]
-        return all(
-            any(out is s for s in sources) or any(out._base is b for b in bases) for out in outputs
-        )
-
-    def _views(self, outputs, inputs):
-        """Views of one argument are views of its tangent."""
-        out = outputs[0]
+    @staticmethod
+    def _place_of_source(out, inputs):
+        """The place of the input that `out` is a view of, or is."""
         for place, source in inputs.items():
             base = source if source._base is None else source._base
             if out is source or out._base is base:
-                if out is source:
-                    return self._leaves[place]
-                result = self.run()
-                tangents = _tensors_of(self.run({place: self.tangents[place]}))
-                for view, tangent in zip(_tensors_of(result), tangents):
-                    self.level.set_tangent(view, tangent)
-                return result
-        raise AssertionError("a view of none of its arguments")
+                return place
+        return None
+
+    def _is_view(self, outputs, inputs):
+        return all(self._place_of_source(out, inputs) is not None for out in outputs)
+
+    def _views(self, outputs, inputs):
+        """Views of arguments are views of their tangents."""
+        result = self.run()
+        tangents = _tensors_of(self.run(self.tangents))
+        for out, view, tangent in zip(outputs, _tensors_of(result), tangents):
+            place = self._place_of_source(out, inputs)
+            if place is not None and view is not self._leaves[place]:
+                self.level.set_tangent(view, tangent)
+        return result
 
     def shape_in_place(self) -> Tensor:
         result = self.run()
@@ -391,7 +398,7 @@ class _Call:
         if held is None and tangent is None:
             return
         if held is None:
-            held = self._new_tangent(target)
+            held = self._new_tangent(target, tangent)
         if tangent is None:
             tangent = rushlight.zeros_like(held)
         if held.requires_grad and held.is_leaf:
@@ -399,17 +406,15 @@ class _Call:
         else:
             held.copy_(tangent)
 
-    def _new_tangent(self, target):
-        """Zeros; of a view, a view of those of its base."""
+    def _new_tangent(self, target, like):
+        """Zeros, mapped where `like` is; of a view, a view of those of its base."""
         base = target._base
         if base is None:
-            held = rushlight.zeros_like(target)
+            held = like.new_empty_strided(target.shape, target.stride()).zero_()
         else:
             whole = self.level.tangent_of(base)
             if whole is None:
-                whole = rushlight.empty_strided(
-                    base.shape, base.stride(), dtype=base.dtype, device=base.device
-                ).zero_()
+                whole = like.new_empty_strided(base.shape, base.stride()).zero_()
                 self.level.set_tangent(base, whole)
             offset = target.storage_offset() - base.storage_offset() + whole.storage_offset()
             held = whole.as_strided(target.shape, target.stride(), offset)

@@ -288,8 +288,8 @@ class _Call:
         for position, tensor in enumerate(tensors):
             if not tensor.requires_grad:
                 raise RuntimeError(
-                    f"{self._name}: {subject.format(position)} does not depend on the inputs in a"
-                    " differentiable manner, as strict mode demands."
+                    f"{self._name}: {subject.format(position)} does not require gradients. The"
+                    " strict mode demands that it depends on the inputs in a differentiable manner."
                 )
 
     def output_vector(self, v: Sequence[Tensor] | Tensor | None) -> Any:
@@ -308,14 +308,16 @@ class _Call:
             return (rushlight.ones_like(like[0]),)
         parts = _tensors(self._name, "v", v)
         if len(parts) != len(like):
+            wanted = "a single Tensor" if len(like) == 1 else f"{len(like)} Tensors"
             raise RuntimeError(
-                f"{self._name}: v has invalid length: should be {len(like)} but got {len(parts)}."
+                f"{self._name}: v has invalid length: The given v should contain {wanted}. "
+                f"Got {len(parts)}."
             )
         for position, (part, other) in enumerate(zip(parts, like, strict=True)):
             if part.shape != other.shape:
                 raise RuntimeError(
-                    f"{self._name}: entry {position} of v has shape {tuple(part.shape)}, should be"
-                    f" {tuple(other.shape)}."
+                    f"{self._name}: entry {position} of v has invalid size: should be "
+                    f"{other.shape} but got {part.shape}."
                 )
         if self._create_graph:
             return tuple(part.view_as(part) if part.requires_grad else part for part in parts)
@@ -349,13 +351,13 @@ class _Call:
     def _checked(self, gradient, point, position, create_graph, matrix):
         if self._strict and gradient is None:
             raise RuntimeError(
-                f"{self._name}: the function is independent of entry {position}, which strict mode"
-                f" does not allow ({matrix} of zeros)."
+                f"{self._name}: The output of the user-provided function is independent of input "
+                f"{position}, which strict mode does not allow ({matrix} of zeros)."
             )
         if self._strict and create_graph and not gradient.requires_grad:
             raise RuntimeError(
-                f"{self._name}: the {matrix} is independent of entry {position}, which strict mode"
-                " does not allow when create_graph=True."
+                f"{self._name}: The {matrix} of the user-provided function is independent of input "
+                f"{position}, which strict mode does not allow when create_graph=True."
             )
         return rushlight.zeros_like(point) if gradient is None else gradient
 

@@ -62,7 +62,8 @@ def gradcheck(
         check_forward_ad: check forward mode.
         check_backward_ad: check backward.
         fast_mode: check one random combination of each Jacobian's elements, not each element.
-        masked: for sparse inputs, which are not supported; without meaning for dense ones.
+        masked: for sparse inputs: check the elements that are stored, not all elements. Outputs
+            must be dense: see `Tensor.to_dense(masked_grad=...)`.
 
     Returns:
         True if all checks pass.
@@ -71,18 +72,21 @@ def gradcheck(
         GradcheckError: a check fails.
         ValueError: there is nothing to check.
     """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError(
+            "gradcheck: Expected at least one of check_forward_ad and check_backward_ad to be True"
+        )
     point = _as_tuple(inputs)
-    for number, value in enumerate(point):
-        if isinstance(value, rushlight.Tensor) and value.layout != rushlight.strided:
-            raise NotImplementedError(
-                f"gradcheck(masked={masked}): input #{number} is {value.layout}, whose elements "
-                "cannot be changed one by one; make it in the function, of its values"
-            )
+    if any(_is_sparse(value) for value in point if _needs_gradient(value)):
+        from rushlight.sparse._gradcheck import of_values
+
+        func, point = of_values(func, point, bool(masked))
     try:
         check = _Check(func, point, eps, atol, rtol, nondet_tol)
         check.differences(fast_mode)
         if check_backward_ad:
             check.backward(check_grad_dtypes)
+            check.zero_gradients()
         if check_forward_ad:
             check.forward_mode()
         if check_batched_forward_grad:
@@ -141,10 +145,15 @@ def gradgradcheck(
 
     def gradient(*args):
         arguments, given = args[: len(point)], args[len(point) :]
+        for argument, original in zip(arguments, point, strict=True):
+            if _needs_gradient(original):
+                argument.requires_grad_()
         outputs = _differentiable(_as_tuple(func(*arguments)))
         sources = _differentiable(arguments)
         found = autograd.grad(outputs, sources, given, create_graph=True, allow_unused=True)
-        return tuple(part for part in found if part is not None)
+        return tuple(
+            part.to_dense() if _is_sparse(part) else part for part in found if part is not None
+        )
 
     return gradcheck(
         gradient,
@@ -168,8 +177,16 @@ def _as_tuple(value):
     return (value,) if isinstance(value, rushlight.Tensor) else tuple(value)
 
 
+def _needs_gradient(value):
+    return isinstance(value, rushlight.Tensor) and value.requires_grad
+
+
+def _is_sparse(value):
+    return isinstance(value, rushlight.Tensor) and value.layout != rushlight.strided
+
+
 def _differentiable(tensors):
-    return tuple(t for t in tensors if isinstance(t, rushlight.Tensor) and t.requires_grad)
+    return tuple(filter(_needs_gradient, tensors))
 
 
 def _random_weight(output, scattered):
@@ -225,24 +242,29 @@ class _Check:
                 "gradcheck expects at least one input tensor to require gradient, but none does"
             )
         for position, tensor in enumerate(self._point):
-            if not (isinstance(tensor, rushlight.Tensor) and tensor.requires_grad):
+            if not _needs_gradient(tensor):
                 continue
             if tensor.dtype not in (rushlight.float64, rushlight.complex128):
                 warnings.warn(
-                    f"gradcheck: input #{position} requires gradient and is of {tensor.dtype};"
-                    " differences are precise enough only in double precision",
+                    f"gradcheck: Input #{position} requires gradient and is not a double precision"
+                    f" number but of {tensor.dtype}, for which differences are not precise enough",
                     stacklevel=4,
                 )
             strides = zip(tensor.stride(), tensor.shape, strict=True)
             if any(stride == 0 and size > 1 for stride, size in strides):
                 raise RuntimeError(
-                    f"gradcheck: input #{position} has a dimension of stride 0, so its elements"
-                    " cannot be changed one by one; use a contiguous copy"
+                    f"gradcheck: The {position}th input has a dimension with stride 0, so its "
+                    "elements cannot be changed one by one; use a contiguous copy"
                 )
 
     def _outputs(self, point=None):
         """Return the outputs that could have gradients, whether or not they require them."""
         outputs = _as_tuple(self._func(*(self._point if point is None else point)))
+        if any(map(_is_sparse, outputs)):
+            raise ValueError(
+                "gradcheck: Sparse output is not supported at gradcheck yet: let the function call "
+                "to_dense(masked_grad=...) on it"
+            )
         return [
             out
             for out in outputs
@@ -255,13 +277,27 @@ class _Check:
         """Return the derivative of each output's parts along `moves`, (tensor, change) pairs."""
         values = []
         originals = [tensor.detach().clone() for tensor, _ in moves]
-        for sign in (1, -1):
-            for (tensor, change), original in zip(moves, originals, strict=True):
-                tensor.data.copy_(original + sign * self._eps * change)
-            values.append([_parts(out.detach()).clone() for out in self._outputs()])
-        for (tensor, _), original in zip(moves, originals, strict=True):
-            tensor.data.copy_(original)
+        try:
+            for sign in (1, -1):
+                for (tensor, change), original in zip(moves, originals, strict=True):
+                    tensor.data.copy_(original + sign * self._eps * change)
+                values.append([_parts(out.detach()).clone() for out in self._outputs()])
+        finally:
+            for (tensor, _), original in zip(moves, originals, strict=True):
+                tensor.data.copy_(original)
+        for before, after in zip(*values, strict=True):
+            self._expect_same_kind(before, after)
         return [(a - b) / (2 * self._eps) for a, b in zip(*values, strict=True)]
+
+    @staticmethod
+    def _expect_same_kind(before, after):
+        kinds = (("shape", before.shape, after.shape), ("dtype", before.dtype, after.dtype))
+        for what, a, b in kinds:
+            if a != b:
+                raise AssertionError(
+                    "gradcheck: the function must return outputs with the same "
+                    f"{what} when inputs are perturbed, but one is {a}, then {b}"
+                )
 
     def differences(self, fast: bool) -> None:
         """Measure the Jacobian: for each source, for each output, the derivatives along a row."""
@@ -371,11 +407,11 @@ class _Check:
                 f"The tolerance for nondeterminism was {self._nondet_tol}."
             )
 
-    def _compare(self, numerical, analytical, number, position, mode="", scale=1.0):
+    def _compare(self, numerical, analytical, number, position, mode="Jacobian", scale=1.0):
         numerical, atol = numerical.to(analytical.dtype), self._atol * scale
         if not rushlight.allclose(analytical, numerical, self._rtol, atol, equal_nan=True):
             raise GradcheckError(
-                f"{mode}Jacobian mismatch for output {number} with respect to input {position},\n"
+                f"{mode} mismatch for output {number} with respect to input {position},\n"
                 f"numerical:{numerical}\nanalytical:{analytical}\n"
             )
 
@@ -391,35 +427,48 @@ class _Check:
                     if tangent is None:
                         tangent = rushlight.zeros_like(measured)
                     scale = self._length(moves)
-                    self._compare(
-                        measured, _parts(tangent), number, position, "Forward mode: ", scale
-                    )
+                    mode = "Jacobian computed with forward mode"
+                    self._compare(measured, _parts(tangent), number, position, mode, scale)
 
     def _push_forward(self, forward_ad, source, tangent):
         """Return the tangent of each output when `source` moves along `tangent`."""
         with forward_ad.dual_level():
-            point = [forward_ad.make_dual(t, tangent) if t is source else t for t in self._point]
+            point = [
+                forward_ad.make_dual(t.detach(), tangent)
+                if t is source
+                else t.detach()
+                if isinstance(t, rushlight.Tensor)
+                else t
+                for t in self._point
+            ]
             return [forward_ad.unpack_dual(out).tangent for out in self._outputs(point)]
 
     def batched_forward_mode(self) -> None:
-        from rushlight.func import jvp, vmap
+        from rushlight.autograd import forward_ad
+        from rushlight.func import vmap
 
         for position, (source, moves) in enumerate(zip(self._sources, self._moves, strict=True)):
-
-            def outputs_at(value, source=source):
-                point = [value if t is source else t for t in self._point]
-                return tuple(self._outputs(point))
-
-            def push(move, source=source, function=outputs_at):
-                return jvp(function, (source.detach(),), (move,))[1]
-
             if not moves:
                 continue
-            together = vmap(push)(rushlight.stack(moves))
-            one_by_one = zip(*map(push, moves), strict=True)
-            for number, (batch, singles) in enumerate(zip(together, one_by_one, strict=True)):
+
+            def push(move, source=source):
+                found = self._push_forward(forward_ad, source, move)
+                self._pushed = [tangent is not None for tangent in found]
+                return tuple(tangent for tangent in found if tangent is not None)
+
+            try:
+                together = vmap(push)(rushlight.stack(moves))
+            except RuntimeError as error:
+                raise GradcheckError(
+                    "gradcheck failed while testing batched forward mode: vmap of the computation "
+                    f"of tangents raised {error}"
+                ) from error
+            numbers = [number for number, is_pushed in enumerate(self._pushed) if is_pushed]
+            one_by_one = list(zip(*map(push, moves), strict=True))
+            for number, batch, singles in zip(numbers, together, one_by_one, strict=True):
                 single = rushlight.stack(singles)
-                self._compare(single, batch, number, position, "Forward mode under vmap: ")
+                mode = "Forward mode under vmap: Jacobian"
+                self._compare(single, batch, number, position, mode)
 
     def batched_backward(self) -> None:
         for number, output in enumerate(self._outputs()):
@@ -427,14 +476,32 @@ class _Check:
                 continue
             weights = [self._random_direction(output.detach()) for _ in range(2)]
             keep = {"retain_graph": True, "allow_unused": True}
-            together = autograd.grad(
-                output, self._sources, rushlight.stack(weights), is_grads_batched=True, **keep
-            )
+            together = self._together(output, rushlight.stack(weights), keep)
             singles = [autograd.grad(output, self._sources, weight, **keep) for weight in weights]
             for position, batch in enumerate(together):
                 if batch is not None:
                     single = rushlight.stack([found[position] for found in singles])
-                    self._compare(single, batch, number, position, "Batched backward: ")
+                    self._compare(single, batch, number, position, "Batched backward: Jacobian")
+
+    def _together(self, output, weights, keep):
+        try:
+            return autograd.grad(output, self._sources, weights, is_grads_batched=True, **keep)
+        except RuntimeError as error:
+            raise GradcheckError(
+                "gradcheck or gradgradcheck failed while testing batched gradient computation: "
+                f"vmap of the backward pass raised {error}"
+            ) from error
+
+    def zero_gradients(self) -> None:
+        """Check that backward is linear: zeros give zeros."""
+        outputs = [out for out in self._outputs() if out.requires_grad]
+        zeros = [rushlight.zeros_like(out) for out in outputs]
+        for gradient in autograd.grad(outputs, self._sources, zeros, allow_unused=True):
+            # At a point where the Jacobian is infinite, or NaN, so are its products with zero.
+            if gradient is not None and not (gradient.eq(0) | gradient.isnan()).all():
+                raise GradcheckError(
+                    f"backward not multiplied by grad_output: of zeros it returned {gradient}"
+                )
 
     def undefined_gradients(self) -> None:
         """Check that backward takes undefined gradients: of all outputs, and of each one."""

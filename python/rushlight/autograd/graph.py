@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import threading
+import weakref
 
 import rushlight
 from rushlight import _C, _absent
@@ -28,6 +29,9 @@ GradientEdge.__doc__ = """Where a gradient enters a node: it can stand for a ten
 
 `node` is the producer, or the accumulator of a leaf, `output_nr` which of its outputs is meant.
 """
+
+
+_InputMetadata: type[Any] = collections.namedtuple("_InputMetadata", ["shape", "dtype", "device"])
 
 
 def get_gradient_edge(tensor: Tensor) -> Any:
@@ -112,11 +116,45 @@ def disable_saved_tensors_hooks(error_message: str) -> Generator[None, None, Non
 _mutation_allowed = threading.local()
 
 
+class _SavedCopy:
+    """A tensor that an op has saved."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor: Tensor | None = tensor.clone()
+
+    def get(self) -> Tensor:
+        if self.tensor is None:
+            raise RuntimeError(
+                "allow_mutation_on_saved_tensors: Trying to backward through a graph whose saved "
+                "tensors were dropped by clear()"
+            )
+        return self.tensor
+
+
+class _SavedCopies:
+    """What ops have saved inside of `allow_mutation_on_saved_tensors`."""
+
+    def __init__(self) -> None:
+        self._copies: weakref.WeakSet[_SavedCopy] = weakref.WeakSet()
+
+    def pack(self, tensor: Tensor) -> _SavedCopy:
+        copy = _SavedCopy(tensor)
+        self._copies.add(copy)
+        return copy
+
+    def clear(self) -> None:
+        """Drop the copies: backward through what was computed so far is no longer possible."""
+        for copy in self._copies:
+            copy.tensor = None
+        self._copies.clear()
+
+
 @contextlib.contextmanager
-def allow_mutation_on_saved_tensors() -> Generator[Any, None, None]:
+def allow_mutation_on_saved_tensors() -> Generator[_SavedCopies, None, None]:
     """Let tensors that ops have saved be changed in place, with the gradients of their old values.
 
-    Each op then saves copies, so expect it to need the memory that sharing would have spared.
+    Each op then saves copies, so expect it to need the memory that sharing would have spared. The
+    value of the `with` statement has a method `clear()`, which drops them.
 
     Example:
         >>> with allow_mutation_on_saved_tensors():
@@ -127,9 +165,10 @@ def allow_mutation_on_saved_tensors() -> Generator[Any, None, None]:
     if getattr(_mutation_allowed, "active", False):
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     _mutation_allowed.active = True
+    copies = _SavedCopies()
     try:
-        with saved_tensors_hooks(lambda tensor: tensor.clone(), lambda copy: copy):
-            yield
+        with saved_tensors_hooks(copies.pack, _SavedCopy.get):
+            yield copies
     finally:
         _mutation_allowed.active = False
 

@@ -7,6 +7,7 @@ import threading
 
 import rushlight
 from rushlight import _C
+from rushlight.autograd.function import Function
 from rushlight.func._vmap import lift
 from rushlight.nn.utils import stateless
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
@@ -59,21 +60,40 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     models = list(models)
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({model.training for model in models}) > 1:
+        raise RuntimeError(
+            "stack_module_state: Expected all models to have the same training/eval mode."
+        )
+    if len({type(model) for model in models}) > 1:
+        kinds = sorted({type(model).__name__ for model in models})
+        raise RuntimeError(
+            f"stack_module_state: Expected all models to be of the same class, got {kinds}"
+        )
 
     def stacked(states):
         states = [dict(s) for s in states]
-        return {name: rushlight.stack([s[name].detach() for s in states]) for name in states[0]}
+        return {name: _stacked(name, [s[name] for s in states]) for name in states[0]}
 
-    parameters = {
-        n: p.requires_grad_() for n, p in stacked([m.named_parameters() for m in models]).items()
-    }
+    parameters = stacked([m.named_parameters() for m in models])
     return parameters, stacked([m.named_buffers() for m in models])
+
+
+def _stacked(name, tensors):
+    if len({t.requires_grad for t in tensors}) > 1:
+        raise RuntimeError(
+            f"stack_module_state: Expected {name} to have the same .requires_grad in all models"
+        )
+    together = rushlight.stack([t.detach() for t in tensors])
+    return together.requires_grad_() if tensors[0].requires_grad else together
 
 
 class _Run:
     """One run of a function on inputs that are fresh in the graph: what can be asked of it.
 
     Args:
+        name: of the transform, for errors.
+        pushes: whether for forward derivatives, which `no_grad` does not concern; the function may
+            change its inputs in place.
         args: the arguments; those at the places `argnums` are differentiated by.
 
     `output` and `aux` still carry this run's graph: `shown` gives what a caller may see.
@@ -81,11 +101,13 @@ class _Run:
 
     def __init__(
         self,
+        name: str,
         func: Callable[..., Any],
         args: Any,
         kwargs: Any,
         argnums: Sequence[int] | int,
         has_aux: bool,
+        pushes: bool = False,
     ) -> None:
         self._recording = rushlight.is_grad_enabled()  # or whoever is around wants no graph
         self._inputs = []
@@ -96,12 +118,20 @@ class _Run:
                 leaves, structure = tree_flatten(args[place])
                 leaves = [_fresh(leaf, depth + 1) for leaf in leaves]
                 self._inputs.append((leaves, structure))
-                args[place] = tree_unflatten(leaves, structure)
+                given = [_Alias.apply(leaf) for leaf in leaves] if pushes else leaves
+                args[place] = tree_unflatten(given, structure)
+            outer = _C._ignore_no_grad(pushes and (depth == 0 or _C._ignores_no_grad()))
             _running.depth = depth + 1
             try:
                 output = func(*args, **kwargs)
             finally:
                 _running.depth = depth
+                _C._ignore_no_grad(outer)
+        if has_aux and not (isinstance(output, tuple) and len(output) == 2):
+            raise RuntimeError(
+                f"{name}: output of function f should be a tuple: (output, aux) if has_aux is "
+                f"True, but is {type(output).__name__}"
+            )
         self.output, self.aux = output if has_aux else (output, None)
         self.leaves = [leaf for leaves, _ in self._inputs for leaf in leaves]
         self._own = {id(t) for leaf in self.leaves for t in _with_examples(leaf)}
@@ -159,7 +189,7 @@ class _Run:
         u -> backward(u) is linear and its transpose is the Jacobian, so the derivative of that in
         the direction of the tangents is their product with the Jacobian.
         """
-        outputs, self._structure = _tensors_of("jvp", self.output)
+        outputs, self._structure = _tensors_of("jvp(f, primals, tangents)", self.output)
         with rushlight.enable_grad():
             self._weights = [rushlight.zeros_like(out).requires_grad_() for out in outputs]
             self._pulled = self.gradients(outputs, self._weights, True)
@@ -175,6 +205,22 @@ class _Run:
 
     def like_output(self, flat: Sequence[Any]) -> Any:
         return tree_unflatten(flat, self._structure)
+
+
+class _Alias(Function):
+    """A tensor on the memory of a leaf, which operations in place may change with their history."""
+
+    @staticmethod
+    def forward(ctx: Any, leaf: Tensor) -> Tensor:
+        return leaf.detach()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+        return tangent
 
 
 def _places(argnums, count):
@@ -200,14 +246,14 @@ def _places(argnums, count):
 def _tensors_of(name, output):
     """The leaves of what a function returned, which must be tensors, and how they are nested."""
     leaves, structure = tree_flatten(output)
-    if not leaves:
+    if not leaves or output is None:
         raise RuntimeError(
-            f"{name}: Expected the function to have non-empty output, but got {output!r}"
+            f"{name}: Expected f to be a function that has non-empty output, but got {output!r}"
         )
     for leaf in leaves:
         if not isinstance(leaf, rushlight.Tensor):
             raise RuntimeError(
-                f"{name}: expected the function to return only tensors, got unsupported type "
+                f"{name}: expected f(*primals) to return only tensors, got unsupported type "
                 f"{type(leaf)}"
             )
     return leaves, structure
@@ -267,12 +313,16 @@ def grad_and_value(
 
     @functools.wraps(func)
     def derived(*args, **kwargs):
-        run = _Run(func, args, kwargs, argnums, has_aux)
+        run = _Run("grad_and_value(f)(*args)", func, args, kwargs, argnums, has_aux)
         value = run.output
-        if not isinstance(value, rushlight.Tensor) or value.numel() != 1 or value.dim() != 0:
+        if not isinstance(value, rushlight.Tensor):
             raise RuntimeError(
-                "grad: Expected f(*args) to return a scalar tensor, got a tensor or value of "
-                "another kind"
+                f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}"
+            )
+        if value.dim() != 0:
+            raise RuntimeError(
+                "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got a "
+                f"tensor with {value.dim()} dims; did you mean vjp or jacrev?"
             )
         found = run.gradients([value], [None], run.leads_out([value]), last=run.aux is None)
         found = run.like_inputs(found)
@@ -300,8 +350,8 @@ def vjp(
     func: Callable[..., Any], *primals: Any, has_aux: bool = False
 ) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
     """func(*primals), and a function that multiplies a cotangent with its Jacobian."""
-    run = _Run(func, primals, {}, range(len(primals)), has_aux)
-    outputs, structure = _tensors_of("vjp", run.output)
+    run = _Run("vjp(f, *primals)", func, primals, {}, range(len(primals)), has_aux)
+    outputs, structure = _tensors_of("vjp(f, *primals)", run.output)
     keep = run.leads_out(outputs)
 
     def multiply(*cotangents):
@@ -319,9 +369,14 @@ def vjp(
     return (shown, multiply, aux) if has_aux else (shown, multiply)
 
 
-def _pushforward(func, primals, has_aux=False):
+def _pushforward(name, func, primals, has_aux=False, strict=False):
     """func(*primals), a function that multiplies its Jacobian with tangents, and the rest."""
-    run = _Run(func, primals, {}, range(len(primals)), has_aux)
+    run = _Run(name, func, primals, {}, range(len(primals)), has_aux, True)
+    if strict and not all(out.requires_grad for out in _tensors_of(name, run.output)[0]):
+        raise RuntimeError(
+            f"{name[:-1]}, strict=True): The output of f is independent of the inputs, so that its "
+            "derivative would be zeros"
+        )
     run.prepare_pushing()
 
     def push(*tangents):
@@ -339,11 +394,47 @@ def jvp(
     strict: bool = False,
     has_aux: bool = False,
 ) -> tuple[Any, Any] | tuple[Any, Any, Any]:
-    """func(*primals), and its Jacobian times the tangents."""
-    if strict:
-        raise NotImplementedError("jvp: strict=True, which refuses what does not depend on inputs")
-    output, push, aux = _pushforward(func, primals, has_aux)
+    """func(*primals), and its Jacobian times the tangents.
+
+    Args:
+        strict: refuse results that do not depend on the inputs, whose derivatives are zeros.
+        has_aux: func returns a second value, which is returned as it is.
+    """
+    name = "jvp(f, primals, tangents)"
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple):
+            raise RuntimeError(
+                f"{name}: Expected {what} to be a tuple, with an entry for each argument of f, got "
+                f"{type(given)}"
+            )
+    flat, structure = tree_flatten(primals)
+    if not flat:
+        raise RuntimeError(f"{name}: Expected at least one Tensor in primals, got {primals}")
+    moves, given_structure = tree_flatten(tangents)
+    if structure != given_structure:
+        raise RuntimeError(
+            f"{name}: Expected primals and tangents to have the same python structure, but they "
+            f"are {structure} and {given_structure}"
+        )
+    for primal, tangent in zip(flat, moves):
+        _check_tangent(name, primal, tangent)
+    output, push, aux = _pushforward(name, func, primals, has_aux, strict)
     return (output, push(*tangents), aux) if has_aux else (output, push(*tangents))
+
+
+def _check_tangent(name, primal, tangent):
+    for what, t in (("primal", primal), ("tangent", tangent)):
+        if not isinstance(t, rushlight.Tensor):
+            raise RuntimeError(f"{name}: Expected {what} to be a Tensor, got {type(t)}")
+        if not (t.is_floating_point() or t.is_complex()):
+            raise ValueError(
+                f"{name}: Expected {what} to be floating point or complex, but got: {t.dtype}"
+            )
+    if primal.shape != tangent.shape:
+        raise RuntimeError(
+            f"{name}: the tangent has a different size than that of the original Tensor: "
+            f"{tuple(tangent.shape)}, not {tuple(primal.shape)}"
+        )
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -355,7 +446,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         >>> push(rushlight.tensor(2.0))
         tensor(12.)
     """
-    output, push, _ = _pushforward(func, primals)
+    output, push, _ = _pushforward("linearize(f, *primals)", func, primals)
     return output, push
 
 
@@ -376,8 +467,9 @@ def jacrev(
 
     @functools.wraps(func)
     def derived(*args, **kwargs):
-        run = _Run(func, args, kwargs, argnums, has_aux)
+        run = _Run("jacrev", func, args, kwargs, argnums, has_aux)
         outputs, structure = _tensors_of("jacrev", run.output)
+        _expect_real("jacrev", run.leaves, outputs)
         jacobians = []
         for out in outputs:
             leads_out = run.leads_out([out])
@@ -419,9 +511,10 @@ def jacfwd(
 
     @functools.wraps(func)
     def derived(*args, **kwargs):
-        run = _Run(func, args, kwargs, argnums, has_aux)
+        run = _Run("jacfwd", func, args, kwargs, argnums, has_aux, True)
         run.prepare_pushing()
         outputs, _ = tree_flatten(run.output)
+        _expect_real("jacfwd", run.leaves, outputs)
         blocks = []  # for each leaf of the inputs, one of each output
         for number, leaf in enumerate(run.leaves):
             chunks = []
@@ -449,11 +542,21 @@ def jacfwd(
     return derived
 
 
+def _expect_real(name, inputs, outputs):
+    for what, tensors in (("inputs", inputs), ("outputs", outputs)):
+        for place, tensor in enumerate(tensors):
+            if tensor.is_complex():
+                raise RuntimeError(
+                    f"{name}: Expected all {what} to be real but received complex tensor at "
+                    f"flattened {what[:-1]} idx: {place}; take derivatives by view_as_real of it"
+                )
+
+
 def _chunks(directions, size):
     if size is None:
         return [directions]
     if size <= 0:
-        raise ValueError(f"chunk_size must be positive, but is {size}")
+        raise ValueError(f"jacrev, jacfwd: `chunk_size` should be greater than 0, but is {size}")
     return directions.split(size)
 
 

@@ -277,7 +277,10 @@ def vmap(
         if not chunk_size or chunk_size >= size:
             return _mapped_once(func, structure, flat, dims, size, out_dims, randomness)
         pieces = []
+        state = rushlight.get_rng_state() if randomness == "same" else None
         for begin in range(0, size, chunk_size):
+            if state is not None:  # for all examples, not for those of one piece
+                rushlight.set_rng_state(state)
             count = min(chunk_size, size - begin)
             part = [t if d is None else t.narrow(d, begin, count) for t, d in zip(flat, dims)]
             pieces.append(_mapped_once(func, structure, part, dims, count, out_dims, randomness))
@@ -287,6 +290,25 @@ def vmap(
             rushlight.cat(c, p) for c, p in zip(zip(*(leaves for leaves, _ in columns)), places)
         ]
         return tree_unflatten(joined, columns[0][1])
+
+    return mapped
+
+
+def chunk_vmap(
+    func: Callable[..., Any],
+    in_dims: int = 0,
+    out_dims: int = 0,
+    randomness: str = "error",
+    chunks: int = 2,
+) -> Callable[..., Any]:
+    """`vmap` in so many pieces of the examples, one after the other."""
+
+    @functools.wraps(func)
+    def mapped(*args, **kwargs):
+        dims = _input_dims(in_dims, args, kwargs)
+        size = _number_of_examples(_flatten((args, kwargs))[0], dims)
+        each = max(1, -(-size // chunks))
+        return vmap(func, in_dims, out_dims, randomness, chunk_size=each)(*args, **kwargs)
 
     return mapped
 

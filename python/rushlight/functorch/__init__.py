@@ -22,12 +22,13 @@ from rushlight.func import (
     vjp,
     vmap,
 )
+from rushlight.fx.experimental.proxy_tensor import make_fx
 
 __version__ = "2.13.0"
 
 __all__ = [
     "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble",
     "functionalize", "grad", "grad_and_value", "hessian", "jacfwd",
-    "jacrev", "jvp", "make_functional", "make_functional_with_buffers",
+    "jacrev", "jvp", "make_functional", "make_functional_with_buffers", "make_fx",
     "replace_all_batch_norm_modules_", "vjp", "vmap",
 ]  # fmt: skip

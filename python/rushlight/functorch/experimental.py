@@ -2,8 +2,7 @@
 
 from rushlight._functorch.batch_norm_replacement import replace_all_batch_norm_modules_
 from rushlight.func import functionalize, grad_and_value, hessian, jacfwd, jvp, vmap
-
-chunk_vmap = vmap
+from rushlight.func._vmap import chunk_vmap
 
 __all__ = [
     "chunk_vmap", "functionalize", "grad_and_value", "hessian", "jacfwd", "jvp",

@@ -10,7 +10,8 @@ import warnings
 from typing import Any, NamedTuple
 
 import rushlight
-from rushlight.library._operator import OpOverload, OpOverloadPacket as _Packet
+from rushlight.library._operator import OpOverload, OpOverloadPacket as _Packet, _Builtin
+from rushlight.library._schema import AliasInfo, Argument, FunctionSchema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,6 +112,86 @@ def _rows_of(op):
     return [_table.schema(key) for key in _table._targets().get(name, ())]
 
 
+# What the kinds of the table's parameters are in schemas.
+_KINDS = {
+    "TensorOrNumber": "Tensor", "TensorList": "Tensor[]", "OptionalTensorList": "Tensor?[]",
+    "Int": "int", "IntList": "int[]", "Float": "float", "FloatList": "float[]", "Bool": "bool",
+    "String": "str", "DType": "ScalarType", "bool": "bool", "list[Tensor]": "Tensor[]",
+}  # fmt: skip
+# Functions of modules, whose first argument is not `self`.
+_OF_INPUT = ("conv", "linear", "native_", "batch_norm", "layer_norm", "group_norm", "instance_norm",
+             "rms_norm", "dropout", "alpha_dropout", "feature_", "bilinear", "grid_sampler",
+             "binary_cross_entropy_with")  # fmt: skip
+
+
+def _schema_of_builtin(op):
+    """The schema of an operation of aten: of the row that the name of the overload says."""
+    rows = _rows_of(op)
+    overload = op.__name__.partition(".")[2]
+    overload = "" if overload == "default" else overload
+    form = overload.lower().partition("_")[0]
+    row = next((r for r in rows if form and r.key.partition(".")[2] == form), None)
+    row = rows[0] if row is None and rows else row
+    name = op.overloadpacket.__name__
+    writes = name.endswith("_") and not name.endswith("__")
+    is_view = row is not None and row.kind == "view" and not writes
+    arguments = _arguments_of_row(row, overload) if row is not None else _arguments_of(op._function)
+    if arguments and name.startswith(_OF_INPUT):
+        arguments[0].name = {"self": "input"}.get(arguments[0].name, arguments[0].name)
+    alias = None
+    if arguments and arguments[0].is_of_tensors and (writes or is_view):
+        alias = arguments[0].alias_info = AliasInfo(("a",), writes)
+    results = ("Tensor",) if row is None else row.returns
+    results = () if results == ("None",) else results
+    is_named = len(results) > 1
+    returns = [
+        Argument(r if is_named else "", "Tensor" if is_named else _KINDS.get(r, r), alias)
+        for r in results
+    ]
+    return FunctionSchema(f"aten::{name}", overload, arguments, returns)
+
+
+def _arguments_of_row(row, overload):
+    from rushlight.export._table import MISSING
+
+    found = []
+    for place, p in enumerate(row.parameters):
+        if p.name in ("requires_grad", "inplace", "size_average", "reduce"):
+            continue  # of functions, not of operations
+        kind = _KINDS.get(p.kind, p.kind)
+        if p.length > 0:
+            kind = f"{kind[:-1]}{p.length}]"
+        default = list(p.default) if type(p.default) is tuple else p.default
+        default = inspect.Parameter.empty if default is MISSING else default
+        if p.name == "pin_memory":
+            kind, default = "bool?", None
+        kind += "?" * (p.optional and not kind.endswith("?"))
+        name = "self" if place == 0 and p.name == "input" else p.name
+        found.append(Argument(name, kind, None, p.keyword_only, default))
+    tensors = [a for a in found[1:] if a.type == "Tensor" and not a.kwarg_only]
+    if overload.endswith("Scalar") and tensors:
+        tensors[-1].type = "Scalar"
+    return found
+
+
+def _arguments_of(function):
+    """Of what is written in Python: by annotations, defaults and names."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    kinds = {"int": "int", "float": "float", "bool": "bool", "str": "str", "Sequence": "int[]"}
+    names = {"dim": "int", "dtype": "ScalarType?", "layout": "Layout?", "device": "Device?",
+             "memory_format": "MemoryFormat?", "size": "int[]", "eps": "float"}  # fmt: skip
+    found = []
+    for place, p in enumerate(parameters):
+        base = str(p.annotation).partition("[")[0].partition(" ")[0]
+        kind = kinds.get(base) or kinds.get(type(p.default).__name__) or names.get(p.name, "Tensor")
+        name = "self" if place == 0 and p.name in ("x", "input") else p.name
+        found.append(Argument(name, kind, None, p.kind is p.KEYWORD_ONLY, p.default))
+    return found
+
+
 def _is_function_of_torch(op):
     return getattr(rushlight, getattr(op, "__name__", " "), None) is op
 
@@ -119,7 +200,7 @@ def _schemas_of(op):
     """Schemas with their signatures, in the order in which calls try them; None if there are
     none.
     """
-    if isinstance(op, OpOverload) and op._schema is not None:
+    if isinstance(op, OpOverload) and not isinstance(op, _Builtin) and op._schema is not None:
         return [(op._schema, _of_schema(op._schema))]
     if isinstance(op, _Packet) and not hasattr(op, "_function"):
         found = [getattr(op, name)._schema for name in op.overloads()]

@@ -7,6 +7,7 @@ tensors among them, and records a node of the graph, an `autograd.Function`, whe
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import threading
@@ -384,7 +385,14 @@ class _Builtin(OpOverload):
 
     def __init__(self, packet_of_it: _BuiltinPacket, overload: str) -> None:
         super().__init__("aten", packet_of_it.__name__, overload)
+        del self._schema
         self._packet, self._function = packet_of_it, packet_of_it._function
+
+    @functools.cached_property
+    def _schema(self) -> FunctionSchema:
+        """Made of the row of the table, when it is asked for."""
+        made = importlib.import_module("rushlight.fx.operator_schemas")
+        return made._schema_of_builtin(self)
 
     @property
     def overloadpacket(self) -> _BuiltinPacket:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import rushlight
 from rushlight import _C
 from rushlight._integers import integers, is_integer
+from rushlight._shown_name import shown_as
+from rushlight.autograd.function import Function
 from rushlight.sparse._tensor import (
     BSC,
     BSR,
@@ -142,6 +144,7 @@ def _check_request(sparse_dim, layout, blocksize, dense_dim):
     return sparse_dim, layout
 
 
+@shown_as("ToSparseBackward0", "dense")
 def dense_to_sparse(
     dense: Tensor,
     sparse_dim: int | None = None,
@@ -156,6 +159,8 @@ def dense_to_sparse(
     sparse_dim, layout = _check_request(sparse_dim, layout, blocksize, dense_dim)
     if layout is rushlight.strided:
         return dense
+    if dense.requires_grad and rushlight.is_grad_enabled():
+        return _ToSparse.apply(dense, sparse_dim, layout, blocksize, dense_dim)
     if sparse_dim is None or layout is not COO:
         sparse_dim = dense.dim() - (dense_dim or 0)
     elif dense_dim is not None and sparse_dim + dense_dim != dense.dim():
@@ -178,6 +183,34 @@ def dense_to_sparse(
     return from_keys(keys, values, dense.shape, layout, blocksize, dense.dim() - sparse_dim)
 
 
+class _ToSparse(Function):
+    """A gradient of other elements than those that are stored arrives too."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, dense: Tensor, sparse_dim: Any, layout: Any, blocksize: Any, dense_dim: Any
+    ) -> SparseTensor:
+        return dense_to_sparse(
+            dense, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim
+        )
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return gradient.to_dense(), None, None, None, None
+
+
+class ToDense(Function):
+    """`to_dense` whose gradient is that of all elements, a dense tensor."""
+
+    @staticmethod
+    def forward(ctx: Any, sparse: SparseTensor) -> Tensor:
+        return _C._sparse_to_dense(sparse)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient
+
+
 def sparse_to_sparse(
     sparse: bool,
     sparse_dim: int | None = None,
@@ -198,7 +231,11 @@ def sparse_to_sparse(
         return to_coo(sparse)
     if layout is sparse.layout:
         own_blocks = tuple(values_of(sparse).shape[-2 - has[1] :][:2])
-        if layout not in (BSR, BSC) or blocksize is None or own_blocks == tuple(blocksize):
+        if (
+            layout not in (BSR, BSC)
+            or blocksize is None
+            or own_blocks == tuple(integers(blocksize) * (2 if is_integer(blocksize) else 1))
+        ):
             return sparse
     if dense_dim not in (None, has[1]):
         raise RuntimeError(f"to_sparse: the tensor has {has[1]} dense dims, not {dense_dim}")

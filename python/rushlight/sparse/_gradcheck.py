@@ -31,21 +31,32 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
     """
 
     def gradcheck_with_sparse_support(func: Callable[..., Any], inputs: Any, **kwargs: Any) -> bool:
-        masked = kwargs.pop("masked", False)
         given = tuple(inputs) if isinstance(inputs, (list, tuple)) else (inputs,)
-        makers = [_Maker(value, masked) if _is_checked(value) else None for value in given]
-        point = tuple(make.values if make else value for value, make in zip(given, makers))
+        function, point = of_values(func, given, kwargs.pop("masked", False))
 
-        def of_values(*args, **options):
-            args = [make(value) if make else value for value, make in zip(args, makers)]
-            found = func(*args, **options)
+        def to_dense(*args, **options):
+            found = function(*args, **options)
             if isinstance(found, (list, tuple)):
                 return tuple(map(_dense, found))
             return _dense(found)
 
-        return gradcheck(of_values, point, **kwargs)
+        return gradcheck(to_dense, point, **kwargs)
 
     return gradcheck_with_sparse_support
+
+
+def of_values(
+    func: Callable[..., Any], inputs: tuple[Any, ...], masked: bool
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A function of the values of sparse inputs that need gradients, and the inputs for it."""
+    makers = [_Maker(value, masked) if _is_checked(value) else None for value in inputs]
+    point = tuple(make.values if make else value for value, make in zip(inputs, makers))
+
+    def function(*args: Any, **options: Any) -> Any:
+        args = [make(value) if make else value for value, make in zip(args, makers)]
+        return func(*args, **options)
+
+    return function, point
 
 
 def _is_checked(value):

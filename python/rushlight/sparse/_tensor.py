@@ -148,10 +148,19 @@ class SparseTensor(Tensor):
 
     @shown_as("ToDenseBackward0", "self")
     def to_dense(self, dtype: _dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
-        """Return the ordinary tensor. Its gradient is that of the elements that are stored."""
-        if masked_grad is False:
-            raise NotImplementedError("to_dense: masked_grad=False, gradients of all elements")
-        dense = _C._sparse_to_dense(self)
+        """Return the ordinary tensor.
+
+        Args:
+            dtype: of the result.
+            masked_grad: if True, the default, the gradient is that of the elements that are stored,
+                otherwise of all elements, as a dense tensor.
+        """
+        if masked_grad is False and self.requires_grad and rushlight.is_grad_enabled():
+            from rushlight.sparse._convert import ToDense
+
+            dense = ToDense.apply(self)
+        else:
+            dense = _C._sparse_to_dense(self)
         return dense if dtype is None else dense.to(dtype)
 
     def to_sparse(

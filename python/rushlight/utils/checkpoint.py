@@ -126,7 +126,8 @@ def checkpoint(
     preserve_rng_state = kwargs.pop("preserve_rng_state", True)
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint: pass use_reentrant explicitly, False being recommended; without it, it is"
+            "checkpoint: the use_reentrant parameter should be passed explicitly, False being "
+            "recommended; without it, it is"
             " True.",
             stacklevel=2,
         )
@@ -232,7 +233,7 @@ class _Frame:
     def _compare(self, count):
         if count < len(self.kinds) or (self.is_complete and count > len(self.kinds)):
             self._fail(
-                "checkpoint: a different number of tensors was saved in the recomputation\n"
+                "checkpoint: A different number of tensors was saved in the recomputation\n"
                 f"Number of tensors saved during forward: {len(self.kinds)}\n"
                 f"Number of tensors saved during recomputation: {count}"
             )
@@ -272,9 +273,9 @@ class CheckpointFunction(rushlight.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> tuple[None, None, Tensor]:
         if _C.backward_is_restricted():  # the pass inside would fill .grad of what it was not to
             raise RuntimeError(
-                "checkpoint: use_reentrant=True does not work with autograd.grad or backward(inputs"
-                "=...), as it cannot tell what the function reads beside its arguments; pass "
-                "use_reentrant=False"
+                "torch.utils.checkpoint is incompatible, with use_reentrant=True, with .grad() or "
+                "backward(inputs=...), as it cannot tell what the function reads beside its "
+                "arguments; pass use_reentrant=False"
             )
         inputs = list(ctx.inputs)
         for place, tensor in zip(ctx.places, ctx.saved_tensors):
@@ -349,7 +350,8 @@ def checkpoint_sequential(
     """
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint_sequential: pass use_reentrant explicitly, False being recommended; without"
+            "checkpoint_sequential: the use_reentrant parameter should be passed explicitly, False "
+            "being recommended; without"
             " it, it is True.",
             stacklevel=2,
         )

@@ -15,7 +15,14 @@ from rushlight.func._batching import (  # noqa: F401  their rules
     _products,
 )
 from rushlight.func._batching._random import random
-from rushlight.func._batching._rules import FUNCTIONS, register, rules_of, rules_of_ops, words
+from rushlight.func._batching._rules import (
+    FUNCTIONS,
+    check_ranks,
+    register,
+    rules_of,
+    rules_of_ops,
+    words,
+)
 from rushlight.func._batching._views import transposed
 from rushlight.utils._pytree import tree_flatten
 
@@ -47,13 +54,14 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
         call = _OF_ONE_VALUE.get(name) or f"{name.strip('_').removesuffix('_tuple')}()"
         raise RuntimeError(
             f"vmap: It looks like you're calling {call} on a Tensor that has a "
-            "value for each example: a program cannot depend on one; use torch.where, or map "
-            "outside"
+            "value for each example: data-dependent control flow, or what else depends on one of "
+            "them, is not possible; use torch.where, or map outside"
         )
     if name in _AS_THEY_ARE or "metadata" in kinds:
         return func(*args, **kwargs)
     if kwargs.get("out") is not None:
         raise RuntimeError(f"vmap: {name}() cannot write into out=")
+    check_ranks(name.rstrip("_"), args)
     own = getattr(func, "batching_rule", None)
     for rule in (own,) if own is not None else rules_of(name, func):
         result = rule(level, func, args, kwargs)
@@ -161,7 +169,7 @@ register("grad", _gradient, FUNCTIONS)
 
 
 def _backward(level, func, args, kwargs):
-    raise RuntimeError("vmap: backward() cannot be called on a mapped tensor; use func.grad")
+    raise RuntimeError("backward() called inside torch.vmap, on a mapped tensor; use func.grad")
 
 
 register("backward", _backward, FUNCTIONS)

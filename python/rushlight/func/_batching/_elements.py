@@ -77,6 +77,12 @@ def _new(func, x, rank, *args, **kwargs):
     return func(x, (x.shape[0], *sizes_of(sizes)), *args[len(sizes) :], **kwargs)
 
 
+@of_first("new_empty_strided", FUNCTIONS)
+def _new_empty_strided(func, x, rank, size, stride, **kwargs):
+    length = 1 + sum((n - 1) * step for n, step in zip(size, stride)) if 0 not in size else 0
+    return func(x, (x.shape[0], *size), (length, *stride), **kwargs)
+
+
 def sizes_of(args: Any) -> Any:
     return args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
 

@@ -51,15 +51,28 @@ register("where", _where)
 def _as_strided(level, func, args, kwargs):
     if func.__name__ == "as_strided_":
         raise RuntimeError("vmap: as_strided_() is not supported; use as_strided()")
-    if level.examples(args[0]) is None:
+    x = level.examples(args[0])
+    if x is None:
         return NotImplemented
-    held = level.batched_tensor(level.examples(args[0]).contiguous())
+    given = dict(zip(("size", "stride", "storage_offset"), args[1:]), **kwargs)
+    size, stride, offset = given["size"], given["stride"], given.get("storage_offset")
+    offset = x.storage_offset() if offset is None else offset
+    first, last = _reach(x.shape[1:], x.stride()[1:], x.storage_offset())
+    if 0 not in size and len(size) == len(stride):
+        wanted = _reach(size, stride, offset)
+        if 0 in x.shape[1:] or wanted[0] < first or wanted[1] > last:
+            raise RuntimeError(
+                f"vmap: as_strided(size={tuple(size)}, stride={tuple(stride)}, storage_offset="
+                f"{offset}) of an example of shape {tuple(x.shape[1:])} can access memory outside "
+                "of `tensor`, which may be that of another example"
+            )
+    result = func(x, (x.shape[0], *size), (x.stride(0), *stride), offset)
+    return level.batched_tensor(result)
 
-    def of_copy(tensor, *rest, **options):
-        return func(tensor.clone(), *rest, **options)
 
-    of_copy.__name__ = "as_strided"
-    return level.loop_fallback(of_copy, (held, *args[1:]), kwargs)
+def _reach(sizes, strides, offset):
+    """The places of the first and the last element in the storage."""
+    return offset, offset + sum((size - 1) * stride for size, stride in zip(sizes, strides))
 
 
 register("as_strided", _as_strided)

@@ -90,6 +90,51 @@ def of_first(names: str, table: dict[str, Callable[..., Any]] = RULES) -> Callab
     return decorate
 
 
+_ANY = 1 << 30
+# Fewest and most dims of the first arguments of one example. Where a dim of examples comes before
+# them, the operation itself would take those for a batch, or for a dim of the matrix.
+_RANKS = {
+    "mm": ((2, 2), (2, 2)),
+    "bmm": ((3, 3), (3, 3)),
+    "mv": ((2, 2), (1, 1)),
+    "dot": ((1, 1), (1, 1)),
+    "vdot": ((1, 1), (1, 1)),
+    "outer": ((1, 1), (1, 1)),
+    "ger": ((1, 1), (1, 1)),
+    "addmm": ((0, 2), (2, 2), (2, 2)),
+    "addmv": ((0, 1), (2, 2), (1, 1)),
+    "baddbmm": ((0, 3), (3, 3), (3, 3)),
+    "matmul": ((1, _ANY), (1, _ANY)),
+    "linear": ((1, _ANY), (1, 2)),
+    "t": ((0, 2),),
+    "t_copy": ((0, 2),),
+    "trace": ((2, 2),),
+    "pixel_unshuffle": ((3, _ANY),),
+    **dict.fromkeys(
+        "cholesky cholesky_ex cholesky_inverse cond det eig eigh eigvals eigvalsh geqrf inv "
+        "inv_ex inverse ldl_factor ldl_factor_ex logdet lu lu_factor lu_factor_ex matrix_exp "
+        "matrix_power matrix_rank pinv pinverse qr slogdet svd svdvals tril triu".split(),
+        ((2, _ANY),),
+    ),
+}
+
+
+def check_ranks(name: str, args: Any) -> None:
+    """Refuse the arguments of one example whose dims are too few or too many."""
+    ranks = _RANKS.get(name)
+    if ranks is None:
+        return
+    tensors = [a for a in args if isinstance(a, Tensor)]  # numbers come first in the order of 2017
+    for place, ((fewest, most), given) in enumerate(zip(ranks, tensors)):
+        if not fewest <= given.dim() <= most:
+            wanted = f"{fewest}" if fewest == most else f"at least {fewest}"
+            wanted = wanted if fewest or most == _ANY else f"at most {most}"
+            raise RuntimeError(
+                f"{name}: tensor {place + 1} of one example must have {wanted} dimensions, but "
+                f"it has shape {tuple(given.shape)}"
+            )
+
+
 def shifted(d: Sequence[int] | int, rank: int) -> Any:
     """The place in the tensor of all examples of dim `d` of one example; or of several dims."""
     if isinstance(d, (tuple, list)):

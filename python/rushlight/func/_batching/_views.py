@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 @of_first("reshape")
 def _reshape(func, x, rank, *sizes, shape=None):
     if sizes and isinstance(sizes[0], rushlight.dtype):
-        return NotImplemented
+        fits = rank or sizes[0].itemsize == x.itemsize
+        return x.view(sizes[0]) if fits else NotImplemented
     sizes = sizes_of(sizes) if shape is None else shape
     if -1 in sizes and not x.numel():
         return NotImplemented
-    return x.reshape(x.shape[0], *sizes)
+    method = x.view if func.__name__ == "view" else x.reshape
+    return method(x.shape[0], *sizes)
 
 
 @of_first("expand")

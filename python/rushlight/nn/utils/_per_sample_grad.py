@@ -8,6 +8,7 @@ import inspect
 import rushlight
 from rushlight import Tensor
 from rushlight.func import functional_call, vjp, vmap
+from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,31 +84,38 @@ def _call(module, dim, scale, args, kwargs):
         output = functional_call(module, dict(zip(names, values)), tuple(arguments), named)
         return output.squeeze(dim)
 
-    places = tuple(dim if isinstance(a, Tensor) else None for a in args)
-    named_places = {n: dim if isinstance(a, Tensor) else None for n, a in kwargs.items()}
+    leaves, structure = tree_flatten((args, kwargs))
+    places = [dim if isinstance(leaf, Tensor) else None for leaf in leaves]
+    moving = [n for n, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.requires_grad]
 
-    def gradients_of_one(grad, values, arguments, named):
-        _, pull = vjp(lambda v: one(v, arguments, named), values)
-        return pull(grad)[0]
+    def gradients_of_one(grad, values, *leaves):
+        """By the parameters, and by the arguments that need gradients."""
+
+        def at(values, moved):
+            changed = dict(zip(moving, moved))
+            given = [changed.get(n, leaf) for n, leaf in enumerate(leaves)]
+            return one(values, *tree_unflatten(given, structure))
+
+        _, pull = vjp(at, values, tuple(leaves[n] for n in moving))
+        return pull(grad)
 
     class Sampled(rushlight.autograd.Function):
         """The module's output, whose backward keeps a gradient for each example."""
 
         @staticmethod
-        def forward(ctx, *values):
+        def forward(ctx, *sources):
             with rushlight.no_grad():
                 return module(*args, **kwargs)
 
         @staticmethod
         def backward(ctx, grad):
             values = tuple(p.detach() for p in parameters)
-            detached = [a.detach() if isinstance(a, Tensor) else a for a in args]
-            named = {n: a.detach() if isinstance(a, Tensor) else a for n, a in kwargs.items()}
-            grads = vmap(gradients_of_one, in_dims=(dim, None, list(places), named_places))(
-                grad, values, detached, named
+            detached = [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+            grads, of_inputs = vmap(gradients_of_one, in_dims=(dim, None, *places))(
+                grad, values, *detached
             )
             for parameter, each in zip(parameters, grads):
                 parameter.grad_sample = each * scale
-            return (None,) * len(values)
+            return (None,) * len(values) + tuple(each.movedim(0, dim) for each in of_inputs)
 
-    return Sampled.apply(*parameters)
+    return Sampled.apply(*parameters, *(leaves[n] for n in moving))
