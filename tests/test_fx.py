@@ -238,8 +238,42 @@ def test_concrete_args():
         traced(rushlight.tensor(1.0), False)
     with pytest.raises(ValueError, match="concrete_args names .'flat'"):
         fx.symbolic_trace(program, concrete_args={"flat": True})
-    with pytest.raises(NotImplementedError, match="concrete_args: flag is a list"):
-        fx.symbolic_trace(program, concrete_args={"flag": [1]})
+
+
+def test_concrete_args_as_trees():
+    def program(x, parts, scale=1):
+        total = x * scale
+        for name in sorted(parts["named"]):
+            total = total + parts["named"][name]
+        return {"total": total, "first": parts["listed"][0]}
+
+    parts = {"named": {"a": fx.PH, "b": fx.PH}, "listed": [fx.PH, 3]}
+    traced = fx.symbolic_trace(program, concrete_args={"parts": parts, "scale": 2})
+    x, a, b, c = (rushlight.tensor(float(k)) for k in range(1, 5))
+    given = {"named": {"a": a, "b": b}, "listed": [c, 3]}
+    assert {k: v.item() for k, v in traced(x, given, 2).items()} == {"total": 7, "first": 4}
+    assert traced.graph.process_outputs([1, 2]) == {"total": 1, "first": 2}
+    names = [n.name for n in traced.graph.nodes if n.op == "placeholder"]
+    assert names == ["x", "parts_1", "parts_2", "parts_3", "parts_4", "scale_1"]
+    with pytest.raises(AssertionError, match="specialized to have value 3"):
+        traced(x, {"named": {"a": a, "b": b}, "listed": [c, 4]}, 2)
+
+
+def test_concrete_args_of_a_module_and_as_a_tuple():
+    class Model(rushlight.nn.Module):
+        def forward(self, pair, flag=True):
+            return pair[0] - pair[1] if flag else pair[0]
+
+    traced = fx.symbolic_trace(Model(), concrete_args=((fx.PH, fx.PH), True))
+    assert traced((rushlight.tensor(5.0), rushlight.tensor(3.0)), True).item() == 2
+    placed = type("Marked", (type(fx.PH),), {})()
+    placed.note = "kept"
+    graph = fx.Tracer().trace(Model(), {"pair": (placed, fx.PH), "flag": True})
+    assert next(iter(graph.nodes)).note == "kept"
+    with pytest.raises(RuntimeError, match="1 values for 2 arguments"):
+        fx.Tracer().trace(Model(), (True,))
+    with pytest.warns(UserWarning, match="Was not able to add assertion"):
+        fx.symbolic_trace(Model(), concrete_args=((fx.PH, rushlight.tensor(1.0)), True))
 
 
 def branch(x):

@@ -90,7 +90,7 @@ def batch_norm(
     may do it, where there are two.
     """
     del cudnn_enabled
-    return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    return F._batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 def instance_norm(

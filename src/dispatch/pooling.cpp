@@ -59,9 +59,12 @@ Dims adaptive_sizes(const char* op, const Tensor& input, const Dims& output_size
   return sizes;
 }
 
-// Whether `t`, of lines, images or volumes with a batch dim, keeps its channels side by side.
+// Whether `t`, of lines, images or volumes with a batch dim, keeps its channels side by side; of
+// volumes, one without a batch dim too, as in torch.
 bool has_channels_last(const Tensor& t, int64_t dims) {
-  if (t.impl()->standard_strides || t.dim() != dims + 2) return false;
+  if (t.impl()->standard_strides) return false;
+  if (dims == 3 && t.dim() == 4) return has_channels_last(ops::unsqueeze(t, 0), dims);
+  if (t.dim() != dims + 2) return false;
   MemoryFormat format = dims == 1 ? suggested_format_of_lines(t) : suggested_format(t);
   return format != MemoryFormat::Contiguous;
 }
