@@ -132,8 +132,8 @@ composite(f"batch_norm_of_any_eps({_BATCH_NORM}, training: bool = False, momentu
           batch=FIXED_DIMS)
 composite(f"batch_norm({_BATCH_NORM}, training: bool = False, momentum: float = 0.1, "
           "eps: float = 1e-05)", """
-    check_value(eps >= 0 and (eps > 0 or not training),
-                "batch_norm: eps must be positive during training, and not negative, but got ", eps)
+    check_value(not (eps < 0 or (eps == 0 and training)),
+                "batch_norm eps must be positive during training, and not negative, but got ", eps)
     return batch_norm_of_any_eps(input, running_mean, running_var, weight, bias, training, momentum,
                                  eps)
           """, names=("nn.functional.batch_norm",),

@@ -191,7 +191,8 @@ PyObject* get_T(const Tensor& t) {
 PyObject* get_mT(const Tensor& t) {
   check(t.dim() != 1, "tensor.mT is only supported on matrices or batches of matrices. Got ",
         t.dim(), "-D tensor.");
-  if (t.dim() == 0) warn_of_number("Tensor.mT of a 0-d tensor is deprecated: it is the tensor itself");
+  if (t.dim() == 0)
+    warn_of_number("Tensor.mT of a 0-d tensor is deprecated: it is the tensor itself");
   return wrap(t.dim() == 0 ? alias(t) : ops::transpose(t, -2, -1));
 }
 Tensor adjoint(const Tensor& t) {

@@ -477,7 +477,8 @@ class Tracer(TracerBase):
                 args.append(self._concrete(name, default, concrete_args[name]))
             else:
                 kind = _annotation_of(function, name)
-                args.append(self.create_proxy("placeholder", given[-1], default, {}, type_expr=kind))
+                made = self.create_proxy("placeholder", given[-1], default, {}, type_expr=kind)
+                args.append(made)
         own = [self.root] if is_module else []
         function = _without_stars(function, len(own) + len(args)) if stars else root_fn
         leaves, spec = tree_flatten(args)
