@@ -995,3 +995,107 @@ def test_a_tracer_says_which_function_is_missing():
     tracer.traced_func_name = "backwards"
     with pytest.raises(AssertionError, match="traced_func_name=backwards doesn't exist in Linear"):
         tracer.trace(nn.Linear(2, 2))
+
+
+def test_code_generators_write_outputs_by_repr():
+    class Listed(fx.CodeGen):
+        def gen_fn_def(self, free_vars, maybe_return_annotation):
+            return f"def forward(self, given):\n    {', '.join(free_vars)}, = given"
+
+        def process_inputs(self, *inputs):
+            return inputs[0]
+
+        def generate_output(self, output_args):
+            return f"return list({repr(output_args)})"
+
+        def process_outputs(self, outputs):
+            return list(outputs)
+
+    traced = fx.symbolic_trace(lambda a, b: (a + b, a - b))
+    traced.graph.set_codegen(Listed())
+    traced.recompile()
+    given = [rushlight.tensor(3.0), rushlight.tensor(1.0)]
+    assert [v.item() for v in traced(given)] == [4, 2]
+    assert [v.item() for v in fx.Interpreter(traced).run(given)] == [4, 2]
+
+
+def test_functions_of_trees_are_traced_again():
+    def program(x):
+        return {"sum": x["a"] + x["b"][0]}
+
+    tree = {"a": fx.PH, "b": [fx.PH]}
+    once = fx.symbolic_trace(program, concrete_args={"x": tree})
+    given = {"a": rushlight.tensor(2.0), "b": [rushlight.tensor(3.0)]}
+    again = fx.symbolic_trace(once, concrete_args={"x": tree})
+    for traced in (once, again, fx.symbolic_trace(once)):
+        assert traced(given)["sum"].item() == 5
+
+
+def test_concrete_args_of_stars_alone():
+    class Model(rushlight.nn.Module):
+        def forward(self, *args, **kwargs):
+            return args[0] - args[1]
+
+    traced = fx.symbolic_trace(Model(), concrete_args=(fx.PH, fx.PH))
+    assert traced(rushlight.tensor(5.0), rushlight.tensor(2.0)).item() == 3
+
+
+def test_scripts_are_leaves():
+    class Model(rushlight.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.script = rushlight.jit.script(rushlight.nn.Sequential(rushlight.nn.Linear(2, 3)))
+
+        def forward(self, x):
+            return self.script(x) + 1
+
+    model, x = Model(), rushlight.ones(1, 2)
+    traced = fx.symbolic_trace(model)
+    assert [n.op for n in traced.graph.nodes][1] == "call_module"
+    assert traced(x).equal(model(x))
+
+
+def test_rewriting_drops_modules_that_nothing_calls():
+    class Model(rushlight.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = rushlight.nn.Sigmoid(), rushlight.nn.ReLU()
+
+        def forward(self, x):
+            return self.second(self.first(x))
+
+    class Pattern(Model):
+        def forward(self, x):
+            return self.first(x)
+
+    traced = fx.symbolic_trace(Model())
+    assert len(fx.replace_pattern(traced, Pattern(), rushlight.nn.Tanh())) == 1
+    assert not hasattr(traced, "first") and traced(rushlight.tensor(-1.0)).item() == 0
+
+
+def test_signatures_with_arguments_named_by_keywords():
+    from rushlight.fx.operator_schemas import get_signature_for_torch_op
+
+    found = [s.parameters for s in get_signature_for_torch_op(rushlight.Tensor.random_)]
+    (kinds,) = [[p.kind.name for p in ps.values()] for ps in found if "from" in ps]
+    assert kinds == ["POSITIONAL_ONLY", "POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"]
+
+
+def test_what_is_folded_keeps_the_notes_of_nodes():
+    from rushlight.fx.experimental.const_fold import split_const_subgraphs
+
+    class Model(rushlight.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = rushlight.nn.Parameter(rushlight.ones(2))
+
+        def forward(self, x):
+            return x - (self.w + self.w)
+
+    traced = fx.symbolic_trace(Model())
+    for index, node in enumerate(traced.graph.nodes):
+        node.meta["index"] = index
+    folded = split_const_subgraphs(traced)
+    notes = {n.op: n.meta.get("index") for n in folded.graph.nodes if n.op != "output"}
+    assert notes == {"placeholder": 0, "get_attr": 2, "call_function": 3}
+    assert folded(rushlight.zeros(2)).tolist() == [-2, -2]

@@ -748,7 +748,8 @@ class Derived(Written):
 
 def test_classes_derived_from_script_module():
     module, x = Derived(3), torch.ones(1, 2)
-    assert isinstance(module, torch.jit.ScriptModule) and issubclass(Derived, torch.jit.ScriptModule)
+    assert isinstance(module, torch.jit.ScriptModule)
+    assert issubclass(Derived, torch.jit.ScriptModule)
     assert not isinstance(module.linear, torch.jit.ScriptModule)
     assert torch.jit.script(module) is module and module.original_name == "Derived"
     assert list(module.state_dict()) == ["linear.weight", "linear.bias"]

@@ -74,8 +74,7 @@ is_fx_symbolic_tracing = is_fx_tracing
 
 # ---- functions that are recorded as one call -----------------------------------------------------
 
-_wrapped_globals = {}  # (id of a module's globals, name) -> the globals
-_wrapped_methods = []  # (class, name)
+_wrapped_fns_to_patch = {}  # (id of a module's globals, name) -> the globals
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
@@ -95,7 +94,7 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
     frame = inspect.currentframe().f_back
     if frame.f_code.co_name != "<module>" and not frame.f_code.co_filename.startswith("<doctest"):
         raise NotImplementedError(f"wrap({name!r}) must be called at the top level of a module")
-    _wrapped_globals[id(frame.f_globals), name] = frame.f_globals
+    _wrapped_fns_to_patch[id(frame.f_globals), name] = frame.f_globals
     return fn_or_name
 
 
@@ -198,11 +197,11 @@ def _patch_wrapped_functions(patcher, root_globals=()):
     """Have calls of the functions that `wrap` was given recorded, also where generated code has
     them among its globals.
     """
-    wrapped = [space.get(name) for (_, name), space in _wrapped_globals.items()]
+    wrapped = [space.get(name) for (_, name), space in _wrapped_fns_to_patch.items()]
     for name in list(root_globals):
         if any(root_globals[name] is function for function in wrapped):
             patcher.patch(root_globals, name, _recording(root_globals[name]))
-    for (_, name), namespace in list(_wrapped_globals.items()):
+    for (_, name), namespace in list(_wrapped_fns_to_patch.items()):
         original = namespace.get(name, getattr(builtins, name, None))
         if original is None:
             raise NameError(f"wrap({name!r}): the module has no such function")
@@ -297,6 +296,8 @@ class Tracer(TracerBase):
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Return whether calls of a module are recorded as one: the modules of nn, by default."""
         ours = m.__module__.startswith(("rushlight.nn", "torch.nn"))
+        if type(m).__module__ in ("rushlight.jit", "torch.jit"):  # a script has no source
+            return True
         return ours and not isinstance(m, rushlight.nn.Sequential)
 
     def call_module(
@@ -454,6 +455,19 @@ class Tracer(TracerBase):
                 f"{type(self.root).__name__}.forward: self must be an argument of its own"
             )
         names = names[1:] if is_module else names
+        if (
+            concrete_args
+            and isinstance(concrete_args, tuple)
+            and self._only_stars(signature, names)
+        ):
+            inputs = [
+                self.create_proxy("placeholder", f"input_{place}", (), {})
+                for place in range(len(concrete_args))
+            ]
+            for proxy, given in zip(inputs, concrete_args, strict=True):
+                if isinstance(given, PHBase):
+                    vars(proxy.node).update(vars(given))
+            return root_fn, [*([self.root] if is_module else []), *inputs]
         if isinstance(concrete_args, tuple):
             if len(names) != len(concrete_args):
                 raise RuntimeError(
@@ -485,6 +499,14 @@ class Tracer(TracerBase):
         if all(child.is_leaf() for child in spec.children()):
             return function, [*own, *args]
         return self._of_leaves(function, own, given, spec), leaves
+
+    @staticmethod
+    def _only_stars(signature, names):
+        kinds = {signature.parameters[name].kind for name in names}
+        return inspect.Parameter.VAR_POSITIONAL in kinds and kinds <= {
+            inspect.Parameter.VAR_POSITIONAL,
+            inspect.Parameter.VAR_KEYWORD,
+        }
 
     def _of_leaves(self, function, own, names, in_spec):
         """A function of the leaves of the arguments that returns the leaves of the result."""

@@ -227,6 +227,6 @@ __all__ = [
     "Attribute", "CompilationError", "Final", "ScriptFunction", "ScriptModule", "annotate",
     "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
     "isinstance", "load",
-    "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing", "script_method", "trace",
-    "trace_module", "unused", "wait",
+    "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing",
+    "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip

@@ -29,8 +29,8 @@ from rushlight.jit._interpreted import (
 )
 from rushlight.jit._script_members import FunctionMembers, ModuleMembers
 from rushlight.jit._tracer import TraceRecorder
-from rushlight.jit._written import ScriptModuleMeta, WrittenModule
 from rushlight.jit._values import Builder, CompilationError, Computed
+from rushlight.jit._written import ScriptModuleMeta, WrittenModule
 from rushlight.nn import Module
 from rushlight.utils._pytree import tree_flatten
 
