@@ -238,7 +238,10 @@ def test_gradients_of_nested_tensors_by_grad(layout):
     other, unused = rushlight.tensor(2.0, requires_grad=True), rushlight.ones(1, requires_grad=True)
     y = x * x * other
     of_x, of_other, nothing = rushlight.autograd.grad(
-        y, (x, other, unused), rushlight.nested.nested_tensor(parts, layout=layout), allow_unused=True
+        y,
+        (x, other, unused),
+        rushlight.nested.nested_tensor(parts, layout=layout),
+        allow_unused=True,
     )
     assert of_x.layout is layout and nothing is None and of_other.item() == 18
     assert all(p.equal(4 * o) for p, o in zip(of_x.unbind(), parts, strict=True))
@@ -248,5 +251,7 @@ def test_gradients_of_nested_tensors_by_grad(layout):
 
 
 def test_the_size_that_differs_is_a_symbol():
-    x = rushlight.nested.nested_tensor([rushlight.ones(2, 3), rushlight.ones(4, 3)], layout=rushlight.jagged)
+    x = rushlight.nested.nested_tensor(
+        [rushlight.ones(2, 3), rushlight.ones(4, 3)], layout=rushlight.jagged
+    )
     assert isinstance(x.shape[1], rushlight.SymInt) and x.shape[1] == x.size(1)
