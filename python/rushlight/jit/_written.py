@@ -18,7 +18,7 @@ class ScriptModuleMeta(type(Module)):
     """
 
     def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
-        of_program = body.get("__module__", "rushlight").partition(".")[0] != "rushlight"
+        of_program = body.get("__module__", "").partition(".")[0] != "rushlight"
         if of_program and "_is_own_class" not in body:
             bases = tuple(WrittenModule if type(b) is ScriptModuleMeta else b for b in bases)
             return type(Module)(name, tuple(dict.fromkeys(bases)), body)
