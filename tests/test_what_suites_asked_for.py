@@ -236,3 +236,21 @@ def test_priorities_of_streams():
         return
     rushlight.cuda._set_rng_state_offset(8)
     assert rushlight.cuda._get_rng_state_offset() == 8
+
+
+def test_metadata_of_tensors_are_asserted():
+    x = rushlight.ones(2, 3)
+    rushlight._assert_tensor_metadata(x, (2, 3), [3, 1], rushlight.float32, device="cpu")
+    rushlight._assert_tensor_metadata(x)
+    wrong = {"size": [2], "stride": [1, 2], "dtype": rushlight.int32, "device": "meta"}
+    for name, value in wrong.items():
+        with pytest.raises(RuntimeError, match="mismatch! Expected: .* Got: "):
+            rushlight._assert_tensor_metadata(x, **{name: value})
+
+
+def test_adaptive_max_pooling_needs_channels():
+    for dims in (1, 2, 3):
+        pool = getattr(rushlight.nn, f"AdaptiveMaxPool{dims}d")(2)
+        assert pool(rushlight.ones(0, 3, *[4] * dims)).shape[:2] == (0, 3)
+        with pytest.raises(RuntimeError, match="non-zero size for non-batch"):
+            pool(rushlight.ones(1, 0, *[4] * dims))

@@ -194,6 +194,11 @@ Tensor adaptive_avg_pool_gradient(const Tensor& grad, const Dims& size, const Di
 
 std::array<Tensor, 2> adaptive_max_pool_kernel(const Tensor& input, const Dims& output_size) {
   Dims sizes = adaptive_sizes("adaptive_max_pool", input, output_size);
+  for (int64_t d = 1; d < input.dim(); ++d)
+    check(input.sizes()[d] > 0,
+          "adaptive_max_pool: Expected input to have non-zero size for non-batch dimensions, but "
+          "input has sizes ",
+          input.sizes());
   int64_t dims = output_size.size();
   auto result = [&](DType dtype) {
     return dims == 3 || has_physical_layout(input) ? rl::empty(sizes, options(input, dtype))

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_OWN = {"rushlight.jit._modules", "rushlight.jit._interpreted"}
+
+
 class ScriptModuleMeta(type(Module)):
     """Makes a class derived from `ScriptModule`, in a program, one of modules with source.
 
@@ -18,14 +21,11 @@ class ScriptModuleMeta(type(Module)):
     """
 
     def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
-        of_program = body.get("__module__", "").partition(".")[0] != "rushlight"
-        if of_program and "_is_own_class" not in body:
+        ours = "_is_own_class" in body or body.get("__module__") in _OWN
+        if not ours:
             bases = tuple(WrittenModule if type(b) is ScriptModuleMeta else b for b in bases)
             return type(Module)(name, tuple(dict.fromkeys(bases)), body)
         return super().__new__(meta, name, bases, body)
-
-    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> None:
-        super().__init__(name, bases, body)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return super().__instancecheck__(instance) or isinstance(instance, WrittenModule)
