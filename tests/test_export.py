@@ -305,7 +305,7 @@ def test_no_grad_and_gradients():
     module = program.module()
     module(torch.full((3,), 5.0)).sum().backward()
     assert module.w.grad.tolist() == [5.0, 5.0, 5.0]
-    assert program.graph_signature.lifted_tensor_constants == ("lifted_tensor_0",)
+    assert program.graph_signature.lifted_tensor_constants == ("c",)
 
 
 def test_state_in_buffers():
@@ -934,3 +934,66 @@ def test_dynamic_shapes_of_a_registered_class():
         assert (bounds.lower, bounds.upper) == (2, 10) and bounds == (2, 10)
         longer = Pair(torch.ones(7), [torch.ones(7)])
         assert program.module()(longer).tolist() == [3.0] * 7
+
+
+def test_constants_have_the_paths_of_attributes():
+    class Part(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.tensor([2.0, 3.0])
+
+        def forward(self, x):
+            return x * self.scale + torch.tensor(1.0)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.shift, self.part = torch.ones(2), Part()
+
+        def forward(self, x):
+            return self.part(x) - self.shift
+
+    x = torch.tensor([1.0, 1.0])
+    program = torch.export.export(Model(), (x,))
+    assert sorted(program.constants) == ["part.scale", "shift"]
+    module = program.module()
+    assert module(x).equal(Model()(x)) and module.part.scale.tolist() == [2, 3]
+    stream = io.BytesIO()
+    torch.export.save(program, stream)
+    stream.seek(0)
+    again = torch.export.load(stream)
+    assert sorted(again.constants) == ["part.scale", "shift"]
+    assert again.module()(x).equal(Model()(x))
+
+
+@pytest.mark.parametrize("kept", [(), ("part", "part.inner"), ("part",)])
+def test_unflatten_of_modules_inside_of_one_that_is_not_called(kept):
+    class Inner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen = nn.Buffer(torch.ones(1))
+
+        def forward(self, x):
+            return x + self.seen
+
+    class Part(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            return self.inner(x) * 2
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = Part()
+
+        def forward(self, x):
+            x = x + self.part.inner.seen
+            x = self.part(x)
+            return self.part.inner(x + 1)
+
+    model, x = Model(), torch.ones(1)
+    program = torch.export.export(model, (x,), preserve_module_call_signature=kept)
+    assert torch.export.unflatten(program)(x).equal(model(x))

@@ -62,7 +62,8 @@ def gradcheck(
         check_forward_ad: check forward mode.
         check_backward_ad: check backward.
         fast_mode: check one random combination of each Jacobian's elements, not each element.
-        masked: for sparse inputs, which are not supported; without meaning for dense ones.
+        masked: of sparse inputs check the elements that they hold, not also those that they do not;
+            see `sparse.as_sparse_gradcheck`. Without meaning for dense ones.
 
     Returns:
         True if all checks pass.
@@ -72,12 +73,22 @@ def gradcheck(
         ValueError: there is nothing to check.
     """
     point = _as_tuple(inputs)
-    for number, value in enumerate(point):
-        if isinstance(value, rushlight.Tensor) and value.layout != rushlight.strided:
-            raise NotImplementedError(
-                f"gradcheck(masked={masked}): input #{number} is {value.layout}, whose elements "
-                "cannot be changed one by one; make it in the function, of its values"
-            )
+    if any(
+        isinstance(value, rushlight.Tensor)
+        and value.layout != rushlight.strided
+        and value.requires_grad
+        for value in point
+    ):
+        check_values = rushlight.sparse.as_sparse_gradcheck(gradcheck)
+        return check_values(
+            func, point, masked=bool(masked), eps=eps, atol=atol, rtol=rtol,
+            raise_exception=raise_exception, nondet_tol=nondet_tol,
+            check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
+            check_batched_grad=check_batched_grad,
+            check_batched_forward_grad=check_batched_forward_grad,
+            check_forward_ad=check_forward_ad, check_backward_ad=check_backward_ad,
+            fast_mode=fast_mode,
+        )  # fmt: skip
     try:
         check = _Check(func, point, eps, atol, rtol, nondet_tol)
         check.differences(fast_mode)

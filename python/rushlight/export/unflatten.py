@@ -397,14 +397,16 @@ def _parts(nodes, depth):
 
 
 def _install(root, path, module, replace=True):
-    """Put a module at a dotted path; what was there gives it its own modules and tensors."""
+    """Put a module at a dotted path; what was there gives it its own modules and tensors. Without
+    `replace`, only what has no program of its own makes room.
+    """
     *prefix, name = path.split(".")
     for part in prefix:
         if part not in root._modules:
             root.add_module(part, nn.Module())
         root = root._modules[part]
     before = root._modules.get(name)
-    if before is not None and not replace:
+    if before is not None and not replace and type(before) is not nn.Module:
         return
     if before is not None:
         for kind in ("_modules", "_parameters", "_buffers"):
