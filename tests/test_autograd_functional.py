@@ -543,11 +543,25 @@ def test_variable_is_a_tensor():
         Variable([1.0])
 
 
-@pytest.mark.parametrize("check", [gradcheck, gradgradcheck])
-def test_sparse_inputs_are_refused_by_name(check):
+@pytest.mark.parametrize("fast_mode", [True, False])
+@pytest.mark.parametrize("masked", [None, True, False])
+def test_sparse_inputs_are_checked_by_their_values(masked, fast_mode):
     x = rushlight.eye(2, dtype=rushlight.float64).to_sparse().requires_grad_()
-    with pytest.raises(NotImplementedError, match=r"gradcheck\(.*input #0 is torch.sparse_coo"):
-        check(lambda x: x.to_dense() ** 2, (x,))
+    y = rushlight.rand(2, 3, dtype=rushlight.float64, requires_grad=True)
+    for given in (x, x.detach().to_sparse_csr().requires_grad_(), x.detach()):
+        assert gradcheck(lambda x, y: x @ y, (given, y), masked=masked, fast_mode=fast_mode)
+
+    class Wrong(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.to_dense() * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.sparse_mask(x.detach()) * 3
+
+    options = {"masked": True, "fast_mode": fast_mode, "raise_exception": False}
+    assert not gradcheck(Wrong.apply, (x,), **options)
 
 
 def test_volatile_spreads():

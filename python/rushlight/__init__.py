@@ -197,6 +197,7 @@ _ELSEWHERE = {
     "futures": ("Future",),
     "jit": ("ScriptClassFunction", "ScriptFunction", "fork", "wait"),
     "jit._script_members": ("ScriptModule",),
+    "_core_names": ("ScriptObject",),
     "library._dispatch_keys": ("DispatchKey", "DispatchKeySet"),
     "library._schema": ("Tag",),
     "overrides": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),
