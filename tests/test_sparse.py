@@ -531,3 +531,16 @@ def test_a_dense_factor_of_more_dims_repeats_a_sparse_one():
     with pytest.raises(RuntimeError, match="broadcast shape"):
         x.mul_(factor)
     assert rushlight.norm(x, 1).item() == 9
+
+
+def test_conjugate_transposes_of_sparse_matrices():
+    x = _coo()
+    for sparse in (x, x.to_sparse_csr(), x.to(rushlight.complex64) * 1j):
+        expected = sparse.to_dense().mH
+        for turned in (sparse.H, sparse.mH, sparse.adjoint()):
+            assert turned.to_dense().equal(expected)
+    rushlight.manual_seed(0)
+    tall = rushlight.randn(20, 4)
+    for matrix in (tall, tall.t()):
+        u, s, v = rushlight.svd_lowrank(matrix.to_sparse(), q=4)
+        assert (u @ s.diag() @ v.mT - matrix).abs().max() < 1e-4

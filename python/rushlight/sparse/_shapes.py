@@ -51,6 +51,11 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> SparseTensor:
     return permute(input, order)
 
 
+@function(layouts=ANY)
+def adjoint(input: Tensor) -> SparseTensor:
+    return transpose(input, -2, -1).conj()
+
+
 def _transpose_compressed(input, dim0, dim1):
     """The same indices, read as columns instead of rows; blocks are turned too."""
     if dim0 == dim1:

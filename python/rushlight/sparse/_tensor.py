@@ -45,6 +45,7 @@ class SparseTensor(Tensor):
 
     T = property(lambda self: self.t())
     mT = property(lambda self: self.transpose(-2, -1))
+    H = mH = property(lambda self: self.adjoint())
 
     @classmethod
     def __torch_function__(
