@@ -997,3 +997,52 @@ def test_unflatten_of_modules_inside_of_one_that_is_not_called(kept):
     model, x = Model(), torch.ones(1)
     program = torch.export.export(model, (x,), preserve_module_call_signature=kept)
     assert torch.export.unflatten(program)(x).equal(model(x))
+
+
+def test_parameters_under_several_names():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bias = nn.Parameter(torch.randn(4))
+            self.part = nn.Linear(4, 4)
+            self.part.bias = self.bias
+
+        def forward(self, x):
+            return self.part(x) + self.bias
+
+    model, x = Tied(), torch.randn(2, 4)
+    program = torch.export.export(model, (x,))
+    assert sorted(program.state_dict) == sorted(model.state_dict())
+    made = torch.export.unflatten(program)
+    assert made.part.bias is made.bias and made(x).equal(model(x))
+    module = program.module()
+    assert sorted(module.state_dict()) == sorted(model.state_dict())
+    stream = io.BytesIO()
+    torch.export.save(program, stream)
+    stream.seek(0)
+    assert torch.export.load(stream).module()(x).equal(model(x))
+
+
+@pytest.mark.parametrize("kept", [(), ("first",), ("first", "second")])
+def test_unflatten_computes_sizes_again_where_signatures_are_kept(kept):
+    class Part(nn.Module):
+        def forward(self, x, y):
+            return y[: x.size(0) // 2]
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = Part(), Part()
+
+        def forward(self, x, y):
+            return y[x.size(0) // 2 :] + self.first(x, y) + self.second(x, y)
+
+    size = 2 * Dim("half", max=2048)
+    program = torch.export.export(
+        Model(),
+        (torch.ones(10), torch.ones(10)),
+        dynamic_shapes=((size,), (size,)),
+        preserve_module_call_signature=kept,
+    )
+    made = torch.export.unflatten(program)
+    assert made(torch.ones(6), torch.arange(6.0)).tolist() == [3, 6, 9]

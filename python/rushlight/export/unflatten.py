@@ -11,7 +11,7 @@ import abc
 import copy
 from typing import Any
 
-from rushlight import nn
+from rushlight import Tensor, nn
 from rushlight.export._module_calls import leaves_of
 from rushlight.export._trace import _same_argument
 from rushlight.export.exported_program import ExportedProgram, check_inputs
@@ -156,6 +156,11 @@ class InterpreterModuleDispatcher(nn.Module):
         return "\n".join(m.print_readable(print_output) for m in self._call_modules)
 
 
+def _is_number(node):
+    value = node.meta.get("val")
+    return node.op == "call_function" and not isinstance(value, (Tensor, tuple, list, type(None)))
+
+
 def _base(name):
     return name.partition("@")[0]
 
@@ -205,6 +210,9 @@ class _Builder:
             if node not in values:
                 if self._is_own(name, node):
                     values[node] = self._attribute(module, name, node)
+                elif signature is not None and _is_number(node):
+                    # The caller gives what the signature names: sizes are computed again.
+                    values[node] = graph.node_copy(node, value_of)
                 else:
                     self._input(graph, values, inputs, node)
             return values[node]
