@@ -288,4 +288,4 @@ composite("adjoint(input: Tensor)", """
     return conj(transpose(input, -2, -1) if dim_of(input) > 0 else input)
           """,
           doc="Conjugate transpose of the last two dims.",
-          names=("torch.adjoint", "Tensor.adjoint"))
+          names=("torch.adjoint", "Tensor.adjoint"), batch="leading")

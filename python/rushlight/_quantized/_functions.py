@@ -35,6 +35,7 @@ _MOVES = (
     "view", "reshape", "flatten", "transpose", "t", "permute", "squeeze", "unsqueeze", "select",
     "narrow", "__getitem__", "expand", "index_select", "repeat", "flip", "unflatten", "movedim",
     "split", "chunk", "unbind", "view_as", "reshape_as", "expand_as", "channel_shuffle",
+    "ravel",
 )  # fmt: skip
 _SAME_PLACES = ("clone", "contiguous", "detach", "cpu")
 # Functions whose result is quantized as their input was.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight._ignored import warn_of
 from rushlight.nn import Module
 
 TYPE_CHECKING = False
@@ -41,6 +42,7 @@ class WrittenModule(Module):
 
     def __init__(self, optimize: Any = None) -> None:
         super().__init__()
+        warn_of("jit.ScriptModule", "graphs run operation by operation", optimize=optimize)
 
     def _scripted(self) -> Any:
         from rushlight.jit._modules import scripted_from_source

@@ -93,7 +93,8 @@ def _interval(low, high, dtype, is_real):
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     if low == high:
         warnings.warn(
-            "Passing `low==high` to `torch.testing.make_tensor` is deprecated: call `torch.full`",
+            "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is "
+            "deprecated: call `torch.full`",
             FutureWarning,
             stacklevel=3,
         )
