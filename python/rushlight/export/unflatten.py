@@ -11,7 +11,7 @@ import abc
 import copy
 from typing import Any
 
-from rushlight import Tensor, nn
+from rushlight import nn
 from rushlight.export._module_calls import leaves_of
 from rushlight.export._trace import _same_argument
 from rushlight.export.exported_program import ExportedProgram, check_inputs
@@ -157,8 +157,7 @@ class InterpreterModuleDispatcher(nn.Module):
 
 
 def _is_number(node):
-    value = node.meta.get("val")
-    return node.op == "call_function" and not isinstance(value, (Tensor, tuple, list, type(None)))
+    return node.op == "call_function" and isinstance(node.meta.get("val"), (int, float))
 
 
 def _base(name):
