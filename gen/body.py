@@ -28,7 +28,7 @@ VALUES = {
     "checked_divisor", "chunk_sizes", "common_dtype", "correction_of", "count_reduced",
     "cross_dim", "default_dtype", "dims_or_all", "draws_in_kernel", "embedded_sizes",
     "ends_with", "epsilon",
-    "flattened_sizes", "grad_enabled", "hstack_dim", "in_old_order", "infer_size",
+    "flattened_sizes", "format_like", "grad_enabled", "hstack_dim", "in_old_order", "infer_size",
     "inner_sizes", "is_conjugated", "is_differentiable", "is_integral", "is_integral_or_bool",
     "is_negated", "is_reduced", "is_viewable", "item", "item_or", "largest_finite", "last_dims",
     "length", "line_sizes", "moved_dims", "one_or_all", "or_else", "other_dims", "padding_row",

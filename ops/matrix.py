@@ -282,6 +282,10 @@ composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor
           names=("nn.functional.bilinear", "torch.bilinear"),
           doc="x1^T A x2 + b for each output; weight (out, in1, in2).",
           batch=FIXED_DIMS)
-composite("adjoint(input: Tensor)", "conj(transpose(input, -2, -1))",
+composite("adjoint(input: Tensor)", """
+    check(dim_of(input) != 1,
+          "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return conj(transpose(input, -2, -1) if dim_of(input) > 0 else input)
+          """,
           doc="Conjugate transpose of the last two dims.",
-          names=("torch.adjoint", "Tensor.adjoint"))
+          names=("torch.adjoint", "Tensor.adjoint"), batch="leading")

@@ -119,14 +119,23 @@ kernel(f"batch_norm_kernel(input: Tensor, weight: Tensor | None, bias: Tensor | 
        grad={"input, weight, bias": "batch_norm_gradients(grad, input, weight, mean, invstd, "
                                     "training, eps, wants(input), "
                                     "wants(weight), wants(bias))"})
-composite(f"batch_norm(input: Tensor, {_STATE}, weight: Tensor | None = None, bias: Tensor | None "
-          f"= None, training: bool = False, "
-          "momentum: float = 0.1, eps: float = 1e-05)", """
+_BATCH_NORM = f"input: Tensor, {_STATE}, weight: Tensor | None = None, bias: Tensor | None = None"
+composite(f"batch_norm_of_any_eps({_BATCH_NORM}, training: bool = False, momentum: float = 0.1, "
+          "eps: float = 1e-05)", """
     if dim_of(input) == 1 and numel(input) == 0:
         return clone(input)  # no channels, as in torch
     check_batch_norm(input, running_mean, running_var, weight, bias, training)
     return batch_norm_kernel(input, weight, bias, running_mean, running_var, training, momentum,
                              eps)[0]
+          """, names=("nn.functional._batch_norm",),
+          doc="Normalises each channel (dim 1) over all other dims, with any eps.",
+          batch=FIXED_DIMS)
+composite(f"batch_norm({_BATCH_NORM}, training: bool = False, momentum: float = 0.1, "
+          "eps: float = 1e-05)", """
+    check_value(not (eps < 0 or (eps == 0 and training)),
+                "batch_norm eps must be positive during training, and not negative, but got ", eps)
+    return batch_norm_of_any_eps(input, running_mean, running_var, weight, bias, training, momentum,
+                                 eps)
           """, names=("nn.functional.batch_norm",),
           doc="Normalises each channel (dim 1) over all other dims.", batch=FIXED_DIMS)
 kernel("layer_norm_kernel(input: Tensor, size: list[int], weight: Tensor | None, bias: Tensor | "

@@ -41,9 +41,9 @@ composite("as_strided_(input: Tensor, size: list[int], stride: list[int], storag
           doc="Looks at the storage with other sizes, strides and offset, in place.",
           batch="as_strided")
 composite("resize_as_(input: Tensor, the_template: Tensor, *, memory_format: memory_format = None)",
-          "resize_(input, sizes(the_template), memory_format)",
+          "resize_(input, sizes(the_template), format_like(the_template, memory_format))",
           names=("torch.resize_as_", "Tensor.resize_as_"),
-          doc="Resizes to the shape of another tensor.")
+          doc="Resizes to the shape of another tensor.", batch=FIXED_DIMS)
 composite("broadcast_to(input: Tensor, size: list[int])", "expand(input, size)",
           doc="Broadcasts to a shape without copying.")
 composite("zero_(input: Tensor)", "fill_(input, 0)", node="ZeroBackward0",

@@ -539,13 +539,16 @@ SAMPLES = _once(
         ("max_unpool_kernel", ("x(1, 2, 2), fixed([[[0, 3], [1, 2]]], 'int64'), (1, 2, 4), 1",)),
         ("adaptive_avg_pool_kernel", ("x(1, 2, 5), (3,)", "x(1, 3, 5), (2, 2)")),
         ("adaptive_max_pool_kernel", ("distinct(1, 2, 5), (3,)", "distinct(1, 3, 5), (2, 2)")),
-        (
-            "batch_norm",
+        *(
             (
-                "x(3, 2), fixed([0.1, 0.2]), fixed([1.5, 0.7]), x(2), x(2)",
-                "x(3, 2, 2), fixed([0.1, 0.2]), fixed([1.5, 0.7]), x(2), x(2), training=True",
-                "x(3, 2), None, None, training=True",
-            ),
+                name,
+                (
+                    "x(3, 2), fixed([0.1, 0.2]), fixed([1.5, 0.7]), x(2), x(2)",
+                    "x(3, 2, 2), fixed([0.1, 0.2]), fixed([1.5, 0.7]), x(2), x(2), training=True",
+                    "x(3, 2), None, None, training=True",
+                ),
+            )
+            for name in ("batch_norm", "batch_norm_of_any_eps")
         ),
         ("layer_norm", ("x(2, 3), (3,), x(3), x(3)", "x(2, 2, 3), (2, 3)")),
         ("rms_norm", ("x(2, 3), (3,), x(3)", "x(2, 2, 3), (2, 3)")),

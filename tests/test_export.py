@@ -305,7 +305,7 @@ def test_no_grad_and_gradients():
     module = program.module()
     module(torch.full((3,), 5.0)).sum().backward()
     assert module.w.grad.tolist() == [5.0, 5.0, 5.0]
-    assert program.graph_signature.lifted_tensor_constants == ("lifted_tensor_0",)
+    assert program.graph_signature.lifted_tensor_constants == ("c",)
 
 
 def test_state_in_buffers():
@@ -934,3 +934,115 @@ def test_dynamic_shapes_of_a_registered_class():
         assert (bounds.lower, bounds.upper) == (2, 10) and bounds == (2, 10)
         longer = Pair(torch.ones(7), [torch.ones(7)])
         assert program.module()(longer).tolist() == [3.0] * 7
+
+
+def test_constants_have_the_paths_of_attributes():
+    class Part(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.tensor([2.0, 3.0])
+
+        def forward(self, x):
+            return x * self.scale + torch.tensor(1.0)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.shift, self.part = torch.ones(2), Part()
+
+        def forward(self, x):
+            return self.part(x) - self.shift
+
+    x = torch.tensor([1.0, 1.0])
+    program = torch.export.export(Model(), (x,))
+    assert sorted(program.constants) == ["part.scale", "shift"]
+    module = program.module()
+    assert module(x).equal(Model()(x)) and module.part.scale.tolist() == [2, 3]
+    stream = io.BytesIO()
+    torch.export.save(program, stream)
+    stream.seek(0)
+    again = torch.export.load(stream)
+    assert sorted(again.constants) == ["part.scale", "shift"]
+    assert again.module()(x).equal(Model()(x))
+
+
+@pytest.mark.parametrize("kept", [(), ("part", "part.inner"), ("part",)])
+def test_unflatten_of_modules_inside_of_one_that_is_not_called(kept):
+    class Inner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen = nn.Buffer(torch.ones(1))
+
+        def forward(self, x):
+            return x + self.seen
+
+    class Part(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            return self.inner(x) * 2
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = Part()
+
+        def forward(self, x):
+            x = x + self.part.inner.seen
+            x = self.part(x)
+            return self.part.inner(x + 1)
+
+    model, x = Model(), torch.ones(1)
+    program = torch.export.export(model, (x,), preserve_module_call_signature=kept)
+    assert torch.export.unflatten(program)(x).equal(model(x))
+
+
+def test_parameters_under_several_names():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bias = nn.Parameter(torch.randn(4))
+            self.part = nn.Linear(4, 4)
+            self.part.bias = self.bias
+
+        def forward(self, x):
+            return self.part(x) + self.bias
+
+    model, x = Tied(), torch.randn(2, 4)
+    program = torch.export.export(model, (x,))
+    assert sorted(program.state_dict) == sorted(model.state_dict())
+    made = torch.export.unflatten(program)
+    assert made.part.bias is made.bias and made(x).equal(model(x))
+    module = program.module()
+    assert sorted(module.state_dict()) == sorted(model.state_dict())
+    stream = io.BytesIO()
+    torch.export.save(program, stream)
+    stream.seek(0)
+    assert torch.export.load(stream).module()(x).equal(model(x))
+
+
+@pytest.mark.parametrize("kept", [(), ("first",), ("first", "second")])
+def test_unflatten_computes_sizes_again_where_signatures_are_kept(kept):
+    class Part(nn.Module):
+        def forward(self, x, y):
+            return y[: x.size(0) // 2]
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = Part(), Part()
+
+        def forward(self, x, y):
+            return y[x.size(0) // 2 :] + self.first(x, y) + self.second(x, y)
+
+    size = 2 * Dim("half", max=2048)
+    program = torch.export.export(
+        Model(),
+        (torch.ones(10), torch.ones(10)),
+        dynamic_shapes=((size,), (size,)),
+        preserve_module_call_signature=kept,
+    )
+    made = torch.export.unflatten(program)
+    assert made(torch.ones(6), torch.arange(6.0)).tolist() == [3, 6, 9]

@@ -238,8 +238,42 @@ def test_concrete_args():
         traced(rushlight.tensor(1.0), False)
     with pytest.raises(ValueError, match="concrete_args names .'flat'"):
         fx.symbolic_trace(program, concrete_args={"flat": True})
-    with pytest.raises(NotImplementedError, match="concrete_args: flag is a list"):
-        fx.symbolic_trace(program, concrete_args={"flag": [1]})
+
+
+def test_concrete_args_as_trees():
+    def program(x, parts, scale=1):
+        total = x * scale
+        for name in sorted(parts["named"]):
+            total = total + parts["named"][name]
+        return {"total": total, "first": parts["listed"][0]}
+
+    parts = {"named": {"a": fx.PH, "b": fx.PH}, "listed": [fx.PH, 3]}
+    traced = fx.symbolic_trace(program, concrete_args={"parts": parts, "scale": 2})
+    x, a, b, c = (rushlight.tensor(float(k)) for k in range(1, 5))
+    given = {"named": {"a": a, "b": b}, "listed": [c, 3]}
+    assert {k: v.item() for k, v in traced(x, given, 2).items()} == {"total": 7, "first": 4}
+    assert traced.graph.process_outputs([1, 2]) == {"total": 1, "first": 2}
+    names = [n.name for n in traced.graph.nodes if n.op == "placeholder"]
+    assert names == ["x", "parts_1", "parts_2", "parts_3", "parts_4", "scale_1"]
+    with pytest.raises(AssertionError, match="specialized to have value 3"):
+        traced(x, {"named": {"a": a, "b": b}, "listed": [c, 4]}, 2)
+
+
+def test_concrete_args_of_a_module_and_as_a_tuple():
+    class Model(rushlight.nn.Module):
+        def forward(self, pair, flag=True):
+            return pair[0] - pair[1] if flag else pair[0]
+
+    traced = fx.symbolic_trace(Model(), concrete_args=((fx.PH, fx.PH), True))
+    assert traced((rushlight.tensor(5.0), rushlight.tensor(3.0)), True).item() == 2
+    placed = type("Marked", (type(fx.PH),), {})()
+    placed.note = "kept"
+    graph = fx.Tracer().trace(Model(), {"pair": (placed, fx.PH), "flag": True})
+    assert next(iter(graph.nodes)).note == "kept"
+    with pytest.raises(RuntimeError, match="1 values for 2 arguments"):
+        fx.Tracer().trace(Model(), (True,))
+    with pytest.warns(UserWarning, match="Was not able to add assertion"):
+        fx.symbolic_trace(Model(), concrete_args=((fx.PH, rushlight.tensor(1.0)), True))
 
 
 def branch(x):
@@ -961,3 +995,107 @@ def test_a_tracer_says_which_function_is_missing():
     tracer.traced_func_name = "backwards"
     with pytest.raises(AssertionError, match="traced_func_name=backwards doesn't exist in Linear"):
         tracer.trace(nn.Linear(2, 2))
+
+
+def test_code_generators_write_outputs_by_repr():
+    class Listed(fx.CodeGen):
+        def gen_fn_def(self, free_vars, maybe_return_annotation):
+            return f"def forward(self, given):\n    {', '.join(free_vars)}, = given"
+
+        def process_inputs(self, *inputs):
+            return inputs[0]
+
+        def generate_output(self, output_args):
+            return f"return list({repr(output_args)})"
+
+        def process_outputs(self, outputs):
+            return list(outputs)
+
+    traced = fx.symbolic_trace(lambda a, b: (a + b, a - b))
+    traced.graph.set_codegen(Listed())
+    traced.recompile()
+    given = [rushlight.tensor(3.0), rushlight.tensor(1.0)]
+    assert [v.item() for v in traced(given)] == [4, 2]
+    assert [v.item() for v in fx.Interpreter(traced).run(given)] == [4, 2]
+
+
+def test_functions_of_trees_are_traced_again():
+    def program(x):
+        return {"sum": x["a"] + x["b"][0]}
+
+    tree = {"a": fx.PH, "b": [fx.PH]}
+    once = fx.symbolic_trace(program, concrete_args={"x": tree})
+    given = {"a": rushlight.tensor(2.0), "b": [rushlight.tensor(3.0)]}
+    again = fx.symbolic_trace(once, concrete_args={"x": tree})
+    for traced in (once, again, fx.symbolic_trace(once)):
+        assert traced(given)["sum"].item() == 5
+
+
+def test_concrete_args_of_stars_alone():
+    class Model(rushlight.nn.Module):
+        def forward(self, *args, **kwargs):
+            return args[0] - args[1]
+
+    traced = fx.symbolic_trace(Model(), concrete_args=(fx.PH, fx.PH))
+    assert traced(rushlight.tensor(5.0), rushlight.tensor(2.0)).item() == 3
+
+
+def test_scripts_are_leaves():
+    class Model(rushlight.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.script = rushlight.jit.script(rushlight.nn.Sequential(rushlight.nn.Linear(2, 3)))
+
+        def forward(self, x):
+            return self.script(x) + 1
+
+    model, x = Model(), rushlight.ones(1, 2)
+    traced = fx.symbolic_trace(model)
+    assert [n.op for n in traced.graph.nodes][1] == "call_module"
+    assert traced(x).equal(model(x))
+
+
+def test_rewriting_drops_modules_that_nothing_calls():
+    class Model(rushlight.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = rushlight.nn.Sigmoid(), rushlight.nn.ReLU()
+
+        def forward(self, x):
+            return self.second(self.first(x))
+
+    class Pattern(Model):
+        def forward(self, x):
+            return self.first(x)
+
+    traced = fx.symbolic_trace(Model())
+    assert len(fx.replace_pattern(traced, Pattern(), rushlight.nn.Tanh())) == 1
+    assert not hasattr(traced, "first") and traced(rushlight.tensor(-1.0)).item() == 0
+
+
+def test_signatures_with_arguments_named_by_keywords():
+    from rushlight.fx.operator_schemas import get_signature_for_torch_op
+
+    found = [s.parameters for s in get_signature_for_torch_op(rushlight.Tensor.random_)]
+    (kinds,) = [[p.kind.name for p in ps.values()] for ps in found if "from" in ps]
+    assert kinds == ["POSITIONAL_ONLY", "POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY"]
+
+
+def test_what_is_folded_keeps_the_notes_of_nodes():
+    from rushlight.fx.experimental.const_fold import split_const_subgraphs
+
+    class Model(rushlight.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = rushlight.nn.Parameter(rushlight.ones(2))
+
+        def forward(self, x):
+            return x - (self.w + self.w)
+
+    traced = fx.symbolic_trace(Model())
+    for index, node in enumerate(traced.graph.nodes):
+        node.meta["index"] = index
+    folded = split_const_subgraphs(traced)
+    notes = {n.op: n.meta.get("index") for n in folded.graph.nodes if n.op != "output"}
+    assert notes == {"placeholder": 0, "get_attr": 2, "call_function": 3}
+    assert folded(rushlight.zeros(2)).tolist() == [-2, -2]

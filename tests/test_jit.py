@@ -721,3 +721,49 @@ def test_freezing_what_runs_as_python():
     for change in (torch.jit.freeze, torch.jit.optimize_for_inference):
         with pytest.warns(UserWarning, match="jit.freeze.*runs as Python"):
             assert change(module)(torch.ones(1)).item() == 2
+
+
+class Written(torch.jit.ScriptModule):
+    """A class of a program that is a script by itself."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.linear = torch.nn.Linear(2, width)
+        self.factor = torch.jit.Attribute(3, int)
+
+    @torch.jit.script_method
+    def forward(self, x):
+        if x.sum() > 0:
+            return self.scaled(x)
+        return self.linear(x)
+
+    @torch.jit.script_method
+    def scaled(self, x):
+        return self.linear(x) * self.factor
+
+
+class Derived(Written):
+    """A class of such a class."""
+
+
+def test_classes_derived_from_script_module():
+    module, x = Derived(3), torch.ones(1, 2)
+    assert isinstance(module, torch.jit.ScriptModule)
+    assert issubclass(Derived, torch.jit.ScriptModule)
+    assert not isinstance(module.linear, torch.jit.ScriptModule)
+    assert torch.jit.script(module) is module and module.original_name == "Derived"
+    assert list(module.state_dict()) == ["linear.weight", "linear.bias"]
+    expected = module.linear(x) * 3
+    for save in (lambda f: module.save(f), lambda f: torch.jit.save(module, f)):
+        stream = io.BytesIO()
+        save(stream)
+        stream.seek(0)
+        again = torch.jit.load(stream)
+        assert again(x).equal(expected) and again(-x).equal(module.linear(-x))
+        assert isinstance(again, torch.jit.ScriptModule) and not isinstance(again, Written)
+    assert "cond" in module.code and module(x).equal(expected)
+    assert torch.jit.freeze(module.eval())(x).equal(expected)
+    assert torch.jit.script(torch.nn.Sequential(module))(x).equal(expected)
+    assert module.double()(x.double()).dtype is torch.float64
+    with pytest.raises(AttributeError, match="nothing_there"):
+        _ = module.nothing_there

@@ -99,3 +99,44 @@ def test_masks_are_bool_and_fit():
         masked.sum(X[0], mask=MASK)
     with pytest.raises(ValueError, match="unbiased"):
         masked.var(X, unbiased=True, correction=0)
+
+
+SPARSE = rl.tensor([[0.0, -3, 2], [4, 0, 0], [0, 0, 0]])
+KEPT = rl.tensor([[True, False, True], [True, False, False], [False, True, False]])
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr"])
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean"])
+@pytest.mark.parametrize("dim", [None, 0, 1, (0, 1)])
+def test_sparse_inputs_are_reduced_over_the_mask(layout, name, dim):
+    reduce = getattr(masked, name)
+    x, mask = (getattr(t, f"to_sparse_{layout}")() for t in (SPARSE, KEPT))
+    if name == "mean" and layout == "coo":
+        with pytest.raises(ValueError, match="expects strided"):
+            reduce(x, dim, mask=mask)
+        return
+    expected = reduce(SPARSE, dim, keepdim=layout == "csr", mask=KEPT)
+    for given in (mask, KEPT):
+        found = reduce(x, dim, keepdim=layout == "csr", mask=given)
+        assert found.layout is x.layout and found.to_dense().equal(expected)
+    assert reduce(SPARSE, dim, mask=mask).equal(reduce(SPARSE, dim, mask=KEPT))
+
+
+def test_what_is_not_reduced_in_sparse_layouts():
+    x = SPARSE.to_sparse()
+    assert masked.sum(x, 1).to_dense().tolist() == [-1, 4, 0]
+    assert masked.sum(x, dtype=rl.float64).dtype is rl.float64
+    for call in (lambda: masked.amax(x, 0), lambda: masked.prod(x)):
+        with pytest.raises(ValueError, match="explicit mask for sparse_coo"):
+            call()
+    for call in (lambda: masked.softmax(x, 0), lambda: masked.var(x), lambda: masked.norm(x)):
+        with pytest.raises(ValueError, match="expects strided tensor"):
+            call()
+    with pytest.raises(RuntimeError, match="keepdim"):
+        masked.sum(SPARSE.to_sparse_csr(), 0)
+
+
+def test_gradients_of_reduced_sparse_inputs():
+    x = SPARSE.to_sparse().requires_grad_()
+    masked.sum(x, 1, mask=KEPT.to_sparse()).to_dense().sum().backward()
+    assert x.grad.to_dense().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 0]]

@@ -21,7 +21,7 @@ def fuzzer(seed=3, **limits):
             FuzzedTensor("x", ("n", "m"), ("step", 1), **limits),
             FuzzedTensor("i", ("n",), dtype=torch.int32, probability_contiguous=1.0),
         ],
-        constraints=[lambda n, m, **others: n != m + 1],
+        constraints=[lambda params: params["n"] != params["m"] + 1],
         seed=seed,
     )  # fmt: skip
 
@@ -53,11 +53,11 @@ def test_impossible_constraints_are_errors():
     made = Fuzzer(
         [FuzzedParameter("n", 1, 4, "uniform")], [FuzzedTensor("x", ("n",), min_elements=9)]
     )
-    with pytest.raises(RuntimeError, match="none of 1000 sets"):
+    with pytest.raises(ValueError, match="none of 1000 sets"):
         next(iter(made.take(1)))
     assert made.rejection_rate == 1.0
     for arguments in (("n", 1, 4), ("n", None, 4, "uniform"), ("n", 0, 4, "loguniform"),
-                      ("n", 4, 1, "uniform"), ("n", None, None, {1: 0.5}, True)):  # fmt: skip
+                      ("n", 4, 1, "uniform"), ("n", None, None, {1: 0.5})):  # fmt: skip
         with pytest.raises(ValueError, match="FuzzedParameter n"):
             FuzzedParameter(*arguments)
     with pytest.raises(ValueError, match="called \\['n'\\]"):
@@ -128,3 +128,43 @@ def test_no_module_runs_when_backward_has_ended():
         # No tensor's gradient tells that the backward pass of a module without inputs ended.
         nn.Linear(2, 2)(torch.ones(1, 2)).sum().backward()
         assert tracker.parents == {"Global"} and not tracker.is_bw
+
+
+def test_a_strict_parameter_is_drawn_once_for_each_set():
+    made = Fuzzer(
+        [
+            FuzzedParameter("few", distribution={True: 0.5, False: 0.5}, strict=True),
+            FuzzedParameter("n", 1, 100, "uniform"),
+        ],
+        [],
+        constraints=[lambda params: params["n"] <= (3 if params["few"] else 100)],
+        seed=0,
+    )
+    few = [params["few"] for _, _, params in made.take(200)]
+    assert 80 < sum(few) < 120 and made.rejection_rate > 0.5
+
+
+@pytest.mark.torch
+def test_the_numbers_are_those_of_torch():
+    other = pytest.importorskip("torch")
+    import torch.utils.benchmark as theirs
+
+    def draw(lib, library):
+        made = lib.Fuzzer(
+            [
+                lib.FuzzedParameter("n", minval=1, maxval=16, distribution="loguniform"),
+                lib.FuzzedParameter("m", minval=1, maxval=9, distribution="uniform"),
+                lib.FuzzedParameter("scale", minval=0.5, maxval=2.0, distribution="uniform"),
+            ],
+            [lib.FuzzedTensor("x", size=("n",)), lib.FuzzedTensor("y", size=("n", "m"))],
+            constraints=[lambda params: params["n"] != 2],
+            seed=5,
+        )
+        return [
+            (tensors["x"].tolist(), tensors["y"].tolist(), tensors["y"].stride(), params)
+            for tensors, _, params in made.take(20)
+        ]
+
+    from rushlight.utils import benchmark as ours
+
+    assert draw(ours, torch) == draw(theirs, other)

@@ -229,3 +229,29 @@ class TestOperands:
         assert rushlight.equal(x.sum(dim=(0, 1)), whole.sum(0))
         assert rushlight.equal(x.mean(dim=(0, 1), keepdim=True), whole.mean(0).view(1, 1, 4))
         assert rushlight.equal(x.sum(dim=(0, 1, 2)), whole.sum())
+
+
+@pytest.mark.parametrize("layout", [rushlight.strided, rushlight.jagged])
+def test_gradients_of_nested_tensors_by_grad(layout):
+    parts = [rushlight.ones(2, 3), rushlight.ones(4, 3)]
+    x = rushlight.nested.nested_tensor(parts, layout=layout, requires_grad=True)
+    other, unused = rushlight.tensor(2.0, requires_grad=True), rushlight.ones(1, requires_grad=True)
+    y = x * x * other
+    of_x, of_other, nothing = rushlight.autograd.grad(
+        y,
+        (x, other, unused),
+        rushlight.nested.nested_tensor(parts, layout=layout),
+        allow_unused=True,
+    )
+    assert of_x.layout is layout and nothing is None and of_other.item() == 18
+    assert all(p.equal(4 * o) for p, o in zip(of_x.unbind(), parts, strict=True))
+    total = sum(p.sum() for p in (x * 3).unbind())
+    found = rushlight.autograd.grad(total, {"x": x})
+    assert found["x"].unbind()[1].eq(3).all()
+
+
+def test_the_size_that_differs_is_a_symbol():
+    x = rushlight.nested.nested_tensor(
+        [rushlight.ones(2, 3), rushlight.ones(4, 3)], layout=rushlight.jagged
+    )
+    assert isinstance(x.shape[1], rushlight.SymInt) and x.shape[1] == x.size(1)

@@ -343,3 +343,14 @@ def test_the_older_place():
     with rushlight.autograd.profiler.profile(enabled=False) as prof:
         rushlight.ones(2)
     assert counts(prof) == {}
+
+
+@pytest.mark.parametrize("acc_events", [True, False])
+def test_a_profile_that_ends_while_it_warms_up_counts_no_step_twice(acc_events):
+    plan = schedule(wait=0, warmup=3, active=1, repeat=0)
+    with rushlight.profiler.profile(schedule=plan, acc_events=acc_events) as watched:
+        for _ in range(10):
+            rushlight.add(rushlight.ones(1), 1)
+            watched.step()
+    counts = [e.count for e in watched.key_averages() if e.key.endswith("add")]
+    assert counts == ([2] if acc_events else [])

@@ -301,3 +301,30 @@ def test_synchronized_batch_norm_keeps_the_qconfig():
     layer = nn.BatchNorm1d(2)
     layer.qconfig = quantization.default_qconfig
     assert nn.SyncBatchNorm.convert_sync_batchnorm(layer).qconfig is layer.qconfig
+
+
+def test_elements_of_quantized_tensors_are_set():
+    def made():
+        x = torch.arange(8.0).reshape(2, 4)
+        return torch.quantize_per_tensor(x, 0.5, 2, torch.quint8)
+
+    x = made()
+    x[0] = 1.3
+    x[1, :2] = torch.tensor([2.24, 1000.0])
+    assert x.dequantize().tolist() == [[1.5] * 4, [2, 126.5, 6, 7]]
+    x[1] = made()[0]
+    assert x[1].dequantize().tolist() == [0, 1, 2, 3] and x.dtype is torch.quint8
+    assert x.fill_(3.0) is x and x.dequantize().eq(3).all()
+    mask = torch.tensor([True, False, True, False])
+    assert made().masked_fill(mask, 0.5).dequantize()[1].tolist() == [0.5, 5, 0.5, 7]
+    y = made()
+    y.masked_fill_(mask, 0.5).index_put_((torch.tensor([1]),), torch.tensor(9.0))
+    assert y.dequantize().tolist() == [[0.5, 1, 0.5, 3], [9] * 4]
+    shuffled = torch.nn.functional.channel_shuffle(made().reshape(1, 8, 1, 1), 2)
+    assert shuffled.dequantize().flatten().tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
+    empty = torch._empty_affine_quantized(
+        (0, 1), scale=2.0, zero_point=1, dtype=torch.qint8, device="cpu"
+    )
+    assert repr(empty).count("size=") == 1 and empty.q_scale() == 2
+    with pytest.raises(NotImplementedError, match="into an ordinary one"):
+        torch.ones(4)[:] = made()[0]

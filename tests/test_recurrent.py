@@ -211,3 +211,10 @@ def test_unpacked_sequences_lie_in_order():
             assert part.is_contiguous() and part.storage_offset() == 0
     unpadded[0].zero_()
     assert padded[1, 0].tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_inputs_of_another_dtype_than_the_weights(kind):
+    layer = getattr(rushlight.nn, kind)(3, 4)
+    with pytest.raises(ValueError, match="RNN input dtype .* does not match weight dtype"):
+        layer(rushlight.ones(2, 2, 3, dtype=rushlight.float64))

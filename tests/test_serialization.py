@@ -666,3 +666,42 @@ def test_where_records_are():
     assert reader.serialization_id() == ""  # rushlight writes none
     with pytest.raises(RuntimeError, match="'nothing'"):
         reader.get_record_size("nothing")
+
+
+def _of_contents():
+    """Objects whose making asks for the elements of what they are made of."""
+    dense = rushlight.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0], [0.0, 0.0, 4.0]])
+    return {
+        "coo": dense.to_sparse(),
+        "csr": dense.to_sparse_csr(),
+        "csc": dense.to_sparse_csc(),
+        "bsr": dense.to_sparse_bsr((1, 3)),
+        "nested": rushlight.nested.nested_tensor([dense, dense[:2]]),
+        "channels": rushlight.quantize_per_channel(
+            dense,
+            rushlight.tensor([0.1, 0.2, 0.3]),
+            rushlight.tensor([0, 1, 2]),
+            1,
+            rushlight.qint8,
+        ),
+    }
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_what_is_made_of_elements_is_read_from_both_formats(zipped, weights_only):
+    for name, saved in _of_contents().items():
+        stream = io.BytesIO()
+        rushlight.save([saved], stream, _use_new_zipfile_serialization=zipped)
+        stream.seek(0)
+        (loaded,) = rushlight.load(stream, weights_only=weights_only)
+        assert loaded.layout is saved.layout and loaded.dtype is saved.dtype
+        for ours, theirs in zip(*(_plain_parts(name, t) for t in (loaded, saved)), strict=True):
+            assert ours.equal(theirs)
+        assert zipped or not stream.read(1)
+
+
+def _plain_parts(name, tensor):
+    if name == "nested":
+        return tensor.unbind()
+    return [tensor.dequantize() if name == "channels" else tensor.to_dense()]

@@ -486,3 +486,61 @@ def test_gradcheck_of_sparse_tensors(layout, masked):
 
     with pytest.raises(GradcheckError):
         check(lambda t: Wrong.apply(t.to_dense()), sparse, masked=masked)
+
+
+def _coo():
+    return rushlight.tensor([[0.0, -3, 2], [4, 0, 0]]).to_sparse()
+
+
+def test_coo_tensors_are_transposed_in_place():
+    x = _coo()
+    assert x.t_() is x and x.shape == (3, 2)
+    assert x.to_dense().tolist() == [[0, 4], [-3, 0], [2, 0]]
+    assert x.transpose_(0, 1).to_dense().equal(_coo().to_dense())
+    with pytest.raises(RuntimeError, match="in place in layout torch.sparse_csr"):
+        _coo().to_sparse_csr().t_()
+
+
+def test_sparse_tensors_are_resized():
+    x = _coo()
+    assert x.sparse_resize_((3, 4), 2, 0) is x and x.shape == (3, 4) and x._nnz() == 3
+    assert x.to_dense()[:2, :3].equal(_coo().to_dense())
+    with pytest.raises(RuntimeError, match="shrinking"):
+        x.sparse_resize_((2, 3), 2, 0)
+    with pytest.raises(RuntimeError, match="changing the number of sparse"):
+        x.sparse_resize_((3, 4), 1, 1)
+    assert x.sparse_resize_and_clear_((2, 2, 2), 1, 2)._nnz() == 0 and x.dense_dim() == 2
+    assert x.resize_as_(_coo()).shape == (2, 3) and x.sparse_dim() == 2
+    assert x.resize_as_sparse_(_coo())._nnz() == 0
+    rows = _coo().to_sparse_csr()
+    assert rows.resize_(4, 5) is rows and rows.shape == (4, 5)
+    assert rows.to_dense()[:2, :3].equal(_coo().to_dense())
+    assert rows.resize_(2, 5).crow_indices().tolist() == [0, 2, 3]
+    for size, text in (((1, 5), "behind row 1"), ((2, 2), "smaller"), ((2, 5, 1), "2 sizes")):
+        with pytest.raises(RuntimeError, match=text):
+            rows.resize_(*size)
+    with pytest.raises(NotImplementedError, match="sparse_resize_"):
+        rushlight.ones(2).sparse_resize_((2,), 1, 0)
+
+
+def test_a_dense_factor_of_more_dims_repeats_a_sparse_one():
+    x, factor = _coo(), rushlight.arange(12.0).reshape(2, 2, 3)
+    product = x * factor
+    assert product.layout is rushlight.sparse_coo
+    assert product.to_dense().equal(x.to_dense() * factor)
+    with pytest.raises(RuntimeError, match="broadcast shape"):
+        x.mul_(factor)
+    assert rushlight.norm(x, 1).item() == 9
+
+
+def test_conjugate_transposes_of_sparse_matrices():
+    x = _coo()
+    for sparse in (x, x.to_sparse_csr(), x.to(rushlight.complex64) * 1j):
+        expected = sparse.to_dense().mH
+        for turned in (sparse.H, sparse.mH, sparse.adjoint()):
+            assert turned.to_dense().equal(expected)
+    rushlight.manual_seed(0)
+    tall = rushlight.randn(20, 4)
+    for matrix in (tall, tall.t()):
+        u, s, v = rushlight.svd_lowrank(matrix.to_sparse(), q=4)
+        assert (u @ s.diag() @ v.mT - matrix).abs().max() < 1e-4

@@ -1,5 +1,9 @@
 """Storages: their conversions, files and buffers, and the older names of storages and tensors."""
 
+import copy
+import gc
+import weakref
+
 import pytest
 
 import rushlight as rl
@@ -156,3 +160,48 @@ def test_resizing_is_a_change_in_place():
     saved.resize_(3)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.backward()
+
+
+def test_storages_have_attributes_and_weak_references():
+    storage = rl.UntypedStorage(8)
+    reference = weakref.ref(storage)
+    storage.note, storage.itself = "kept", storage
+    assert reference() is storage and vars(storage)["note"] == "kept"
+    del storage
+    gc.collect()
+    assert reference() is None
+    x = rl.ones(2)
+    held = x.untyped_storage()
+    held.note = 1
+    assert x.untyped_storage().note == 1
+
+
+class CountedStorage(rl.UntypedStorage):
+    """A storage with more to it."""
+
+    def __init__(self, size):
+        self.count = size
+
+
+def test_storages_of_subclasses():
+    storage = CountedStorage(8)
+    assert storage.count == storage.nbytes() == 8
+    assert isinstance(storage, rl.UntypedStorage)
+    x = rl.empty(0, dtype=rl.int64).set_(storage)
+    x.fill_(1)
+    assert x.untyped_storage() is storage and storage[0] == 1
+    assert type(storage.clone()) is type(copy.deepcopy(storage)) is CountedStorage
+    assert rl.tensor(storage).item() == 1
+
+
+def test_a_storage_that_its_finalizer_keeps_stays_usable():
+    kept = []
+
+    class Kept(rl.UntypedStorage):
+        def __del__(self):
+            kept.append(self)
+
+    storage = Kept(4)
+    storage[0] = 7
+    del storage
+    assert kept[0][0] == 7

@@ -337,3 +337,49 @@ def test_forked_generators_of_devices_without_one_of_their_own(kind, devices):
     assert rushlight.get_rng_state().equal(before)
     with pytest.raises(RuntimeError, match="another"), random.fork_rng(device_type="another"):
         pass
+
+
+def test_differences_of_sparse_tensors_are_told_by_their_parts():
+    make = rushlight.sparse_coo_tensor
+    one = make([[0, 1], [1, 0]], [1, 2], (2, 2))
+    cases = [
+        (
+            make([[0, 1, 1], [1, 0, 0]], [1, 1, 1], (2, 2)),
+            "number of specified values in sparse COO",
+        ),
+        (make([[0, 0], [1, 0]], [1, 2], (2, 2)), "Sparse COO indices are not equal"),
+        (make([[0, 1], [1, 0]], [1, 3], (2, 2)), "Sparse COO values are not equal"),
+        (make([[0, 1]], [[0, 1], [2, 0]], (2, 2)), "number of sparse dimensions in sparse COO"),
+    ]
+    for other, text in cases:
+        with pytest.raises(AssertionError, match=text):
+            rushlight.testing.assert_close(one, other)
+    rushlight.testing.assert_close(one, make([[0, 1, 1], [1, 0, 0]], [1, 1, 1], (2, 2)).coalesce())
+    dense = rushlight.tensor([[0, 1], [2, 0]])
+    for layout, text in (("csr", "CSR col_indices"), ("csc", "CSC ccol_indices")):
+        a = getattr(dense, f"to_sparse_{layout}")()
+        b = getattr(rushlight.tensor([[0, 1], [0, 2]]), f"to_sparse_{layout}")()
+        with pytest.raises(AssertionError, match=f"Sparse {text} are not equal"):
+            rushlight.testing.assert_close(a, b)
+
+
+def test_quantized_tensors_are_compared():
+    x = rushlight.tensor([1.0, 2.0])
+    a = rushlight.quantize_per_tensor(x, 0.1, 0, rushlight.qint8)
+    rushlight.testing.assert_close(a, a.clone())
+    scales, points = rushlight.tensor([0.1, 0.1]), rushlight.tensor([0, 0])
+    others = {
+        "not close": rushlight.quantize_per_tensor(x + 1, 0.1, 0, rushlight.qint8),
+        "is_quantized": x,
+        "qscheme": rushlight.quantize_per_channel(x, scales, points, 0, rushlight.qint8),
+    }
+    for text, other in others.items():
+        with pytest.raises(AssertionError, match=text):
+            rushlight.testing.assert_close(a, other, rtol=1e-6, atol=1e-6)
+
+
+def test_intervals_of_drawn_tensors():
+    with pytest.warns(FutureWarning, match="low==high"):
+        rushlight.testing.make_tensor(2, dtype=rushlight.float32, device="cpu", low=1, high=1)
+    with pytest.raises(ValueError, match="outside the values"):
+        rushlight.testing.make_tensor(2, dtype=rushlight.bool, device="cpu", low=2, high=3)

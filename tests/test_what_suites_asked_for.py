@@ -166,3 +166,91 @@ def test_forward_reads_what_an_instance_holds(text, shape, needs):
     expected = layer(x)
     pairs = zip(ours, expected) if isinstance(ours, tuple) else [(ours, expected)]
     assert all(a.equal(b) for a, b in pairs)
+
+
+def test_conjugate_transposes_of_few_dims():
+    number, line = rushlight.tensor(1 + 2j), rushlight.tensor([1 + 2j, 3.0])
+    with pytest.warns(UserWarning, match="0-d tensor is deprecated"):
+        assert number.mT.item() == 1 + 2j and number.mH.item() == 1 - 2j
+    assert number.adjoint().item() == 1 - 2j
+    for call in (line.adjoint, lambda: rushlight.adjoint(line), lambda: line.mH, lambda: line.mT):
+        with pytest.raises(RuntimeError, match="only supported on matrices.*1-D tensor"):
+            call()
+
+
+def test_memory_formats_of_resized_tensors():
+    like = rushlight.zeros(2, 3, 4, 5).contiguous(memory_format=rushlight.channels_last)
+    for template in (like, like.contiguous(), rushlight.zeros(3, 4).t()):
+        x = rushlight.zeros(1).resize_as_(template, memory_format=rushlight.preserve_format)
+        last = template is like
+        assert x.shape == template.shape and x.is_contiguous() is not last
+        assert not last or x.is_contiguous(memory_format=rushlight.channels_last)
+    with pytest.raises(RuntimeError, match="preserve_format"):
+        rushlight.zeros(1).resize_(2, memory_format=rushlight.preserve_format)
+    assert like.contiguous().is_contiguous(memory_format=rushlight.preserve_format)
+
+
+def test_batch_norm_wants_an_eps_that_keeps_it_finite():
+    x = rushlight.arange(12.0).reshape(4, 3)
+    mean, variance = rushlight.zeros(3), rushlight.ones(3)
+    norm = rushlight.nn.functional.batch_norm
+    assert norm(x, mean, variance, eps=0.0).equal(x)
+    for eps, training in ((0.0, True), (-1e-5, True), (-1e-5, False)):
+        with pytest.raises(ValueError, match="batch_norm eps must be positive during training"):
+            norm(x, mean, variance, training=training, eps=eps)
+    with pytest.raises(ValueError, match="eps"):
+        rushlight.nn.BatchNorm1d(3, eps=0)(x)
+    rows = rushlight.nn.InstanceNorm1d(2, eps=0)(x.reshape(2, 2, 3))
+    assert rows.mean().abs() < 1e-6 and abs(rows.var(correction=0) - 1) < 1e-5
+
+
+def test_pooling_of_one_volume_keeps_channels_last():
+    x = rushlight.randn(1, 3, 4, 4, 4).contiguous(memory_format=rushlight.channels_last_3d)[0]
+    y = rushlight.nn.functional.max_pool3d(x, 2)
+    assert y.stride() == (1, 12, 6, 3)
+    assert y.equal(rushlight.nn.functional.max_pool3d(x.contiguous(), 2))
+    assert rushlight.nn.functional.avg_pool3d(x, 2).is_contiguous()
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+def test_truth_values_of_bytes_fit_into_bools(name):
+    x, function = (
+        rushlight.tensor([[0, 2], [0, 0]], dtype=rushlight.uint8),
+        getattr(rushlight, name),
+    )
+    for options in ({}, {"dim": 1}, {"dim": (0, 1)}, {"keepdim": True}):
+        out = rushlight.zeros(function(x, **options).shape, dtype=rushlight.bool)
+        assert function(x, out=out, **options) is out
+        assert out.equal(function(x.bool(), **options))
+    with pytest.raises(RuntimeError, match="only supports bool tensor"):
+        function(x, out=rushlight.zeros(()))
+    with pytest.raises(RuntimeError, match="cast"):
+        rushlight.ones(2, dtype=rushlight.bool).cumsum_(0)
+
+
+def test_priorities_of_streams():
+    assert rushlight.cuda.Stream.priority_range() == (0, -1)
+    if not rushlight.cuda.is_available():
+        with pytest.raises((RuntimeError, AssertionError)):
+            rushlight.cuda._get_rng_state_offset()
+        return
+    rushlight.cuda._set_rng_state_offset(8)
+    assert rushlight.cuda._get_rng_state_offset() == 8
+
+
+def test_metadata_of_tensors_are_asserted():
+    x = rushlight.ones(2, 3)
+    rushlight._assert_tensor_metadata(x, (2, 3), [3, 1], rushlight.float32, device="cpu")
+    rushlight._assert_tensor_metadata(x)
+    wrong = {"size": [2], "stride": [1, 2], "dtype": rushlight.int32, "device": "meta"}
+    for name, value in wrong.items():
+        with pytest.raises(RuntimeError, match="mismatch! Expected: .* Got: "):
+            rushlight._assert_tensor_metadata(x, **{name: value})
+
+
+def test_adaptive_max_pooling_needs_channels():
+    for dims in (1, 2, 3):
+        pool = getattr(rushlight.nn, f"AdaptiveMaxPool{dims}d")(2)
+        assert pool(rushlight.ones(0, 3, *[4] * dims)).shape[:2] == (0, 3)
+        with pytest.raises(RuntimeError, match="non-zero size for non-batch"):
+            pool(rushlight.ones(1, 0, *[4] * dims))

@@ -119,7 +119,8 @@ _ELSEWHERE = {
     "_histogram": ("histogram",),
     "_lower_functions": (
         "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
-        "_log_softmax_backward_data", "_shape_as_tensor", "_softmax_backward_data", "_weight_norm",
+        "_assert_tensor_metadata", "_log_softmax_backward_data", "_shape_as_tensor",
+        "_softmax_backward_data", "_weight_norm",
         "adaptive_max_pool1d", "affine_grid_generator", "alpha_dropout", "alpha_dropout_",
         "batch_norm", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "ctc_loss",
         "dsmm", "embedding_bag", "feature_alpha_dropout", "feature_alpha_dropout_",
@@ -196,6 +197,7 @@ _ELSEWHERE = {
     "futures": ("Future",),
     "jit": ("ScriptClassFunction", "ScriptFunction", "fork", "wait"),
     "jit._script_members": ("ScriptModule",),
+    "_core_names": ("ScriptObject",),
     "library._dispatch_keys": ("DispatchKey", "DispatchKeySet"),
     "library._schema": ("Tag",),
     "overrides": ("DisableTorchFunction", "DisableTorchFunctionSubclass"),

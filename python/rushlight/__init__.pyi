@@ -725,6 +725,9 @@ from rushlight._classes import (
 from rushlight._core_members import (
     from_file as from_file,
 )
+from rushlight._core_names import (
+    ScriptObject as ScriptObject,
+)
 from rushlight._creation import (
     range as range,
     scalar_tensor as scalar_tensor,
@@ -798,6 +801,7 @@ from rushlight._low_rank import (
     svd_lowrank as svd_lowrank,
 )
 from rushlight._lower_functions import (
+    _assert_tensor_metadata as _assert_tensor_metadata,
     _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr,
     _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo,
     _log_softmax_backward_data as _log_softmax_backward_data,

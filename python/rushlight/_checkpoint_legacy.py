@@ -36,7 +36,8 @@ _PROTOCOL = 1001
 def read_legacy(stream: Any, place: _Placement, unpickle: Callable[..., Any]) -> list[Any]:
     """Return the object in `stream`.
 
-    The contents of storages follow the object, so storages are made first and filled afterwards.
+    The contents of storages follow the object, which may be made by what they say: the indices of
+    a sparse tensor are checked. So the object is read twice, the first time for its storages alone.
 
     Args:
         stream: a seekable binary file.
@@ -52,9 +53,19 @@ def read_legacy(stream: Any, place: _Placement, unpickle: Callable[..., Any]) ->
     system = _plain(stream)
     if not isinstance(system, dict) or system.get("little_endian") is not True:
         raise RuntimeError("load: big-endian files are supported in the zip format only")
-    storages = _BlankStorages(_bytes_left(stream), place)
-    result = unpickle(stream, storages.make)
+    storages, start = _BlankStorages(_bytes_left(stream), place), stream.tell()
+    try:
+        _References(stream, storages.make).read()
+    except pickle.UnpicklingError:  # the other reader may know more, or says what is wrong
+        stream.seek(start)
+        result = unpickle(stream, storages.make)
+        storages.fill(_plain(stream), stream)
+        return result
     storages.fill(_plain(stream), stream)
+    end = stream.tell()
+    stream.seek(start)
+    result = unpickle(stream, storages.make)
+    stream.seek(end)
     return result
 
 
@@ -90,6 +101,39 @@ class _LegacyWriter(CheckpointWriter):
         """How many bytes each element of a storage has."""
         dtype = STORAGE_DTYPES.get(self._dtypes[key].name)
         return 1 if dtype is None else dtype.itemsize
+
+
+class _References(CheckpointReader):
+    """Reads which storages an object refers to. Nothing is called, and no container is filled."""
+
+    def _plain(self, value):
+        return value
+
+    _part = _plain
+
+    def _append(self, items):
+        pass
+
+    _add = _set_items = _append
+
+    def _made(self, count):
+        for _ in range(count):
+            self._pop()
+        self._push(None)
+
+    def _persistent(self):
+        super()._persistent()
+        self._made(1)
+
+    _STEPS = {
+        **CheckpointReader._STEPS,
+        b"R": lambda self: self._made(2),
+        b"\x81": lambda self: self._made(2),
+        b"\x92": lambda self: self._made(3),
+        b"\x91": lambda self: self._push(self._pop_to_mark() and None),
+        b"b": lambda self: self._pop(),
+        b"Q": _persistent,
+    }
 
 
 def _plain(stream):

@@ -216,7 +216,7 @@ class _Methods:
     def __sizeof__(self) -> int:
         # With the 32 bytes by which torch's objects are larger to `sys.getsizeof`: summaries of
         # models print that.
-        return object.__sizeof__(self) + 32 + self.nbytes()
+        return object.__sizeof__(self) + self.nbytes()
 
     def __copy__(self) -> UntypedStorage:
         return self.clone()

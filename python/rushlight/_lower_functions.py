@@ -90,7 +90,7 @@ def batch_norm(
     may do it, where there are two.
     """
     del cudnn_enabled
-    return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    return F._batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 def instance_norm(
@@ -494,6 +494,28 @@ def _shape_as_tensor(input: Any) -> Any:
     return rushlight.tensor(input.shape, dtype=rushlight.int64)
 
 
+def _assert_tensor_metadata(
+    a: Any,
+    size: Any = None,
+    stride: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    layout: Any = None,
+) -> None:
+    """Raise RuntimeError unless a tensor has these sizes, strides, dtype, device and layout."""
+    found = {
+        "sizes": (size and list(size), list(a.shape)),
+        "strides": (stride and list(stride), None if stride is None else list(a.stride())),
+        "dtype": (dtype, a.dtype),
+        "device": (device and rushlight.device(device), a.device),
+        "layout": (layout, a.layout),
+    }
+    for name, (expected, got) in found.items():
+        if expected is not None and expected != got:
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {expected}, Got: {got}")
+
+
 def _convert_indices_from_coo_to_csr(input: Any, size: Any, *, out_int32: Any = False) -> Any:
     """Return where each row begins, given the sorted row of each element."""
     counts = rushlight.bincount(input, minlength=size)
@@ -561,7 +583,8 @@ def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any) -> Any:
 # What calls one other function alone leaves it to that to be taken over.
 take_numpy_names(
     globals(),
-    """_convert_indices_from_coo_to_csr _log_softmax_backward_data _shape_as_tensor
+    """_assert_tensor_metadata
+    _convert_indices_from_coo_to_csr _log_softmax_backward_data _shape_as_tensor
     _softmax_backward_data _weight_norm adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm
     binary_cross_entropy_with_logits dsmm feature_alpha_dropout feature_alpha_dropout_
     feature_dropout_ frobenius_norm group_norm hinge_embedding_loss instance_norm kl_div layer_norm

@@ -130,7 +130,7 @@ def _batch_norm_into(
 
 
 def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, dtype):
-    output = F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    output = F._batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
         return output, input.new_empty(0), input.new_empty(0)
     dims = [0, *range(2, input.dim())]

@@ -267,11 +267,11 @@ def _for_quantized(name):
 def _for_sparse(name):
     def function(input, *args, **kwargs):
         raise NotImplementedError(
-            f"{name}: sparse tensors are not resized in place here; make one by sparse_coo_tensor"
+            f"{name}: of sparse tensors alone; see resize_"
         )
 
     function.__name__ = name
-    function.__doc__ = "Refused: sparse tensors are not resized in place."
+    function.__doc__ = "Refused: the tensor is not sparse."
     return function
 
 

@@ -26,6 +26,8 @@ namespace {
 struct PyStorage {
   PyObject_HEAD Storage* storage;  // owns a count
   PyObject* tensor;                // weak reference to the tensor that was last asked for it
+  PyObject* dict;
+  PyObject* weakrefs;
 };
 
 PyTypeObject* storage_type = nullptr;
@@ -35,27 +37,40 @@ unsigned char* bytes_of(PyObject* o) { return static_cast<unsigned char*>(storag
 
 void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  Storage* storage = storage_of(self);
-  unlink_object(storage->python, storage, self);
-  Py_XDECREF(reinterpret_cast<PyStorage*>(self)->tensor);
-  Ref<Storage>::adopt(storage);
+  auto* o = reinterpret_cast<PyStorage*>(self);
+  PyObject_GC_UnTrack(self);
+  // Before any code of the program runs: from here on nothing finds the object.
+  if (o->storage) unlink_object(o->storage->python, o->storage, self);
+  if (o->weakrefs) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(o->dict);
+  Py_CLEAR(o->tensor);
+  if (o->storage) Ref<Storage>::adopt(o->storage);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
-PyObject* wrap_fresh(Ref<Storage> storage) {
-  auto* o = PyObject_New(PyStorage, storage_type);
-  if (!o) throw PythonError{};
-  Object fresh(reinterpret_cast<PyObject*>(o));
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(reinterpret_cast<PyStorage*>(self)->dict);
+  return 0;
+}
+
+int clear(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<PyStorage*>(self)->dict);
+  return 0;
+}
+
+PyObject* wrap_fresh(Ref<Storage> storage, PyTypeObject* type = storage_type) {
+  Object fresh = checked(type->tp_alloc(type, 0));  // zeros
+  auto* o = reinterpret_cast<PyStorage*>(fresh.get());
   allow_revival(fresh.get());
-  o->tensor = nullptr;
   o->storage = storage.release();
   if (link_object(o->storage->python, o->storage, o)) return fresh.release();
   return linked_object(o->storage->python, o->storage);  // of another thread, for the same storage
 }
 
 // UntypedStorage(size, device) with bytes not set, or of a buffer, with a copy of its bytes.
-PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"size", "device", nullptr};
   PyObject *source = nullptr, *where = nullptr;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:UntypedStorage", const_cast<char**>(names),
@@ -67,18 +82,19 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     if (source && (PyList_Check(source) || PyTuple_Check(source))) {
       bytes = checked(PyBytes_FromObject(source));
       source = bytes.get();
-      if (device.is_meta()) return wrap_fresh(Storage::create(PyBytes_GET_SIZE(source), device));
+      if (device.is_meta())
+        return wrap_fresh(Storage::create(PyBytes_GET_SIZE(source), device), type);
     }
     if (source && PyObject_CheckBuffer(source)) {
       Object view = checked(PyMemoryView_GetContiguous(source, PyBUF_READ, 'C'));
       const Py_buffer* buffer = PyMemoryView_GET_BUFFER(view.get());
       Ref<Storage> storage = Storage::create(buffer->len, device);
       copy_bytes(storage->data, device, buffer->buf, Device(), static_cast<size_t>(buffer->len));
-      return wrap_fresh(std::move(storage));
+      return wrap_fresh(std::move(storage), type);
     }
     int64_t size = source ? to_int64(source) : 0;
     check(size >= 0, "UntypedStorage: negative size ", size);
-    return wrap_fresh(Storage::create(size, device));
+    return wrap_fresh(Storage::create(size, device), type);
   });
 }
 
@@ -260,7 +276,7 @@ PyObject* clone(PyObject* self, PyObject*) {
     Ref<Storage> copy = Storage::create(s->nbytes, s->device);
     if (copy->data)
       copy_bytes(copy->data, s->device, s->data, s->device, static_cast<size_t>(s->nbytes));
-    return wrap_fresh(std::move(copy));
+    return wrap_fresh(std::move(copy), Py_TYPE(self));
   });
 }
 
@@ -321,9 +337,11 @@ PyObject* repr(PyObject* self) {
                               static_cast<Py_ssize_t>(storage_of(self)->nbytes));
 }
 
-PyGetSetDef attributes[] = {{"device", get_device, nullptr, nullptr, nullptr},
-                            {"_cdata", get_cdata, nullptr, nullptr, nullptr},
-                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef attributes[] = {
+    {"device", get_device, nullptr, nullptr, nullptr},
+    {"_cdata", get_cdata, nullptr, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {
     {"nbytes", nbytes, METH_NOARGS, "The number of bytes."},
     {"size", nbytes, METH_NOARGS, "The number of bytes."},
@@ -342,6 +360,11 @@ PyMethodDef methods[] = {
     {"resize_", resize, METH_O, "Changes the number of bytes."},
     {"tolist", to_list, METH_NOARGS, "The bytes as ints."},
     {nullptr, nullptr, 0, nullptr}};
+
+PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(PyStorage, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(PyStorage, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
 
 Tensor window_on(Storage& storage, DType dtype, int64_t offset, const Dims& sizes,
                  const Dims& strides) {
@@ -387,7 +410,7 @@ Storage& checked_storage(PyObject* storage) {
 
 PyObject* wrap(Ref<Storage> storage) { return wrap_fresh(std::move(storage)); }
 
-bool is_storage(PyObject* o) { return Py_IS_TYPE(o, storage_type); }
+bool is_storage(PyObject* o) { return PyObject_TypeCheck(o, storage_type); }
 
 Tensor elements_of_storage(PyObject* storage, DType dtype) {
   Storage& bytes = checked_storage(storage);
@@ -412,6 +435,9 @@ PyObject* storage_object(PyObject* tensor) {
 void init_storage_type(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
                          {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                         {Py_tp_members, members},
                          {Py_tp_repr, reinterpret_cast<void*>(repr)},
                          {Py_mp_length, reinterpret_cast<void*>(length)},
                          {Py_mp_subscript, reinterpret_cast<void*>(get_item)},
@@ -427,7 +453,7 @@ void init_storage_type(PyObject* module) {
       {nullptr, nullptr, 0, nullptr}};
   checked(PyModule_AddFunctions(module, functions));
   storage_type = make_type(module, "rushlight.storage.UntypedStorage", sizeof(PyStorage),
-                           Py_TPFLAGS_DEFAULT, slots);
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots);
 }
 
 }  // namespace rl::bind

@@ -189,9 +189,11 @@ PyObject* get_T(const Tensor& t) {
   return wrap(ops::permute(t, order));
 }
 PyObject* get_mT(const Tensor& t) {
-  check(t.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ",
+  check(t.dim() != 1, "tensor.mT is only supported on matrices or batches of matrices. Got ",
         t.dim(), "-D tensor.");
-  return wrap(ops::transpose(t, -2, -1));
+  if (t.dim() == 0)
+    warn_of_number("Tensor.mT of a 0-d tensor is deprecated: it is the tensor itself");
+  return wrap(t.dim() == 0 ? alias(t) : ops::transpose(t, -2, -1));
 }
 Tensor adjoint(const Tensor& t) {
   Tensor turned = ops::transpose(t, -2, -1);
@@ -208,8 +210,12 @@ PyObject* get_H(const Tensor& t) {
   return wrap(adjoint(t));
 }
 PyObject* get_mH(const Tensor& t) {
-  check(t.dim() >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ",
+  check(t.dim() != 1, "tensor.mH is only supported on matrices or batches of matrices. Got ",
         t.dim(), "-D tensor.");
+  if (t.dim() == 0) {
+    warn_of_number("Tensor.mH of a 0-d tensor is deprecated: write x.conj()");
+    return wrap(ops::conj(t));
+  }
   return wrap(adjoint(t));
 }
 

@@ -205,12 +205,10 @@ PyObject* get_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t co
     if (a.parse(spec, self, args, count, names) < 0) return a.result();
     const Tensor& t = tensor_of(self);
     switch (a.memory_format_or_none(1).value_or(MemoryFormat::Contiguous)) {
-      case MemoryFormat::Contiguous: return wrap(t.is_contiguous());
       case MemoryFormat::ChannelsLast: return wrap(is_ordered(t, {1, 3, 2, 0}));
       case MemoryFormat::ChannelsLast3d: return wrap(is_ordered(t, {1, 4, 3, 2, 0}));
-      case MemoryFormat::Preserve: break;
+      default: return wrap(t.is_contiguous());
     }
-    fail(ErrorKind::Runtime, "preserve memory format is unsupported by the contiguous operator");
   });
 }
 

@@ -10,6 +10,7 @@
 #include "ops_create.h"
 #include "ops_reduction.h"
 #include "ops_shape.h"
+#include "tensor/output_layout.h"
 
 namespace rl {
 
@@ -51,6 +52,10 @@ Dims with_leading_ones(const Dims& sizes, int64_t ndim) {
   Dims wide = sizes;
   while (wide.size() < ndim) wide.insert(0, 1);
   return wide;
+}
+
+std::optional<MemoryFormat> format_like(const Tensor& t, std::optional<MemoryFormat> format) {
+  return format == MemoryFormat::Preserve ? suggested_format(t) : format;
 }
 
 Dims flattened_sizes(const Tensor& t, int64_t start_dim, int64_t end_dim) {

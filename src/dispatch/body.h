@@ -31,6 +31,8 @@ inline int64_t whole_item(const Tensor& t) { return item<int64_t>(t); }
 
 inline bool shares_storage(const Tensor& a, const Tensor& b) { return a.storage() == b.storage(); }
 bool is_viewable(const Tensor& t, const Dims& sizes);
+// The format itself, or where it says preserve, that of the tensor.
+std::optional<MemoryFormat> format_like(const Tensor& t, std::optional<MemoryFormat> format);
 Dims line_sizes(int64_t ndim, int64_t dim, int64_t size);  // in that dim, ones elsewhere
 inline Dims channel_sizes(int64_t ndim, int64_t channels) { return line_sizes(ndim, 1, channels); }
 inline Dims without_last(const Dims& sizes) {

@@ -263,6 +263,8 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool non_blocking) {
 
 Tensor resize_(const Tensor& input, const Dims& size, std::optional<MemoryFormat> format) {
   check(!records(input), "resize_: cannot resize variables that require grad");
+  check(!format || *format != MemoryFormat::Preserve,
+        "resize_: memory_format preserve_format is unsupported; resize_as_ takes it");
   if (!format && size == input.sizes()) return input;  // strides and all
   Dims strides = shape::strides_in(format, size, "resize_");
   TensorImpl* impl = input.impl();

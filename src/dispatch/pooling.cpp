@@ -59,9 +59,15 @@ Dims adaptive_sizes(const char* op, const Tensor& input, const Dims& output_size
   return sizes;
 }
 
-// Whether `t`, of lines, images or volumes with a batch dim, keeps its channels side by side.
+// Whether `t`, of lines, images or volumes with a batch dim, keeps its channels side by side; of
+// volumes, one without a batch dim too, as in torch.
 bool has_channels_last(const Tensor& t, int64_t dims) {
-  if (t.impl()->standard_strides || t.dim() != dims + 2) return false;
+  if (t.impl()->standard_strides) return false;
+  if (dims == 3 && t.dim() == 4) {
+    Tensor one = ops::unsqueeze(t, 0);
+    return is_channels_last(one.sizes(), one.strides());
+  }
+  if (t.dim() != dims + 2) return false;
   MemoryFormat format = dims == 1 ? suggested_format_of_lines(t) : suggested_format(t);
   return format != MemoryFormat::Contiguous;
 }
@@ -71,7 +77,10 @@ Tensor empty_pooled(const Dims& sizes, const Tensor& like, int64_t dims, DType d
   TensorOptions wanted = options(like, dtype);
   if (has_physical_layout(like)) return empty_channels_last(sizes, wanted);
   if (!has_channels_last(like, dims)) return rl::empty(sizes, wanted);
-  return empty_strided(sizes, channels_last_strides(sizes), wanted);
+  if (sizes.size() == dims + 2) return empty_strided(sizes, channels_last_strides(sizes), wanted);
+  Dims whole = sizes;
+  whole.insert(0, 1);
+  return ops::squeeze(empty_strided(whole, channels_last_strides(whole), wanted), Dims{0});
 }
 // What torch keeps contiguous in any case.
 Tensor empty_unless_physical(const Dims& sizes, const Tensor& like) {
@@ -185,6 +194,11 @@ Tensor adaptive_avg_pool_gradient(const Tensor& grad, const Dims& size, const Di
 
 std::array<Tensor, 2> adaptive_max_pool_kernel(const Tensor& input, const Dims& output_size) {
   Dims sizes = adaptive_sizes("adaptive_max_pool", input, output_size);
+  for (int64_t d = 1; d < input.dim(); ++d)
+    check(input.sizes()[d] > 0,
+          "adaptive_max_pool: Expected input to have non-zero size for non-batch dimensions, but "
+          "input has sizes ",
+          input.sizes());
   int64_t dims = output_size.size();
   auto result = [&](DType dtype) {
     return dims == 3 || has_physical_layout(input) ? rl::empty(sizes, options(input, dtype))

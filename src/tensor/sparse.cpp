@@ -34,6 +34,12 @@ const SparseData& sparse_data(const Tensor& t) {
   return *t.impl()->sparse;
 }
 
-void replace_sparse(const Tensor& t, const Tensor& from) { *t.impl()->sparse = sparse_data(from); }
+void replace_sparse(const Tensor& t, const Tensor& from) {
+  TensorImpl* impl = t.impl();
+  *impl->sparse = sparse_data(from);
+  impl->sizes = from.sizes();
+  impl->strides = from.strides();
+  impl->refresh();
+}
 
 }  // namespace rl

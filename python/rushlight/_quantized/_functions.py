@@ -34,7 +34,8 @@ _ATTRIBUTES = {
 _MOVES = (
     "view", "reshape", "flatten", "transpose", "t", "permute", "squeeze", "unsqueeze", "select",
     "narrow", "__getitem__", "expand", "index_select", "repeat", "flip", "unflatten", "movedim",
-    "split", "chunk", "unbind", "view_as", "reshape_as", "expand_as",
+    "split", "chunk", "unbind", "view_as", "reshape_as", "expand_as", "channel_shuffle",
+    "ravel",
 )  # fmt: skip
 _SAME_PLACES = ("clone", "contiguous", "detach", "cpu")
 # Functions whose result is quantized as their input was.
@@ -42,7 +43,7 @@ _IN_FLOAT = (
     "avg_pool2d", "adaptive_avg_pool2d", "avg_pool1d", "adaptive_avg_pool1d", "mean", "relu6",
     "hardtanh", "leaky_relu", "interpolate", "sigmoid", "tanh", "max_pool2d", "max_pool1d",
     "topk", "sort", "max", "min", "elu", "hardsigmoid", "avg_pool3d", "adaptive_avg_pool3d",
-    "clamp", "threshold",
+    "clamp", "threshold", "masked_fill",
 )  # fmt: skip
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
@@ -180,6 +181,17 @@ def _copy_(func, input, src, non_blocking=False):
     return input
 
 
+def _assign(func, input, *args, **kwargs):
+    """Let a function change the numbers, which are rounded to the steps of `input` again."""
+    if not isinstance(input, QuantizedTensor):
+        raise NotImplementedError(f"{func.__name__}: a quantized tensor into an ordinary one")
+    numbers = dequantize(input)
+    given = [dequantize(a) if isinstance(a, QuantizedTensor) else a for a in args]
+    func(numbers, *given, **kwargs)
+    _copy_(func, input, numbers)
+    return None if func.__name__ == "__setitem__" else input
+
+
 def _to(func, input, *args, **kwargs):
     for arg in (*args, *kwargs.values()):
         if isinstance(arg, rushlight.dtype):
@@ -219,6 +231,7 @@ for _name in (
 _FUNCTIONS["qscheme"] = _own(_tensor.qscheme_of)
 _FUNCTIONS |= {
     "relu": _relu, "relu_": _relu, "cat": _cat, "concat": _cat, "stack": _cat, "equal": _equal,
-    "copy_": _copy_,
+    "copy_": _copy_, "__setitem__": _assign, "fill_": _assign, "masked_fill_": _assign,
+    "index_put_": _assign, "zero_": _assign,
     "to": _to, "item": _item, "requires_grad_": _requires_grad_,
 }  # fmt: skip

@@ -91,7 +91,9 @@ class QuantizedTensor(Tensor):
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         q = self._quantizer
         text = repr(dequantize(self))[:-1]  # the closing bracket
-        text += f", size={tuple(self.shape)}, dtype={self.dtype},\n"
+        if self.numel():  # otherwise it is there already
+            text += f", size={tuple(self.shape)}"
+        text += f", dtype={self.dtype},\n"
         text += f"       quantization_scheme={q.scheme}, "
         if q.axis is None:
             return text + f"scale={q.scale}, zero_point={q.zero_point})"
@@ -353,11 +355,18 @@ def _checked_integers(input):
 
 
 def _empty_affine_quantized(
-    size: Sequence[int], *, scale: float = 1.0, zero_point: int = 0, dtype: Any = None
+    size: Sequence[int],
+    *,
+    scale: float = 1.0,
+    zero_point: int = 0,
+    dtype: Any = None,
+    device: Any = None,
+    memory_format: Any = rushlight.contiguous_format,
 ) -> QuantizedTensor:
     """Return a quantized tensor whose elements are not set."""
     integer = _integer_dtype("_empty_affine_quantized", dtype)
-    return make(rushlight.empty(size, dtype=integer), Quantizer(float(scale), int(zero_point)))
+    elements = rushlight.empty(size, dtype=integer, device=device, memory_format=memory_format)
+    return make(elements, Quantizer(float(scale), int(zero_point)))
 
 
 def _range_of(least, most, symmetric, lowest, highest):

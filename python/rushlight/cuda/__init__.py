@@ -43,6 +43,7 @@ from rushlight.cuda.graphs import (  # noqa: F401
 )  # fmt: skip
 from rushlight.cuda.memory import *  # noqa: F403
 from rushlight.cuda.random import *  # noqa: F403
+from rushlight.cuda.random import _get_rng_state_offset, _set_rng_state_offset  # noqa: F401
 from rushlight.cuda.streams import (  # noqa: F401
     Event as Event,
     ExternalStream,

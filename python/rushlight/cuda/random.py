@@ -47,6 +47,16 @@ def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
         set_rng_state(state, index)
 
 
+def _get_rng_state_offset(device: Device = "cuda") -> int:
+    """Return how far the generator of a GPU has drawn."""
+    return _generator(device, "_get_rng_state_offset").get_offset()
+
+
+def _set_rng_state_offset(offset: int, device: Device = "cuda") -> None:
+    """Let the generator of a GPU go on from there."""
+    _generator(device, "_set_rng_state_offset").set_offset(offset)
+
+
 def manual_seed(seed: int) -> None:
     """Seed the generator of the current GPU; without one nothing happens."""
     if device_count():

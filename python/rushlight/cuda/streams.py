@@ -43,6 +43,11 @@ class Stream(_streams.Stream):
             else stream_ptr
         )
 
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """Return the lowest and the highest priority that streams have."""
+        return 0, -1
+
     @property
     def device(self) -> Any:
         """The GPU that it belongs to."""

@@ -140,6 +140,9 @@ def _assembled(recording, mod, args, kwargs, ranges):
     buffers, saved = dict(module.named_buffers()), module.state_dict()
     not_saved = {name for name in buffers if name not in saved}
     state |= {name: value for name, value in buffers.items() if name not in not_saved}
+    for named in (module.named_parameters, module.named_buffers):  # further names of the same
+        again = dict(named(remove_duplicate=False))
+        state |= {n: v for n, v in again.items() if n in saved and n not in state}
     constants = {name: buffers[name] for name in not_saved}
     constants |= {n.meta["target"]: value for n, value in recording.recorder.constants}
     root = {f"{name}": value for name, value in recording.recorder.modules.items()}

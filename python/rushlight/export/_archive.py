@@ -63,8 +63,11 @@ def save(program, f, extra_files=None):
     for spec in program.graph_signature.input_specs:
         if spec.target is not None:
             tensors[spec.target] = program._lifted(spec.kind, spec.target)
+    known = {id(value) for value in tensors.values()}
     for name, value in program.state_dict.items():
-        tensors.setdefault(name, value)
+        if id(value) not in known:  # a parameter under several names is written once
+            known.add(id(value))
+            tensors[name] = value
     write_archive(f, tensors, document, extra_files)
 
 

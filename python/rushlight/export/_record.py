@@ -87,6 +87,8 @@ class Recorder(TorchFunctionMode):
         self.outer = outer  # the recorder of the graph around, for that of a branch
         self.guards = outer.guards if outer else []
         self.constants = outer.constants if outer else []  # (node, tensor), in order
+        # By id, the paths of those that are attributes of the module.
+        self.constant_paths = outer.constant_paths if outer else {}
         self.subgraphs = outer.subgraphs if outer else []
         self.modules = outer.modules if outer else {}  # those of branches, by the name in the graph
         self._nodes = {}  # id -> (node, object), which keeps the object alive
@@ -149,10 +151,10 @@ class Recorder(TorchFunctionMode):
                 "export: a tensor of the program was computed outside of it and has a history: "
                 f"detach it ({_where()})"
             )
-        name = f"c_lifted_tensor_{len(self.constants)}"
+        path = self.constant_paths.get(id(value), f"lifted_tensor_{len(self.constants)}")
         with constant_position(self.graph):
-            node = self.graph.placeholder(name)
-        node.meta.update(val=value, kind="constant", target=name.removeprefix("c_"))
+            node = self.graph.placeholder(f"c_{path.replace('.', '_')}")
+        node.meta.update(val=value, kind="constant", target=path)
         node.meta["where"] = _where()
         self.constants.append((node, value))
         self.note(value, node)

@@ -155,6 +155,12 @@ def record(module, function, leaves, in_spec, names, sizes, dynamic, recorder=No
             node.target = node.name
             node.meta.update(val=value, kind=kind, target=name)
             recorder.note(value, node)
+    recorder.constant_paths.update(
+        (id(value), f"{prefix}.{name}" if prefix else name)
+        for prefix, part in module.named_modules()
+        for name, value in vars(part).items()
+        if isinstance(value, Tensor)
+    )
     inputs = []
     for leaf, name, size in zip(leaves, names, sizes):
         node = graph.placeholder(name)

@@ -411,11 +411,17 @@ class ExportedProgram:
         module = (_kind or ProgramModule)(root, graph, "ExportedModule")
         module.__dict__["_program"] = self
         for name, value in self.state_dict.items():  # those that the graph does not use
-            if name not in root and "." not in name:
+            if name not in root:
+                *path, last = name.split(".")
+                owner = module
+                for part in path:
+                    if part not in owner._modules:
+                        owner.add_module(part, rushlight.nn.Module())
+                    owner = owner._modules[part]
                 if isinstance(value, rushlight.nn.Parameter):
-                    module.register_parameter(name, value)
+                    owner.register_parameter(last, value)
                 else:
-                    module.register_buffer(name, value)
+                    owner.register_buffer(last, value)
         return module
 
     def run_decompositions(

@@ -156,6 +156,10 @@ class InterpreterModuleDispatcher(nn.Module):
         return "\n".join(m.print_readable(print_output) for m in self._call_modules)
 
 
+def _is_number(node):
+    return node.op == "call_function" and isinstance(node.meta.get("val"), (int, float))
+
+
 def _base(name):
     return name.partition("@")[0]
 
@@ -205,6 +209,9 @@ class _Builder:
             if node not in values:
                 if self._is_own(name, node):
                     values[node] = self._attribute(module, name, node)
+                elif signature is not None and _is_number(node):
+                    # The caller gives what the signature names: sizes are computed again.
+                    values[node] = graph.node_copy(node, value_of)
                 else:
                     self._input(graph, values, inputs, node)
             return values[node]
@@ -397,14 +404,16 @@ def _parts(nodes, depth):
 
 
 def _install(root, path, module, replace=True):
-    """Put a module at a dotted path; what was there gives it its own modules and tensors."""
+    """Put a module at a dotted path; what was there gives it its own modules and tensors. Without
+    `replace`, only what has no program of its own makes room.
+    """
     *prefix, name = path.split(".")
     for part in prefix:
         if part not in root._modules:
             root.add_module(part, nn.Module())
         root = root._modules[part]
     before = root._modules.get(name)
-    if before is not None and not replace:
+    if before is not None and not replace and type(before) is not nn.Module:
         return
     if before is not None:
         for kind in ("_modules", "_parameters", "_buffers"):

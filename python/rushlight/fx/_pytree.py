@@ -8,11 +8,18 @@ def _by_place(pytree, spec):
 
 
 # A tuple of arguments is given as a list: only the length counts.
-_specs = {tuple: _by_place, list: _by_place}
+_specs = {
+    tuple: _by_place,
+    list: _by_place,
+    dict: lambda pytree, spec: [pytree[key] for key in spec.context],
+}
 _exact = {
     kind: lambda pytree, spec: list(pytree) if len(pytree) == spec.num_children else []
-    for kind in _specs
+    for kind in (tuple, list)
 }
+_exact[dict] = lambda pytree, spec: (
+    _specs[dict](pytree, spec) if len(pytree) == spec.num_children else []
+)
 
 
 def register_pytree_flatten_spec(cls, flatten_fn_spec, flatten_fn_exact_match_spec=None):

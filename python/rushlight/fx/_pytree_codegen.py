@@ -42,7 +42,8 @@ class PytreeCodeGen(CodeGen):
         header = super().gen_fn_def(names, maybe_return_annotation)
         if not free_vars:
             return header
-        leaves, given = ", ".join(free_vars), ", ".join(names)
+        leaves = ", ".join(leaf.split(" ")[0].lstrip("*") for leaf in free_vars)
+        given = ", ".join(name.lstrip("*") for name in names)
         return f"{header}\n    {leaves}, = fx_pytree.tree_flatten_spec([{given}], self._in_spec)"
 
     def generate_output(self, output_args: Any) -> str:

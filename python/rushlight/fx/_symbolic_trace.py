@@ -6,7 +6,9 @@ import builtins
 import collections
 import functools
 import inspect
+import itertools
 import math
+import warnings
 from types import CodeType, FunctionType
 
 import rushlight
@@ -25,6 +27,7 @@ from rushlight.fx.proxy import (
     TracerBase,
 )
 from rushlight.nn import Module, Parameter
+from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +59,9 @@ class PHBase:
 
 PH = PHBase()
 
+# What a constant is compared with when the recorded program runs.
+_COMPARED = (bool, int, float, complex, str, rushlight.dtype, rushlight.device)
+
 _tracing = 0  # how many tracers run
 
 
@@ -68,8 +74,7 @@ is_fx_symbolic_tracing = is_fx_tracing
 
 # ---- functions that are recorded as one call -----------------------------------------------------
 
-_wrapped_globals = {}  # (id of a module's globals, name) -> the globals
-_wrapped_methods = []  # (class, name)
+_wrapped_fns_to_patch = {}  # (id of a module's globals, name) -> the globals
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
@@ -89,7 +94,7 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
     frame = inspect.currentframe().f_back
     if frame.f_code.co_name != "<module>" and not frame.f_code.co_filename.startswith("<doctest"):
         raise NotImplementedError(f"wrap({name!r}) must be called at the top level of a module")
-    _wrapped_globals[id(frame.f_globals), name] = frame.f_globals
+    _wrapped_fns_to_patch[id(frame.f_globals), name] = frame.f_globals
     return fn_or_name
 
 
@@ -192,11 +197,11 @@ def _patch_wrapped_functions(patcher, root_globals=()):
     """Have calls of the functions that `wrap` was given recorded, also where generated code has
     them among its globals.
     """
-    wrapped = [space.get(name) for (_, name), space in _wrapped_globals.items()]
+    wrapped = [space.get(name) for (_, name), space in _wrapped_fns_to_patch.items()]
     for name in list(root_globals):
         if any(root_globals[name] is function for function in wrapped):
             patcher.patch(root_globals, name, _recording(root_globals[name]))
-    for (_, name), namespace in list(_wrapped_globals.items()):
+    for (_, name), namespace in list(_wrapped_fns_to_patch.items()):
         original = namespace.get(name, getattr(builtins, name, None))
         if original is None:
             raise NameError(f"wrap({name!r}): the module has no such function")
@@ -291,6 +296,8 @@ class Tracer(TracerBase):
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Return whether calls of a module are recorded as one: the modules of nn, by default."""
         ours = m.__module__.startswith(("rushlight.nn", "torch.nn"))
+        if type(m).__module__ in ("rushlight.jit", "torch.jit"):  # a script has no source
+            return True
         return ours and not isinstance(m, rushlight.nn.Sequential)
 
     def call_module(
@@ -387,7 +394,8 @@ class Tracer(TracerBase):
 
         Args:
             root: a module or a function.
-            concrete_args: values of arguments that are to be constants, by name.
+            concrete_args: values of arguments that are to be constants, by name, or all of them as
+                a tuple. A value may be a container, of which what is `fx.PH` stays an input.
         """
         if isinstance(root, Module):
             if not hasattr(type(root), self.traced_func_name):
@@ -409,6 +417,7 @@ class Tracer(TracerBase):
         self.scope, self.node_name_to_scope = Scope("", None), {}
         self.module_stack = collections.OrderedDict()
         returns = _annotation_of(function, "return")
+        root_globals = getattr(inspect.unwrap(function), "__globals__", {})
         function, args = self.create_args_for_root(
             function, isinstance(root, Module), concrete_args or {}
         )
@@ -416,7 +425,7 @@ class Tracer(TracerBase):
         _tracing += 1
         try:
             with _Patcher() as patcher:
-                self._patch(patcher, getattr(inspect.unwrap(function), "__globals__", {}))
+                self._patch(patcher, root_globals)
                 result = function(*args)
                 result = self.create_arg(result)
                 self.create_node("output", "output", (result,), {}, type_expr=returns)
@@ -434,6 +443,7 @@ class Tracer(TracerBase):
         """Return the function and its arguments: proxies, and the concrete ones.
 
         *args and **kwargs become one proxy each, so the function that is called has no stars.
+        Where concrete arguments are containers, it is a function of their leaves.
         """
         function = inspect.unwrap(root_fn)
         signature = inspect.signature(function)
@@ -444,42 +454,97 @@ class Tracer(TracerBase):
             raise RuntimeError(
                 f"{type(self.root).__name__}.forward: self must be an argument of its own"
             )
-        args = [self.root] if is_module else []
-        stars = False
-        for name in names[1:] if is_module else names:
+        names = names[1:] if is_module else names
+        if (
+            concrete_args
+            and isinstance(concrete_args, tuple)
+            and self._only_stars(signature, names)
+        ):
+            inputs = [
+                self.create_proxy("placeholder", f"input_{place}", (), {})
+                for place in range(len(concrete_args))
+            ]
+            for proxy, given in zip(inputs, concrete_args, strict=True):
+                if isinstance(given, PHBase):
+                    vars(proxy.node).update(vars(given))
+            return root_fn, [*([self.root] if is_module else []), *inputs]
+        if isinstance(concrete_args, tuple):
+            if len(names) != len(concrete_args):
+                raise RuntimeError(
+                    f"concrete_args: {len(concrete_args)} values for {len(names)} arguments"
+                )
+            concrete_args = dict(zip(names, concrete_args, strict=True))
+        concrete_args = concrete_args or {}
+        unknown = set(concrete_args) - set(names)
+        if unknown:
+            raise ValueError(f"concrete_args names {sorted(unknown)}, not arguments of {names}")
+        args, given, stars = [], [], False
+        for name in names:
             parameter = signature.parameters[name]
             star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(
                 parameter.kind, ""
             )
             stars = stars or bool(star) or parameter.kind is parameter.KEYWORD_ONLY
             default = () if parameter.default is parameter.empty else (parameter.default,)
-            kind = _annotation_of(function, name)
-            args.append(self._argument(f"{star}{name}", default, kind, concrete_args or {}))
-        unknown = set(concrete_args or {}) - set(names)
-        if unknown:
-            raise ValueError(f"concrete_args names {sorted(unknown)}, not arguments of {names}")
-        return (_without_stars(function, len(args)) if stars else root_fn), args
+            given.append(f"{star}{name}")
+            if name in concrete_args:
+                args.append(self._concrete(name, default, concrete_args[name]))
+            else:
+                kind = _annotation_of(function, name)
+                made = self.create_proxy("placeholder", given[-1], default, {}, type_expr=kind)
+                args.append(made)
+        own = [self.root] if is_module else []
+        function = _without_stars(function, len(own) + len(args)) if stars else root_fn
+        leaves, spec = tree_flatten(args)
+        if all(child.is_leaf() for child in spec.children()):
+            return function, [*own, *args]
+        return self._of_leaves(function, own, given, spec), leaves
 
-    def _argument(self, name, default, annotation, concrete_args):
-        if name not in concrete_args:
-            return self.create_proxy("placeholder", name, default, {}, type_expr=annotation)
-        value = concrete_args[name]
-        if isinstance(value, PHBase):
-            return self.create_proxy("placeholder", name, default, {}, type_expr=annotation)
-        if not (
-            value is None or isinstance(value, (bool, int, float, str, Tensor)) or callable(value)
-        ):
-            raise NotImplementedError(
-                f"concrete_args: {name} is a {type(value).__name__}; constants may be None, "
-                "numbers, strings, functions and tensors"
-            )
-        given = self.create_proxy("placeholder", f"{name}_1", default, {})
-        message = f"{name} has been specialized to have value {value} but got another value"
-        if isinstance(value, (bool, int, float, str)):
-            self.create_proxy("call_function", rushlight._assert, (given == value, message), {})
-        elif value is None:
-            self.create_proxy("call_function", _assert_is_none, (given, message), {})
-        return value
+    @staticmethod
+    def _only_stars(signature, names):
+        kinds = {signature.parameters[name].kind for name in names}
+        return inspect.Parameter.VAR_POSITIONAL in kinds and kinds <= {
+            inspect.Parameter.VAR_POSITIONAL,
+            inspect.Parameter.VAR_KEYWORD,
+        }
+
+    def _of_leaves(self, function, own, names, in_spec):
+        """A function of the leaves of the arguments that returns the leaves of the result."""
+        from rushlight.fx._pytree_codegen import PytreeCodeGen, PytreeInfo
+
+        codegen = PytreeCodeGen(PytreeInfo(names, in_spec, None))
+        self.graph.set_codegen(codegen)
+
+        def flat(*leaves):
+            out, spec = tree_flatten(function(*own, *tree_unflatten(leaves, in_spec)))
+            codegen.pytree_info = codegen.pytree_info._replace(out_spec=spec)
+            return out
+
+        return flat
+
+    def _concrete(self, name, default, tree):
+        """A tree of values, which are constants from now on, with proxies where it has PH."""
+        places = itertools.count(1)
+
+        def constant(value):
+            given = self.create_proxy("placeholder", f"{name}_{next(places)}", default, {})
+            if isinstance(value, PHBase):
+                vars(given.node).update(vars(value))
+                return given
+            message = f"{name} has been specialized to have value {value} but got another value"
+            if isinstance(value, _COMPARED):
+                self.create_proxy("call_function", rushlight._assert, (given == value, message), {})
+            elif value is None:
+                self.create_proxy("call_function", _assert_is_none, (given, message), {})
+            else:
+                warnings.warn(
+                    "Was not able to add assertion to guarantee correct input "
+                    f"{name}: the recorded program has the {type(value).__name__} that was given",
+                    stacklevel=5,
+                )
+            return value
+
+        return tree_map(constant, tree)
 
     def _patch(self, patcher, root_globals):
         """Let modules, their parameters and wrapped functions be recorded."""

@@ -510,6 +510,15 @@ def _has_attribute(module, path):
 # ---- code ----------------------------------------------------------------------------------------
 
 
+class _Source(str):
+    """Written code, which a code generator of a program may put into its own by `repr` or `str`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 class CodeGen:
     """Makes Python source of nodes, a line each."""
 
@@ -592,7 +601,7 @@ class CodeGen:
             if node.op == "output":
                 if node.type is not None:
                     annotation = f" -> {kind.removeprefix(' : ')}"
-                body.append(self.generate_output(written(node.args[0])))
+                body.append(self.generate_output(_Source(written(node.args[0]))))
                 continue
             expression, in_place = _expression(node, root_module, global_name, written)
             if in_place:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import numbers
 import types
 import typing
@@ -53,6 +54,16 @@ def _annotation(kind, optional):
     return found | None if optional else found
 
 
+def _kind_named(name, kind, before):
+    """The kind of a parameter. A keyword of Python, as `from`, cannot be given by name, and so what
+    is before it cannot either.
+    """
+    if not keyword.iskeyword(name):
+        return kind
+    before[:] = [p.replace(kind=inspect.Parameter.POSITIONAL_ONLY) for p in before]
+    return inspect.Parameter.POSITIONAL_ONLY
+
+
 def _of_row(row):
     """The signature of an operation of the table, as (signature, row)."""
     from rushlight.export._table import MISSING
@@ -62,6 +73,7 @@ def _of_row(row):
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         if p.keyword_only:
             kind = inspect.Parameter.KEYWORD_ONLY
+        kind = _kind_named(p.name, kind, parameters)
         parameters.append(
             inspect.Parameter(
                 p.name,
@@ -82,6 +94,7 @@ def _of_schema(schema):
         if argument.kwarg_only:
             kind = inspect.Parameter.KEYWORD_ONLY
         text = str(argument.type)
+        kind = _kind_named(argument.name, kind, parameters)
         parameters.append(
             inspect.Parameter(
                 "input" if argument.name == "self" else argument.name,

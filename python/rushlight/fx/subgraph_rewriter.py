@@ -8,6 +8,7 @@ from rushlight.fx._symbolic_trace import symbolic_trace
 from rushlight.fx.graph import Graph, _has_attribute
 from rushlight.fx.graph_module import GraphModule, _copy_attribute
 from rushlight.fx.node import Node
+from rushlight.nn import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ def _replace(gm, pattern, replacement, filters, ignore_literals, is_callback=Fal
                 graph.erase_node(node)
         _install_attributes(gm, owner, added)
         results.append(ReplacedPatterns(match.anchor, match.nodes_map, added))
+    if results and isinstance(replacement, Module):
+        gm.delete_all_unused_submodules()
     gm.recompile()
     return results
 

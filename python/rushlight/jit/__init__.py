@@ -29,6 +29,7 @@ from rushlight.jit._modules import (
 )
 from rushlight.jit._script_members import ScriptObject as _ScriptObject
 from rushlight.jit._tracer import TracerWarning
+from rushlight.jit._written import script_method
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _set_module(
     "rushlight.jit", CompilationError, ScriptFunction, ScriptModule, freeze, load,
-    optimize_for_inference, save, script, trace, trace_module, TracerWarning,
+    optimize_for_inference, save, script, script_method, trace, trace_module, TracerWarning,
 )  # fmt: skip
 
 
@@ -226,6 +227,6 @@ __all__ = [
     "Attribute", "CompilationError", "Final", "ScriptFunction", "ScriptModule", "annotate",
     "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
     "isinstance", "load",
-    "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing", "trace",
-    "trace_module", "unused", "wait",
+    "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing",
+    "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip

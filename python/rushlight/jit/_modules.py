@@ -30,6 +30,7 @@ from rushlight.jit._interpreted import (
 from rushlight.jit._script_members import FunctionMembers, ModuleMembers
 from rushlight.jit._tracer import TraceRecorder
 from rushlight.jit._values import Builder, CompilationError, Computed
+from rushlight.jit._written import ScriptModuleMeta, WrittenModule
 from rushlight.nn import Module
 from rushlight.utils._pytree import tree_flatten
 
@@ -41,7 +42,7 @@ def _bound(signature, args, kwargs):
     return tuple(bound.arguments.values())
 
 
-class ScriptModule(ModuleMembers, ProgramModule):
+class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
     """A module that runs a graph: made by `trace`, `script` or `load`."""
 
     def _program_inputs(self, args, kwargs):
@@ -269,6 +270,15 @@ def trace_module(
 # ---- script
 
 
+def scripted_from_source(obj):
+    """The ScriptModule of what the source of a module says."""
+    module = _compiled_module(obj).module(_kind=ScriptModule)
+    module.__dict__["_script_source"] = obj
+    module.__dict__["_signature"] = inspect.signature(obj.forward)
+    module.__dict__["training"] = obj.training
+    return module
+
+
 def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """Compile the source of a function or module to a graph, with its branches and loops.
 
@@ -305,13 +315,9 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
         return obj
     if isinstance(obj, Module):
         try:
-            module = _compiled_module(obj).module(_kind=ScriptModule)
+            return scripted_from_source(obj)
         except CompilationError as reason:
             return interpreted_module(ScriptModule, obj, reason)
-        module.__dict__["_script_source"] = obj
-        module.__dict__["_signature"] = inspect.signature(obj.forward)
-        module.__dict__["training"] = obj.training
-        return module
     if inspect.isclass(obj) and issubclass(obj, Module):
         raise CompilationError(
             f"jit.script: the class {obj.__name__}: script a module, not its class"
@@ -434,6 +440,7 @@ def save(m, f, _extra_files=None):
     if isinstance(m, Interpreted):
         raise m._reason
     m = m._module if isinstance(m, ScriptFunction) else m
+    m = m._scripted() if isinstance(m, WrittenModule) else m
     if not isinstance(m, ScriptModule):
         raise TypeError(
             f"jit.save: expected a traced or scripted module or function, got {type(m).__name__}; "
@@ -490,6 +497,7 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     """
     if not isinstance(mod, ScriptModule):
         raise RuntimeError("jit.freeze: expected a traced or scripted module")
+    mod = mod._scripted() if isinstance(mod, WrittenModule) else mod
     if mod.training:
         raise RuntimeError("jit.freeze: the module must be in evaluation mode: call eval()")
     if isinstance(mod, Interpreted):

@@ -16,6 +16,7 @@ import math
 
 import rushlight
 from rushlight._integers import integers as _integers
+from rushlight.masked._sparse import of_any_layout as _of_any_layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def _inexact(input, dtype):
     return input if inexact else input.to(rushlight.get_default_dtype())
 
 
+@_of_any_layout
 def sum(
     input: Tensor,
     dim: tuple[int, ...] | None = None,
@@ -90,6 +92,7 @@ def sum(
     return filled.sum(dims, bool(keepdim)) if dims or not input.dim() else filled.clone()
 
 
+@_of_any_layout
 def prod(
     input: Tensor,
     dim: tuple[int, ...] | None = None,
@@ -106,6 +109,7 @@ def prod(
     return result
 
 
+@_of_any_layout
 def cumsum(
     input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -114,6 +118,7 @@ def cumsum(
     return _filled("cumsum", values, mask, 0).cumsum(dim, dtype=dtype or input.dtype)
 
 
+@_of_any_layout
 def cumprod(
     input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -122,6 +127,7 @@ def cumprod(
     return _filled("cumprod", values, mask, 1).cumprod(dim, dtype=dtype or input.dtype)
 
 
+@_of_any_layout
 def amax(
     input: Tensor,
     dim: tuple[int, ...] | None = None,
@@ -136,6 +142,7 @@ def amax(
     return filled.amax(_dims(input, dim), bool(keepdim))
 
 
+@_of_any_layout
 def amin(
     input: Tensor,
     dim: tuple[int, ...] | None = None,
@@ -150,6 +157,7 @@ def amin(
     return filled.amin(_dims(input, dim), bool(keepdim))
 
 
+@_of_any_layout
 def argmax(
     input: Tensor,
     dim: int | None = None,
@@ -164,6 +172,7 @@ def argmax(
     return filled.argmax(dim, bool(keepdim)).to(input.dtype)
 
 
+@_of_any_layout
 def argmin(
     input: Tensor,
     dim: int | None = None,
@@ -190,6 +199,7 @@ def _count(input, dim, keepdim, mask):
     return kept.sum(dims, bool(keepdim), dtype=rushlight.int64)
 
 
+@_of_any_layout
 def mean(
     input: Tensor,
     dim: tuple[int, ...] | None = None,
@@ -204,6 +214,7 @@ def mean(
     return sum(input, dim, keepdim=keepdim, mask=mask) / count
 
 
+@_of_any_layout
 def median(
     input: Tensor,
     dim: int = -1,
@@ -220,6 +231,7 @@ def median(
     return filled.nanmedian(dim, bool(keepdim)).values
 
 
+@_of_any_layout
 def var(
     input: Tensor,
     dim: tuple[int, ...] | None = None,
@@ -243,6 +255,7 @@ def var(
     return (total / rushlight.maximum(count, count.new_zeros(()))).to(input.dtype)
 
 
+@_of_any_layout
 def std(
     input: Tensor,
     dim: tuple[int, ...] | None = None,
@@ -259,6 +272,7 @@ def std(
     ).sqrt()
 
 
+@_of_any_layout
 def norm(
     input: Tensor,
     ord: float | None = 2.0,
@@ -274,6 +288,7 @@ def norm(
     return rushlight.linalg.vector_norm(filled, ord, _dims(input, dim), bool(keepdim))
 
 
+@_of_any_layout
 def normalize(
     input: Tensor,
     ord: float,
@@ -290,6 +305,7 @@ def normalize(
     return _filled("normalize", input, mask, 0) / size
 
 
+@_of_any_layout
 def softmax(
     input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -297,6 +313,7 @@ def softmax(
     return _filled("softmax", _inexact(input, dtype), mask, -math.inf).softmax(dim)
 
 
+@_of_any_layout
 def log_softmax(
     input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -304,6 +321,7 @@ def log_softmax(
     return _filled("log_softmax", _inexact(input, dtype), mask, -math.inf).log_softmax(dim)
 
 
+@_of_any_layout
 def softmin(
     input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -311,6 +329,7 @@ def softmin(
     return (-_filled("softmin", _inexact(input, dtype), mask, math.inf)).softmax(dim)
 
 
+@_of_any_layout
 def logsumexp(
     input: Tensor,
     dim: tuple[int, ...] | None = None,
@@ -328,6 +347,7 @@ def logsumexp(
     return filled.clone()
 
 
+@_of_any_layout
 def logaddexp(
     input: Tensor,
     other: Tensor,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _numbers = itertools.count(1)
 
 
-class RaggedSize:
+class RaggedSize(rushlight.SymInt):
     """A size that differs from tensor to tensor: equal to itself alone."""
 
     def __init__(self) -> None:
@@ -451,6 +451,36 @@ def _attribute(func, access, args):
         return func(*args)
 
 
+def _gradients(func, outputs, inputs, grad_outputs=None, **options):
+    """`autograd.grad`: the gradients of nested tensors are those of their tensors."""
+    roots, targets = list(outputs), list(inputs.values() if isinstance(inputs, dict) else inputs)
+    weights = [None] * len(roots)
+    if grad_outputs is not None:
+        given = isinstance(grad_outputs, (tuple, list))
+        weights = list(grad_outputs) if given else [grad_outputs]
+
+    def flat(tensors):
+        return [p for t in tensors for p in (t._parts if isinstance(t, NestedTensor) else [t])]
+
+    parts_of_weights = [
+        part
+        for root, weight in zip(roots, weights, strict=True)
+        for part in ([None] * len(flat([root])) if weight is None else flat([weight]))
+    ]
+    found = iter(func(flat(roots), flat(targets), parts_of_weights, **options))
+    results = []
+    for target in targets:
+        if not isinstance(target, NestedTensor):
+            results.append(next(found))
+            continue
+        parts = [next(found) for _ in target._parts]
+        whole = all(p is not None for p in parts)
+        results.append(make(parts, target._jagged, target._ragged) if whole else None)
+    if isinstance(inputs, dict):
+        return dict(zip(inputs, results, strict=True))
+    return tuple(results)
+
+
 # ---- rules
 
 _ELEMENTWISE = """
@@ -498,7 +528,7 @@ def _rules():
         "is_floating_point": lambda func, x: x.dtype.is_floating_point,
         "is_complex": lambda func, x: x.dtype.is_complex,
         "reshape": _reshape, "view": _reshape,
-        "requires_grad_": _requires_grad, "backward": _backward,
+        "requires_grad_": _requires_grad, "backward": _backward, "grad": _gradients,
         "values": lambda func, x: NestedTensor.values(x),
         "contiguous": lambda func, x, **options: (
             x if _is_contiguous(x, **options)

@@ -248,7 +248,7 @@ def instance_norm(
     repeated = [
         None if t is None else t.repeat(batch) for t in (running_mean, running_var, weight, bias)
     ]
-    output = batch_norm(whole, *repeated, use_input_stats, momentum, eps)
+    output = _table._batch_norm(whole, *repeated, use_input_stats, momentum, eps)
     with rushlight.no_grad():
         for stats, per_sample in ((running_mean, repeated[0]), (running_var, repeated[1])):
             if stats is not None and use_input_stats:

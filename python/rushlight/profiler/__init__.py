@@ -424,8 +424,9 @@ class profile:
         if action is ProfilerAction.WARMUP:
             if following is ProfilerAction.NONE:
                 warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=3)
-            if is_over or following is ProfilerAction.NONE:
-                self._forget()
+            if is_over or following is ProfilerAction.NONE:  # a trace of nothing
+                self.start_trace()
+                self.stop_trace()
         elif action is ProfilerAction.RECORD:
             if following in (ProfilerAction.NONE, ProfilerAction.WARMUP):
                 warnings.warn(

@@ -131,12 +131,14 @@ def mul(input: Tensor, other: Tensor) -> SparseTensor:
         return _mul_sparse(input, other)
     if not isinstance(other, Tensor) or other.dim() == 0:
         return map_values(input, lambda values: values * other)
-    if rushlight.broadcast_shapes(input.shape, other.shape) != input.shape:
+    shape = rushlight.broadcast_shapes(input.shape, other.shape)
+    if shape != input.shape and input.layout is not COO:
         raise RuntimeError(
             f"mul: a dense tensor of shape {tuple(other.shape)} would make the sparse one of shape"
             f" {tuple(input.shape)} larger"
         )
-    source = coalesced(input)
+    source = coalesced(input if shape == input.shape else _broadcast(input, shape))
+    input = source
     return with_values(
         source, values_of(source) * _C._sparse_take(other.expand(input.shape), source)
     )
@@ -204,7 +206,13 @@ def floor_divide(input: Tensor, other: Tensor) -> SparseTensor:
 @function("mul_", "__imul__", "multiply_", layouts=ANY)
 def mul_(input: Tensor, other: Tensor) -> SparseTensor:
     if isinstance(input, SparseTensor):
-        return replace(input, mul(input, other))
+        product = mul(input, other)
+        if product.shape != input.shape:
+            raise RuntimeError(
+                f"mul_: output with shape {list(input.shape)} doesn't match the broadcast shape "
+                f"{list(product.shape)}"
+            )
+        return replace(input, product)
     product = mul(other, input)
     if not rushlight.can_cast(product.dtype, input.dtype):
         raise RuntimeError(f"mul_: result type {product.dtype} can't be cast to {input.dtype}")

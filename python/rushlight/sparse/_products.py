@@ -286,9 +286,10 @@ def norm(
     dim: int | None = None,
     keepdim: bool = False,
     *,
+    p: float | str | None = None,
     dtype: _dtype | None = None,
 ) -> Any:
-    return SparseTensor.norm(input, ord, dim, keepdim, dtype)
+    return SparseTensor.norm(input, ord if p is None else p, dim, keepdim, dtype)
 
 
 def softmax(

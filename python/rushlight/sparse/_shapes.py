@@ -11,6 +11,7 @@ from rushlight.sparse._functions import (
     function,
     map_values,
     need_sparse,
+    replace,
     wrap_dim,
 )
 from rushlight.sparse._tensor import (
@@ -48,6 +49,11 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> SparseTensor:
     order = list(range(input.dim()))
     order[dim0], order[dim1] = dim1, dim0
     return permute(input, order)
+
+
+@function(layouts=ANY)
+def adjoint(input: Tensor) -> SparseTensor:
+    return transpose(input, -2, -1).conj()
 
 
 def _transpose_compressed(input, dim0, dim1):
@@ -358,3 +364,101 @@ def _add_filled_like(name):
 
 for _name in ("ones_like", "full_like", "randn_like", "rand_like", "randint_like"):
     _add_filled_like(_name)
+
+
+# ---- in place
+
+
+@function("transpose_", "swapaxes_", "swapdims_", layouts=ANY)
+def transpose_(input: Tensor, dim0: int, dim1: int) -> SparseTensor:
+    if input.layout is not COO:
+        raise RuntimeError(f"transpose_: not supported in place in layout {input.layout}")
+    return replace(input, transpose(input, dim0, dim1))
+
+
+@function(layouts=ANY)
+def t_(input: Tensor) -> SparseTensor:
+    if input.dim() > 2:
+        raise RuntimeError(f"t_: expects a tensor with <= 2 dimensions, but self is {input.dim()}D")
+    return input if input.dim() < 2 else transpose_(input, 0, 1)
+
+
+@function(layouts=(CSR,))
+def resize_(input: Tensor, *size: Any, memory_format: _memory_format | None = None) -> SparseTensor:
+    """More rows and columns, or fewer, where what is cut off is empty."""
+    if memory_format not in (None, rushlight.contiguous_format):
+        raise RuntimeError(f"resize_: sparse tensors have no memory format such as {memory_format}")
+    size = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    if len(size) != 2 or input.dim() != 2:
+        raise RuntimeError(
+            f"resize_: of a tensor in layout torch.sparse_csr needs 2 sizes, got {tuple(size)}"
+        )
+    rows, columns = size
+    if columns < input.size(1):
+        raise RuntimeError(
+            "resize_: Resizing columns of sparse CSR tensors to a smaller value is not supported: "
+            f"{columns} of {input.size(1)}"
+        )
+    compressed, plain, values = _C._sparse_parts(input)
+    if rows < input.size(0) and int(compressed[rows]) != len(plain):
+        raise RuntimeError(f"resize_: there are elements behind row {rows}")
+    more = compressed[-1:].expand(max(0, rows - input.size(0)))
+    compressed = rushlight.cat([compressed[: rows + 1], more])
+    return replace(input, compress(CSR, compressed, plain, values, size))
+
+
+def sparse_resize_(
+    input: SparseTensor, size: Sequence[int], sparse_dim: int, dense_dim: int
+) -> SparseTensor:
+    """Give a COO tensor other sizes; one with elements may only grow."""
+    size = rushlight.Size(size)
+    if sparse_dim + dense_dim != len(size):
+        raise RuntimeError(
+            f"sparse_resize_: number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim "
+            f"({dense_dim}), but got {len(size)}"
+        )
+    if not input._nnz():
+        return sparse_resize_and_clear_(input, size, sparse_dim, dense_dim)
+    if (sparse_dim, dense_dim) != (input.sparse_dim(), input.dense_dim()):
+        raise RuntimeError(
+            "sparse_resize_: changing the number of sparse or dense dimensions of a non-empty "
+            f"tensor is not supported: {input.sparse_dim()} and {input.dense_dim()} before"
+        )
+    if any(new < old for new, old in zip(size, input.shape, strict=True)):
+        raise RuntimeError(
+            "sparse_resize_: shrinking the size of a non-empty tensor is not supported: "
+            f"{tuple(input.shape)} to {tuple(size)}"
+        )
+    values = values_of(input)
+    if values.shape[1:] != size[sparse_dim:]:
+        grown = values.new_zeros(len(values), *size[sparse_dim:])
+        grown[tuple(slice(n) for n in values.shape)] = values
+        values = grown
+    return replace(input, construct(input._indices(), values, size, input.is_coalesced()))
+
+
+def sparse_resize_and_clear_(
+    input: SparseTensor, size: Sequence[int], sparse_dim: int, dense_dim: int
+) -> SparseTensor:
+    """Give a COO tensor other sizes, and no elements."""
+    size = rushlight.Size(size)
+    if sparse_dim + dense_dim != len(size):
+        raise RuntimeError(
+            f"sparse_resize_and_clear_: number of dimensions must be sparse_dim ({sparse_dim}) + "
+            f"dense_dim ({dense_dim}), but got {len(size)}"
+        )
+    indices = input._indices().new_zeros(sparse_dim, 0)
+    values = input._values().new_zeros(0, *size[sparse_dim:])
+    return replace(input, construct(indices, values, size, True))
+
+
+@function("resize_as_", "resize_as_sparse_", layouts=ANY)
+def resize_as_(
+    input: Tensor, the_template: Tensor, *, memory_format: _memory_format | None = None
+) -> SparseTensor:
+    if input.layout is CSR:
+        return resize_(input, the_template.shape, memory_format=memory_format)
+    need_sparse("resize_as_", the_template)
+    return sparse_resize_(
+        input, the_template.shape, the_template.sparse_dim(), the_template.dense_dim()
+    )

@@ -45,6 +45,7 @@ class SparseTensor(Tensor):
 
     T = property(lambda self: self.t())
     mT = property(lambda self: self.transpose(-2, -1))
+    H = mH = property(lambda self: self.adjoint())
 
     @classmethod
     def __torch_function__(
@@ -76,6 +77,28 @@ class SparseTensor(Tensor):
         """Return whether the indices are sorted and different."""
         self._need_coo("is_coalesced")
         return _C._sparse_is_coalesced(self)
+
+    def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
+        """Give a COO tensor other sizes; one with elements may only grow."""
+        from rushlight.sparse import _shapes
+
+        self._need_coo("sparse_resize_")
+        return _shapes.sparse_resize_(self, size, sparse_dim, dense_dim)
+
+    def sparse_resize_and_clear_(
+        self, size: Sequence[int], sparse_dim: int, dense_dim: int
+    ) -> SparseTensor:
+        """Give a COO tensor other sizes, and no elements."""
+        from rushlight.sparse import _shapes
+
+        self._need_coo("sparse_resize_and_clear_")
+        return _shapes.sparse_resize_and_clear_(self, size, sparse_dim, dense_dim)
+
+    def resize_as_sparse_(self, the_template: Tensor) -> SparseTensor:
+        """Give it the sizes of another sparse tensor; one with elements may only grow."""
+        from rushlight.sparse import _shapes
+
+        return _shapes.resize_as_(self, the_template)
 
     def _coalesced_(self, coalesced):
         self._need_coo("_coalesced_")

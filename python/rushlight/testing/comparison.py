@@ -25,6 +25,17 @@ _TOLERANCES = {
     rushlight.complex64: (1.3e-6, 1e-5),
     rushlight.complex128: (1e-7, 1e-7),
 }
+_ROWS, _COLUMNS = (
+    ("crow_indices", "col_indices", "values"),
+    ("ccol_indices", "row_indices", "values"),
+)
+_SPARSE_PARTS = {
+    rushlight.sparse_coo: ("indices", "", "values"),
+    rushlight.sparse_csr: _ROWS,
+    rushlight.sparse_bsr: _ROWS,
+    rushlight.sparse_csc: _COLUMNS,
+    rushlight.sparse_bsc: _COLUMNS,
+}
 _NUMBER_DTYPES = {
     int: rushlight.int64,
     float: rushlight.float64,
@@ -267,13 +278,33 @@ class _Rules:
         if actual.layout is not expected.layout:
             self._compare_tensors(actual.to_dense(), expected.to_dense(), path)
             return
+        kind = f"Sparse {str(actual.layout).rpartition('_')[2].upper()}"
+        counts = [("specified values", actual._nnz(), expected._nnz())]
         if actual.layout is rushlight.sparse_coo:
-            actual, expected = actual.coalesce(), expected.coalesce()
-        self._check_attribute("_nnz()", actual._nnz(), expected._nnz(), path)
-        parts = zip(rushlight._C._sparse_parts(actual), rushlight._C._sparse_parts(expected))
-        for ours, theirs in parts:
+            counts.insert(0, ("sparse dimensions", actual.sparse_dim(), expected.sparse_dim()))
+            if actual.is_coalesced() != expected.is_coalesced():
+                actual, expected = actual.coalesce(), expected.coalesce()
+                counts[1] = ("specified values", actual._nnz(), expected._nnz())
+        for what, ours, theirs in counts:
+            if ours != theirs:
+                raise _Difference(
+                    f"The number of {what} in {kind.replace('S', 's', 1)} tensors does not match: "
+                    f"{ours} != {theirs}",
+                    path,
+                )
+        parts = zip(
+            _SPARSE_PARTS[actual.layout],
+            rushlight._C._sparse_parts(actual),
+            rushlight._C._sparse_parts(expected),
+            strict=False,
+        )
+        for part, ours, theirs in parts:
             if ours is not None:
-                self._compare_tensors(ours, theirs, path)
+                try:
+                    self._compare_tensors(ours, theirs, ())
+                except _Difference as difference:
+                    text = str(difference).replace("Tensor-likes", f"{kind} {part}", 1)
+                    raise _Difference(text, path) from None
 
     def _compare_tensors(self, actual, expected, path):
         self._check_attribute("shape", actual.shape, expected.shape, path)
@@ -281,6 +312,9 @@ class _Rules:
             self._check_attribute("layout", actual.layout, expected.layout, path)
         if self.check_stride:
             self._check_attribute("stride()", actual.stride(), expected.stride(), path)
+        self._check_attribute("is_quantized", actual.is_quantized, expected.is_quantized, path)
+        if actual.is_quantized:
+            self._check_attribute("qscheme()", actual.qscheme(), expected.qscheme(), path)
         if self.check_device:
             self._check_attribute("device", actual.device, expected.device, path)
         if self.check_dtype:
@@ -291,6 +325,8 @@ class _Rules:
             self._compare_sparse(actual, expected, path)
             return
         tolerances = self.tolerances or default_tolerances(actual, expected)
+        if actual.is_quantized:
+            actual, expected = actual.dequantize(), expected.dequantize()
         if actual.device != expected.device:
             actual, expected = actual.cpu(), expected.cpu()
         if actual.dtype != expected.dtype:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import rushlight
 
@@ -90,8 +91,15 @@ def _interval(low, high, dtype, is_real):
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={low} and high={high}")
     if low > high or (low == high and not is_real):
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    if low == high:
+        warnings.warn(
+            "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is "
+            "deprecated: call `torch.full`",
+            FutureWarning,
+            stacklevel=3,
+        )
     lowest, highest = _limits(dtype, is_real)
-    if high < lowest or low > highest:
+    if high < lowest or low >= highest:
         raise ValueError(
             f"The interval from low={low} to high={high} lies outside the values of {dtype}"
         )

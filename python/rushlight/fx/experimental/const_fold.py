@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 
 import rushlight
@@ -169,13 +170,17 @@ def split_const_subgraphs(
         fetched.meta = dict(node.meta)
         node.replace_all_uses_with(fetched)
         root.graph.erase_node(node)
-    several = isinstance(root.graph.output_node().args[0], tuple)
+    values = root.graph.output_node().args[0]
+    several = isinstance(values, tuple)
     name = get_unique_attr_name_in_module(traced, "_FX_CONST_FOLDED_ATTRS")
     empty = nn.ParameterList() if several else nn.Parameter(rushlight.empty(0))
     setattr(split, name, empty)
     with split.graph.inserting_before(call):
         attributes = split.graph.get_attr(name)
-    attributes.meta = dict(call.meta)
+    attributes.meta = dict(call.meta if several else values.meta)
+    for user in call.users if several else ():
+        if user.target is operator.getitem:
+            user.meta.update(values[user.args[1]].meta)
     call.replace_all_uses_with(attributes)
     if rest is not None:
         _inline_module(split, "submod_1")

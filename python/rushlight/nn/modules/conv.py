@@ -133,17 +133,17 @@ class _ConvNd(Module):
 
 def _check_sizes(in_channels, out_channels, groups, padding, stride, padding_mode):
     if groups <= 0:
-        raise ValueError(f"groups: must be a positive integer but got {groups}")
+        raise ValueError(f"groups must be a positive integer, but got {groups}")
     for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
         if channels % groups:
-            raise ValueError(f"{name}: {channels} is not divisible by groups={groups}")
+            raise ValueError(f"{name} must be divisible by groups, but got {channels} and {groups}")
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
-            raise ValueError(f"padding: {padding!r} is neither 'same' nor 'valid'")
+            raise ValueError(f"Invalid padding string {padding!r}: not 'same' or 'valid'")
         if padding == "same" and any(s != 1 for s in stride):
-            raise ValueError(f"padding='same': needs stride 1 but got {stride}")
+            raise ValueError(f"padding='same' is not supported for strided convolutions: {stride=}")
     if padding_mode not in _PADDING_MODES:
-        raise ValueError(f"padding_mode: {padding_mode!r} is not one of {_PADDING_MODES}")
+        raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, but got {padding_mode!r}")
 
 
 # Forward methods read nothing but what an instance holds, as they may be called for another object

@@ -168,6 +168,12 @@ class RNNBase(Module):
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless `input` has the dims and size that this layer takes."""
+        weight = self._parameters.get("weight_ih_l0")
+        if weight is not None and input.dtype is not weight.dtype:
+            if not rushlight.is_autocast_enabled(input.device.type):
+                raise ValueError(
+                    f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype})"
+                )
         expected = 2 if batch_sizes is not None else 3
         if input.dim() != expected:
             raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")

@@ -91,7 +91,7 @@ class SpectralNorm:
             raise ValueError(f"spectral_norm: parameter `{name}` is None")
         if isinstance(weight, UninitializedParameter):
             raise ValueError(
-                "spectral_norm: the module has uninitialized parameters: run its forward once first"
+                "spectral_norm: the module may not have uninitialized parameters. Run it once first"
             )
         with rushlight.no_grad():
             rows, columns = as_matrix(weight, dim).size()

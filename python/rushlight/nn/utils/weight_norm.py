@@ -48,7 +48,7 @@ class WeightNorm:
         weight = getattr(module, name)
         if isinstance(weight, UninitializedParameter):
             raise ValueError(
-                "weight_norm: the module has uninitialized parameters: run its forward once first"
+                "weight_norm: the module must not have uninitialized parameters. Run it once first"
             )
         del module._parameters[name]
         length = norm_except_dim(weight.detach(), hook.dim)

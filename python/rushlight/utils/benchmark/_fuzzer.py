@@ -42,8 +42,8 @@ class FuzzedParameter:
         name: what tensors and constraints call it.
         minval, maxval: the limits, both included; needed for the distributions with a name.
         distribution: "loguniform", "uniform", or {value: its probability}.
-        strict: with a dict, raise unless the probabilities add up to 1; otherwise they are divided
-            by their sum.
+        strict: draw it once for each set of parameters, and only the others anew where the set does
+            not fulfil the constraints, so that these do not make some of its values rare.
 
     Raises:
         ValueError: the distribution is unknown, a limit is missing, or the probabilities are not
@@ -59,13 +59,14 @@ class FuzzedParameter:
         strict: bool = False,
     ) -> None:
         self._name, self._minval, self._maxval = name, minval, maxval
+        self.strict = strict
         if isinstance(distribution, dict):
             total = sum(distribution.values())
-            if strict and abs(total - 1) > 1e-6:
-                raise ValueError(f"FuzzedParameter {name}: the probabilities add up to {total}")
-            if total <= 0 or any(p < 0 for p in distribution.values()):
-                raise ValueError(f"FuzzedParameter {name}: no distribution: {distribution}")
-            distribution = {value: p / total for value, p in distribution.items()}
+            if abs(total - 1) > 1e-5 or any(p < 0 for p in distribution.values()):
+                raise ValueError(
+                    f"FuzzedParameter {name}: the probabilities must not be negative, and sum to "
+                    f"1, not {total}"
+                )
         elif distribution not in ("loguniform", "uniform"):
             raise ValueError(
                 f"FuzzedParameter {name}: expected the distribution 'loguniform', 'uniform' or a "
@@ -98,8 +99,8 @@ class FuzzedParameter:
             if isinstance(low, int) and isinstance(high, int):
                 return int(state.randint(low, high + 1))
             return state.uniform(low=low, high=high)
-        drawn = 2 ** state.uniform(low=math.log2(low), high=math.log2(high))
-        return round(drawn) if isinstance(low, int) and isinstance(high, int) else drawn
+        drawn = int(2 ** state.uniform(low=math.log2(low), high=math.log2(high)))
+        return min(max(drawn, low), high)
 
 
 class FuzzedTensor:
@@ -192,7 +193,7 @@ class FuzzedTensor:
         if self._cuda:
             whole = whole.cuda()
         order = list(range(len(size)))
-        if len(size) > 1 and state.rand() > self._probability_contiguous:
+        if state.rand() > self._probability_contiguous and len(size) > 1:
             while order == sorted(order):
                 order = [int(d) for d in state.permutation(len(size))]
             inverse = sorted(order, key=order.__getitem__)
@@ -215,7 +216,7 @@ class Fuzzer:
     Args:
         parameters: `FuzzedParameter`s, or lists of them.
         tensors: `FuzzedTensor`s, or lists of them.
-        constraints: functions of all parameters by name; what does not fulfil them is drawn anew.
+        constraints: functions of a dict of all parameters; what does not fulfil them is drawn anew.
         seed: of the random numbers.
 
     Raises:
@@ -251,12 +252,12 @@ class Fuzzer:
         """Yield n times the tensors by name, what can be said of each, and the parameters.
 
         Raises:
-            RuntimeError: no parameters are found that fulfil the constraints.
+            ValueError: no parameters are found that fulfil the constraints.
         """
         import numpy
 
         state = numpy.random.RandomState(self._seed)
-        rushlight.manual_seed(int(state.randint(low=0, high=2**31 - 1)))
+        rushlight.manual_seed(int(state.randint(low=0, high=2**63, dtype=numpy.int64)))
         for _ in range(n):
             params = self._draw(state)
             made = {one.name: one._make_tensor(params, state) for one in self._tensors}
@@ -269,9 +270,15 @@ class Fuzzer:
         return self._rejected / self._generated if self._generated else 0.0
 
     def _draw(self, state):
+        strict = {}
         for _ in range(_ATTEMPTS):
             self._generated += 1
-            params = {one.name: one.sample(state) for one in self._parameters}
+            params = {}
+            for one in self._parameters:
+                value = strict[one.name] if one.name in strict else one.sample(state)
+                params[one.name] = value
+                if one.strict:
+                    strict[one.name] = value
             for name, value in params.items():
                 followed = [name]
                 while isinstance(value, ParameterAlias):
@@ -281,11 +288,11 @@ class Fuzzer:
                     value = params[value.alias_to]
                 params[name] = value
             if all(one.satisfies_constraints(params) for one in self._tensors) and all(
-                constraint(**params) for constraint in self._constraints
+                constraint(params) for constraint in self._constraints
             ):
                 return params
             self._rejected += 1
-        raise RuntimeError(
+        raise ValueError(
             f"Fuzzer: none of {_ATTEMPTS} sets of parameters fulfilled the constraints"
         )
 

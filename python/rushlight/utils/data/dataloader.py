@@ -146,9 +146,9 @@ class DataLoader(Generic[_T_co]):
 
     def _set_workers(self, num_workers, worker_type, timeout, prefetch_factor, persistent_workers):
         if num_workers < 0:
-            raise ValueError(f"DataLoader: num_workers must not be negative, got {num_workers}")
+            raise ValueError(f"DataLoader: num_workers should be non-negative, got {num_workers}")
         if timeout < 0:
-            raise ValueError(f"DataLoader: timeout must not be negative, got {timeout}")
+            raise ValueError(f"DataLoader: timeout should be non-negative, got {timeout}")
         if worker_type not in ("process", "thread"):
             raise ValueError(
                 f"DataLoader: worker_type must be 'process' or 'thread', got {worker_type!r}"

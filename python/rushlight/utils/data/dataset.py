@@ -70,8 +70,12 @@ class StackDataset(Dataset[_T_co]):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if bool(args) == bool(kwargs):
-            raise ValueError("StackDataset: give either positional or keyword datasets")
+        if not args and not kwargs:
+            raise ValueError("StackDataset: At least one dataset should be passed")
+        if args and kwargs:
+            raise ValueError(
+                "StackDataset: Supported either positional or keyword datasets, not both"
+            )
         self.datasets: tuple[Any, ...] | dict[str, Any] = args if args else kwargs
         sizes = [len(dataset) for dataset in self._children()]
         if len(set(sizes)) > 1:
@@ -94,8 +98,8 @@ class StackDataset(Dataset[_T_co]):
         for column in columns:
             if len(column) != len(indices):
                 raise ValueError(
-                    f"StackDataset: __getitems__ returned {len(column)} samples"
-                    f" for {len(indices)} indices"
+                    "StackDataset: Nested dataset's output size mismatch. Expected "
+                    f"{len(indices)}, got {len(column)} samples from its __getitems__"
                 )
         return [self._join(row) for row in zip(*columns, strict=True)]
 

@@ -45,7 +45,8 @@ class DistributedSampler(Sampler[_T_co]):
             rank = rushlight.distributed.get_rank()
         if not 0 <= rank < num_replicas:
             raise ValueError(
-                f"DistributedSampler: rank {rank} should be in the interval [0, {num_replicas - 1}]"
+                f"DistributedSampler: Invalid rank {rank}, which should be in the interval "
+                f"[0, {num_replicas - 1}]"
             )
         self.dataset = dataset
         self.num_replicas: Any = num_replicas

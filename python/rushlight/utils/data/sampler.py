@@ -63,7 +63,9 @@ class RandomSampler(Sampler[int]):
         generator: Generator | None = None,
     ) -> None:
         if not isinstance(replacement, bool):
-            raise TypeError(f"RandomSampler: replacement must be a bool, not {replacement!r}")
+            raise TypeError(
+                f"RandomSampler: replacement should be a boolean value, but got {replacement=}"
+            )
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
@@ -141,7 +143,8 @@ class WeightedRandomSampler(Sampler[int]):
             )
         if not isinstance(replacement, bool):
             raise ValueError(
-                f"WeightedRandomSampler: replacement must be a bool, not {replacement!r}"
+                "WeightedRandomSampler: replacement should be a boolean value, but got "
+                f"{replacement=}"
             )
         weights = rushlight.as_tensor(weights, dtype=rushlight.float64)
         if weights.dim() != 1:

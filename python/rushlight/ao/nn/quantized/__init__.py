@@ -43,6 +43,7 @@ from rushlight.nn import functional as F
 from rushlight.nn.modules import conv as _conv, linear as _linear
 from rushlight.nn.modules.dropout import Dropout as _Dropout
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.pooling import MaxPool2d
 from rushlight.nn.quantized import FloatFunctional, FXFloatFunctional
 
 TYPE_CHECKING = False
