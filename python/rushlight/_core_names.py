@@ -7,6 +7,18 @@ import types
 import rushlight
 from rushlight import _C, _device
 from rushlight._functorch import core as _functorch  # noqa: F401  (found by its name)
+from rushlight.library._schema import Tag  # noqa: F401
+
+
+class _cpu:
+    """What is asked of the processor: nothing is told of its instructions."""
+
+
+class _distributed_rpc:
+    """Calls of other processes' functions: there are none."""
+
+    class PyRRef:
+        """The class of what another process owns: nothing is one."""
 
 
 def _is_tracing():

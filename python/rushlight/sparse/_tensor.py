@@ -46,6 +46,8 @@ class SparseTensor(Tensor):
     T = property(lambda self: self.t())
     mT = property(lambda self: self.transpose(-2, -1))
 
+    _is_of_core = True  # asked also where programs have switched __torch_function__ off
+
     @classmethod
     def __torch_function__(
         cls,
