@@ -83,9 +83,9 @@ def as_torch():
 
 _SUBPACKAGES = (
     "_VF", "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_higher_order_ops",
-    "_inductor", "_jit_internal", "_ops", "_subclasses", "_tensor_str", "_utils",
-    "_weights_only_unpickler", "accelerator", "amp", "ao", "autograd", "backends", "compiler",
-    "cpu", "cuda", "debug", "distributed", "distributions", "export", "fft", "func",
+    "_inductor", "_jit_internal", "_library", "_ops", "_prims_common", "_subclasses", "_tensor_str",
+    "_utils", "_weights_only_unpickler", "accelerator", "amp", "ao", "autograd", "backends",
+    "compiler", "cpu", "cuda", "debug", "distributed", "distributions", "export", "fft", "func",
     "functional", "functorch", "futures", "fx", "hub", "jit", "library", "linalg", "masked",
     "monitor", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops", "optim",
     "overrides", "profiler", "quantization", "quasirandom", "random", "return_types",
@@ -150,6 +150,7 @@ _ELSEWHERE = {
         "indices_copy", "native_dropout", "row_indices_copy", "slice_copy", "to_dlpack",
         "values_copy", "view_as_complex_copy", "view_as_real_copy",
     ),
+    "_shallow_copy": ("_has_compatible_shallow_copy_type",),
     "_unsafe_indices": ("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
     "_symbolic_numbers": (
         "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",

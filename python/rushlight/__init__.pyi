@@ -13,7 +13,9 @@ from rushlight import (
     _higher_order_ops as _higher_order_ops,
     _inductor as _inductor,
     _jit_internal as _jit_internal,
+    _library as _library,
     _ops as _ops,
+    _prims_common as _prims_common,
     _subclasses as _subclasses,
     _tensor_str as _tensor_str,
     _utils as _utils,
@@ -931,6 +933,9 @@ from rushlight._settings import (
     set_num_interop_threads as set_num_interop_threads,
     set_warn_always as set_warn_always,
     use_deterministic_algorithms as use_deterministic_algorithms,
+)
+from rushlight._shallow_copy import (
+    _has_compatible_shallow_copy_type as _has_compatible_shallow_copy_type,
 )
 from rushlight._short_time_fourier import (
     istft as istft,

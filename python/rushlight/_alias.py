@@ -37,7 +37,7 @@ _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 _BUILT_ON_TORCH = {
     "bitsandbytes", "causal_conv1d", "deepspeed", "fbgemm_gpu", "flash_attn",
     "mamba_ssm", "pyg_lib", "pytorch3d",
-    "tensordict", "torch_cluster", "torch_scatter", "torch_sparse", "torch_spline_conv", "torchao",
+    "tensordict", "torch_cluster", "torch_scatter", "torch_sparse", "torch_spline_conv",
     "torchaudio", "torchcodec",
     "torchgen", "torchtext", "vllm", "xformers",
     "torchrl._torchrl",  # the package works without its compiled part
