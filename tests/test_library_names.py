@@ -401,3 +401,16 @@ def test_a_lazy_module_may_be_moved():
     module = nn.LazyLinear(3).to("cpu")
     assert module(rushlight.ones(2, 4)).shape == (2, 3)
     assert not isinstance(module, rushlight._C._distributed_rpc.PyRRef)
+
+
+def test_schemas_that_mark_what_is_written_without_a_name():
+    library = rushlight.library.Library("docs_unnamed", "DEF")
+    library.define("add_to.out(Tensor a, Tensor! out, Tensor! other) -> ()")
+    overload = rushlight.ops.docs_unnamed.add_to.out
+    sets = [argument.alias_info for argument in overload._schema.arguments]
+    assert sets[0] is None and sets[1].is_write and sets[1].before_set == {"$0"}
+    assert sets[2].before_set == {"$1"} and overload._schema.is_mutable
+    library.impl("add_to.out", lambda a, out, other: out.copy_(a), "CPU")
+    out = rushlight.zeros(2)
+    overload(rushlight.ones(2), out, rushlight.zeros(1))
+    assert out.tolist() == [1, 1]

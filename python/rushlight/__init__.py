@@ -150,6 +150,9 @@ _ELSEWHERE = {
         "indices_copy", "native_dropout", "row_indices_copy", "slice_copy", "to_dlpack",
         "values_copy", "view_as_complex_copy", "view_as_real_copy",
     ),
+    "nested._buffer": (
+        "_nested_compute_contiguous_strides_offsets", "_nested_view_from_buffer",
+    ),
     "_shallow_copy": ("_has_compatible_shallow_copy_type",),
     "_unsafe_indices": ("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
     "_symbolic_numbers": (
@@ -160,8 +163,7 @@ _ELSEWHERE = {
         "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
     ),
     "_older_methods": (
-        "AcceleratorError", "FatalError", "_grouped_mm",
-        "_nested_view_from_buffer", "choose_qparams_optimized", "eig",
+        "AcceleratorError", "FatalError", "_grouped_mm", "choose_qparams_optimized", "eig",
         "empty_quantized", "has_cuda", "has_lapack", "has_mkl", "has_mps", "has_openmp",
         "has_spectral", "hash_tensor", "import_ir_module", "import_ir_module_from_buffer",
         "lstsq", "merge_type_from_type_comment", "parse_ir", "parse_schema",

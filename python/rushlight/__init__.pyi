@@ -1065,6 +1065,10 @@ from rushlight.library._dispatch_keys import (
 from rushlight.library._schema import (
     Tag as Tag,
 )
+from rushlight.nested._buffer import (
+    _nested_compute_contiguous_strides_offsets as _nested_compute_contiguous_strides_offsets,
+    _nested_view_from_buffer as _nested_view_from_buffer,
+)
 from rushlight.nn.functional import (
     adaptive_avg_pool1d as adaptive_avg_pool1d,
     conv_tbc as conv_tbc,
@@ -1137,7 +1141,6 @@ _cast_Int: Any
 _cast_Long: Any
 _cast_Short: Any
 _grouped_mm: Any
-_nested_view_from_buffer: Any
 _sym_acos: Any
 _sym_asin: Any
 _sym_atan: Any

@@ -7,7 +7,10 @@ import types
 import rushlight
 from rushlight import _C, _device
 from rushlight._functorch import core as _functorch  # noqa: F401  (found by its name)
-from rushlight.library._schema import Tag  # noqa: F401
+from rushlight.library._schema import Tag, parse_schema  # noqa: F401
+
+_has_magma = _has_mps = _has_xpu = False
+has_lapack = True
 
 
 class _cpu:
