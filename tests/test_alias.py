@@ -202,6 +202,16 @@ def test_functorch_is_shipped(tmp_path):
     assert found.split() == ["True", "True"]
 
 
+def test_modules_of_the_core(tmp_path):
+    found = with_alias(
+        tmp_path,
+        "import torch\nfrom torch._C._profiler import _ExperimentalConfig\n"
+        "from torch._C._distributed_rpc import PyRRef\n"
+        "print(_ExperimentalConfig(verbose=True).verbose, isinstance(torch.ones(1), PyRRef))\n",
+    )
+    assert found.split() == ["True", "False"]
+
+
 def test_a_torch_that_is_imported_already_stays(tmp_path):
     (tmp_path / "torch.py").write_text("mark = 1\n")
     out, _ = run(

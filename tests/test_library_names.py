@@ -414,3 +414,18 @@ def test_schemas_that_mark_what_is_written_without_a_name():
     out = rushlight.zeros(2)
     overload(rushlight.ones(2), out, rushlight.zeros(1))
     assert out.tolist() == [1, 1]
+
+
+def test_paths_that_libraries_import_from():
+    from rushlight._subclasses.fake_tensor import FakeTensorConverter
+    from rushlight.distributed._composable.fsdp import CPUOffloadPolicy
+    from rushlight.distributed._tensor.placement_types import DTensorSpec, Shard
+    from rushlight.nn.utils.clip_grad import _no_grad, _tensor_or_tensors
+
+    assert (
+        Shard(0).dim == 0 and CPUOffloadPolicy and isinstance(rushlight.ones(1), _tensor_or_tensors)
+    )
+    assert _no_grad(rushlight.is_grad_enabled)() is False
+    for refused in (DTensorSpec, FakeTensorConverter):
+        with pytest.raises(NotImplementedError):
+            refused()

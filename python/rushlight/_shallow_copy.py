@@ -10,15 +10,7 @@ if TYPE_CHECKING:
 
 
 def _has_compatible_shallow_copy_type(input: Tensor, other: Tensor, /) -> bool:
-    """Is `input.data = other` possible: not between the meta device and a real one?
-
-    Example:
-        >>> x = rushlight.zeros(2)
-        >>> rushlight._has_compatible_shallow_copy_type(x, x.double())
-        True
-        >>> rushlight._has_compatible_shallow_copy_type(x, x.to("meta"))
-        False
-    """
+    """Is `input.data = other` possible: not between the meta device and a real one?"""
     return input.is_meta == other.is_meta and input.layout == other.layout
 
 

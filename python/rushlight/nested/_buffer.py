@@ -17,11 +17,6 @@ def _nested_compute_contiguous_strides_offsets(nested_size: Tensor) -> tuple[Ten
 
     Args:
         nested_size: a row of sizes for each tensor.
-
-    Example:
-        >>> rushlight._nested_compute_contiguous_strides_offsets(rushlight.tensor([[2, 3], [1, 3]]))
-        (tensor([[3, 1],
-                [3, 1]]), tensor([0, 6]))
     """
     sizes = nested_size.tolist()
     strides = [make_contiguous_strides_for(row) for row in sizes]
@@ -41,13 +36,6 @@ def _nested_view_from_buffer(
         input: the buffer, of one dim.
         nested_size, nested_strides: a row for each tensor.
         offsets: where each begins.
-
-    Example:
-        >>> sizes = rushlight.tensor([[1], [2]])
-        >>> places = rushlight._nested_compute_contiguous_strides_offsets(sizes)
-        >>> nested = rushlight._nested_view_from_buffer(rushlight.arange(3), sizes, *places)
-        >>> [part.tolist() for part in nested.unbind()]
-        [[0], [1, 2]]
     """
     from rushlight.nested._tensor import make
 
