@@ -429,3 +429,12 @@ def test_paths_that_libraries_import_from():
     for refused in (DTensorSpec, FakeTensorConverter):
         with pytest.raises(NotImplementedError):
             refused()
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_multinomial_says_what_programs_look_for(replacement):
+    for entry in (float("nan"), float("inf"), -1.0):
+        with pytest.raises(RuntimeError, match="probability tensor contains either.*invalid multi"):
+            rushlight.tensor([1.0, entry]).multinomial(1, replacement)
+    with pytest.raises(RuntimeError, match="invalid multinomial distribution .*sum of prob.*row 1"):
+        rushlight.tensor([[1.0, 1.0], [0.0, 0.0]]).multinomial(1, replacement)
