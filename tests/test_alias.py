@@ -171,6 +171,17 @@ def test_a_torchaudio_whose_compiled_parts_are_operations_is_imported(tmp_path):
     assert with_alias(tmp_path, "import torchaudio\n") == "None\n"
 
 
+def test_a_library_that_tolerates_the_loss_of_its_compiled_operations(tmp_path):
+    (tmp_path / "torchao").mkdir()
+    (tmp_path / "torchao" / "_C.abi3.so").write_bytes(b"... libtorch_cpu.so ...")
+    (tmp_path / "torchao" / "__init__.py").write_text(
+        "import torch\n"
+        "try: torch.ops.load_library(__path__[0] + '/_C.abi3.so')\n"
+        "except OSError as error: print(error)\n"
+    )
+    assert "linked with PyTorch's own libraries" in with_alias(tmp_path, "import torchao\n")
+
+
 def test_a_compiled_part_is_refused_alone_where_its_package_works_without(tmp_path):
     suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
     (tmp_path / "torchrl").mkdir()
@@ -189,6 +200,16 @@ def test_functorch_is_shipped(tmp_path):
         "print(functorch.vmap is torch.vmap, functorch.grad is torch.func.grad)\n",
     )
     assert found.split() == ["True", "True"]
+
+
+def test_modules_of_the_core(tmp_path):
+    found = with_alias(
+        tmp_path,
+        "import torch\nfrom torch._C._profiler import _ExperimentalConfig\n"
+        "from torch._C._distributed_rpc import PyRRef\n"
+        "print(_ExperimentalConfig(verbose=True).verbose, isinstance(torch.ones(1), PyRRef))\n",
+    )
+    assert found.split() == ["True", "False"]
 
 
 def test_a_torch_that_is_imported_already_stays(tmp_path):

@@ -844,6 +844,22 @@ def test_what_is_refused_says_what_is_wrong():
     assert Made().recording
 
 
+def test_new_data_leave_the_version():
+    x, factor = torch.tensor(3.0, requires_grad=True), torch.tensor(2.0)
+    y = factor * x
+    factor.data *= 2
+    assert factor._version == 0
+    y.backward()
+    assert x.grad == 4
+    other = torch.zeros(2)
+    other.add_(1).add_(1)
+    factor.add_(1)
+    factor.data = other
+    assert (factor._version, other._version) == (1, 2)
+    factor.add_(1)
+    assert (factor._version, other._version) == (2, 2) and other.tolist() == [3, 3]
+
+
 def test_inference_tensors_have_no_version_to_increment():
     with torch.inference_mode():
         x = torch.ones(2)

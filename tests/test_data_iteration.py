@@ -16,9 +16,7 @@ from rushlight.utils.data import (
     get_worker_info,
 )
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*is more than the .* processors", "ignore:This DataLoader will create"
-)
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
 WORKERS = [
     {},

@@ -490,3 +490,71 @@ def test_results_go_into_several_tensors():
     assert rushlight.equal(low, x.amin(0)) and rushlight.equal(high, x.amax(0))
     assert found.min.data_ptr() == low.data_ptr() and rushlight.equal(total, x + 1)
     assert any("aminmax" in name for name in log.names)
+
+
+class Counted(Tensor):
+    """A tensor around another that takes functions over first, and hands them on to dispatch."""
+
+    functions, operations = [], []
+
+    @staticmethod
+    def __new__(cls, elem):
+        return Tensor._make_wrapper_subclass(cls, elem.size(), dtype=elem.dtype)
+
+    def __init__(self, elem):
+        self.elem = elem
+
+    def __tensor_flatten__(self):
+        return ["elem"], None
+
+    @staticmethod
+    def __tensor_unflatten__(parts, context, size, stride):
+        return Counted(parts["elem"])
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        Counted.functions.append(func.__name__)
+        with rushlight._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        Counted.operations.append(str(func).removeprefix("aten."))
+        args, kwargs = pytree.tree_map_only(cls, lambda t: t.elem, (args, kwargs or {}))
+        result = func(*args, **kwargs)
+        return Counted(result) if isinstance(result, Tensor) else result
+
+
+def test_a_class_that_takes_over_functions_too():
+    x = Counted(rushlight.arange(3.0))
+    Counted.functions.clear(), Counted.operations.clear()
+    y = x + 1
+    assert type(y) is Counted and y.elem.tolist() == [1, 2, 3]
+    assert len(Counted.functions) == 1 and Counted.operations == ["add.Tensor"]
+    with rushlight._C.DisableTorchFunctionSubclass():
+        z = rushlight.exp(y)
+    assert type(z) is Counted and len(Counted.functions) == 1
+    assert Counted.operations == ["add.Tensor", "exp.default"]
+    parameter = nn.Parameter(x)
+    assert type(parameter) is Counted and isinstance(parameter, nn.Parameter)
+
+
+def test_a_module_whose_parameters_are_wrappers_is_converted():
+    module = nn.Linear(2, 2, bias=False)
+    module.weight = nn.Parameter(Counted(rushlight.eye(2)))
+    before = module.weight
+    module.to(rushlight.float64)
+    assert module.weight is before and type(module.weight) is Counted
+    assert module.weight.elem.dtype is rushlight.float64
+
+
+def test_own_kinds_of_tensors_where_functions_of_subclasses_are_off():
+    with rushlight._C.DisableTorchFunctionSubclass():
+        small = rushlight.ones(2).to(rushlight.float8_e4m3fn)
+        assert small.float().tolist() == [1, 1]
+        sparse = rushlight.eye(2).to_sparse()
+        assert (sparse + sparse).to_dense().tolist() == [[2, 0], [0, 2]]
+        nested = rushlight.nested.nested_tensor([rushlight.ones(1), rushlight.ones(2)])
+        assert [part.tolist() for part in (nested * 2).unbind()] == [[2], [2, 2]]
+    with rushlight._C.DisableTorchFunction():
+        assert rushlight.ones(2).sum() == 2

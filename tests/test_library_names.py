@@ -306,3 +306,140 @@ def test_names_of_sharding():
     assert policy(net[0], False) and not policy(net, False) and policy(net, True)
     assert size_based_auto_wrap_policy(net, False, 10, min_num_params=5)
     assert not size_based_auto_wrap_policy(net, False, 4, min_num_params=5)
+
+
+# --- operations and tables that libraries of quantization look for
+
+
+def test_an_operation_in_a_wider_dtype():
+    from rushlight._higher_order_ops.out_dtype import out_dtype
+
+    a = rushlight.full((2, 16), 127, dtype=rushlight.int8)
+    product = out_dtype(rushlight.ops.aten.mm.default, rushlight.int32, a, a.T)
+    assert product.dtype is rushlight.int32 and product.tolist() == [[127 * 127 * 16] * 2] * 2
+
+
+def test_strides_and_memory_formats():
+    from rushlight._prims_common import make_contiguous_strides_for, suggest_memory_format
+
+    for shape in ((), (3,), (2, 3, 4), (2, 0, 4)):
+        assert make_contiguous_strides_for(shape) == rushlight.empty(shape).stride()
+    assert make_contiguous_strides_for((2, 3, 4), row_major=False) == (12, 1, 3)
+    for x in (rushlight.ones(2, 3, 4, 5), rushlight.ones(2, 3, 4, 5, 6)):
+        assert suggest_memory_format(x) is rushlight.contiguous_format
+        last = {4: rushlight.channels_last, 5: rushlight.channels_last_3d}[x.dim()]
+        assert suggest_memory_format(x.to(memory_format=last)) is last
+    assert suggest_memory_format(rushlight.ones(2, 3)) is rushlight.contiguous_format
+    assert suggest_memory_format(rushlight.ones(2, 1, 1, 1)) is rushlight.contiguous_format
+
+
+def test_a_warning_is_given_once():
+    from rushlight._dynamo.utils import disable_cache_limit, warn_once
+
+    with pytest.warns(UserWarning, match="slow for this input") as found, disable_cache_limit():
+        warn_once("slow for this input")
+        warn_once("slow for this input")
+    assert len(found) == 1
+
+
+def test_tables_that_nothing_reads():
+    from rushlight._inductor.decomposition import decompositions, register_decomposition
+    from rushlight.sparse._triton_ops_meta import get_meta, minimize, update
+
+    @register_decomposition([rushlight.ops.aten.sinc.default])
+    def sinc(x):
+        return x
+
+    assert decompositions.pop(rushlight.ops.aten.sinc.default) is sinc
+    assert get_meta("bsr_dense_addmm", (1, 2)) is None
+    with pytest.raises(NotImplementedError, match="bsr_dense_addmm"):
+        update("bsr_dense_addmm", "cpu", 1, (1, 2), {})
+    with pytest.raises(NotImplementedError):
+        minimize(lambda parameters: 0.0, {})
+
+
+def test_attributes_of_a_tensor_as_state():
+    class Named(rushlight.Tensor):
+        pass
+
+    x = rushlight.ones(2).as_subclass(Named)
+    x.label = "x"
+    y = rushlight._utils._set_obj_state(rushlight.ones(2).as_subclass(Named), {"label": "y"})
+    assert rushlight._utils._get_obj_state(x) == {"label": "x"} and y.label == "y"
+    rushlight._utils._set_obj_state(y, ({"label": "z"}, {"place": 1}))
+    assert (y.label, y.place) == ("z", 1)
+
+
+def test_collectives_are_operations():
+    ops = rushlight.ops._c10d_functional
+    for name in ("all_reduce", "all_gather_into_tensor", "wait_tensor", "_wrap_tensor_autograd"):
+        assert str(getattr(ops, name).default) == f"_c10d_functional.{name}.default"
+    assert ops.wait_tensor(rushlight.ones(2)).tolist() == [1, 1]
+    with pytest.raises(NotImplementedError, match="scatter_"):
+        rushlight.ops.c10d.scatter_([rushlight.ones(1)], [[rushlight.ones(1)]], None, 0)
+
+
+def test_operations_of_ones_own_take_carried_dtypes():
+    library = rushlight.library.Library("docs_carried", "DEF")
+    library.define("cast(Tensor x, ScalarType dtype) -> Tensor")
+    library.impl("cast", lambda x, dtype: x.to(dtype), "CompositeExplicitAutograd")
+    cast = rushlight.ops.docs_carried.cast
+    small = cast(rushlight.ones(2, 3), rushlight.float8_e4m3fn)
+    assert small.dtype is rushlight.float8_e4m3fn
+    assert cast(small, rushlight.float32).tolist() == [[1.0] * 3] * 2
+    flat = rushlight.ops.aten.view.default(small, [6])
+    assert flat.dtype is rushlight.float8_e4m3fn and flat.shape == (6,)
+
+
+def test_mappings_that_answer_for_their_keys_alone():
+    class Table(dict):
+        def __contains__(self, key):
+            raise NotImplementedError("ask keys()")
+
+    one = Table(a=rushlight.ones(2))
+    rushlight.testing.assert_close(one, Table(a=rushlight.ones(2)))
+    with pytest.raises(AssertionError, match="Missing keys.*b"):
+        rushlight.testing.assert_close(one, Table(a=rushlight.ones(2), b=rushlight.ones(1)))
+
+
+def test_a_lazy_module_may_be_moved():
+    module = nn.LazyLinear(3).to("cpu")
+    assert module(rushlight.ones(2, 4)).shape == (2, 3)
+    assert not isinstance(module, rushlight._C._distributed_rpc.PyRRef)
+
+
+def test_schemas_that_mark_what_is_written_without_a_name():
+    library = rushlight.library.Library("docs_unnamed", "DEF")
+    library.define("add_to.out(Tensor a, Tensor! out, Tensor! other) -> ()")
+    overload = rushlight.ops.docs_unnamed.add_to.out
+    sets = [argument.alias_info for argument in overload._schema.arguments]
+    assert sets[0] is None and sets[1].is_write and sets[1].before_set == {"$0"}
+    assert sets[2].before_set == {"$1"} and overload._schema.is_mutable
+    library.impl("add_to.out", lambda a, out, other: out.copy_(a), "CPU")
+    out = rushlight.zeros(2)
+    overload(rushlight.ones(2), out, rushlight.zeros(1))
+    assert out.tolist() == [1, 1]
+
+
+def test_paths_that_libraries_import_from():
+    from rushlight._subclasses.fake_tensor import FakeTensorConverter
+    from rushlight.distributed._composable.fsdp import CPUOffloadPolicy
+    from rushlight.distributed._tensor.placement_types import DTensorSpec, Shard
+    from rushlight.nn.utils.clip_grad import _no_grad, _tensor_or_tensors
+
+    assert (
+        Shard(0).dim == 0 and CPUOffloadPolicy and isinstance(rushlight.ones(1), _tensor_or_tensors)
+    )
+    assert _no_grad(rushlight.is_grad_enabled)() is False
+    for refused in (DTensorSpec, FakeTensorConverter):
+        with pytest.raises(NotImplementedError):
+            refused()
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_multinomial_says_what_programs_look_for(replacement):
+    for entry in (float("nan"), float("inf"), -1.0):
+        with pytest.raises(RuntimeError, match="probability tensor contains either.*invalid multi"):
+            rushlight.tensor([1.0, entry]).multinomial(1, replacement)
+    with pytest.raises(RuntimeError, match="invalid multinomial distribution .*sum of prob.*row 1"):
+        rushlight.tensor([[1.0, 1.0], [0.0, 0.0]]).multinomial(1, replacement)

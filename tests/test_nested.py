@@ -255,3 +255,15 @@ def test_the_size_that_differs_is_a_symbol():
         [rushlight.ones(2, 3), rushlight.ones(4, 3)], layout=rushlight.jagged
     )
     assert isinstance(x.shape[1], rushlight.SymInt) and x.shape[1] == x.size(1)
+
+
+def test_views_of_a_buffer():
+    buffer = rushlight.arange(12.0, requires_grad=True)
+    sizes = rushlight.tensor([[2, 3], [1, 3], [0, 3]])
+    strides, offsets = rushlight._nested_compute_contiguous_strides_offsets(sizes)
+    assert strides.tolist() == [[3, 1]] * 3 and offsets.tolist() == [0, 6, 9]
+    nested = rushlight._nested_view_from_buffer(buffer, sizes, strides, offsets)
+    assert [tuple(part.shape) for part in nested.unbind()] == [(2, 3), (1, 3), (0, 3)]
+    assert nested.unbind()[1].tolist() == [[6, 7, 8]]
+    (nested * 2).to_padded_tensor(0.0).sum().backward()
+    assert buffer.grad.tolist() == [2.0] * 9 + [0.0] * 3

@@ -83,9 +83,9 @@ def as_torch():
 
 _SUBPACKAGES = (
     "_VF", "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_higher_order_ops",
-    "_inductor", "_jit_internal", "_ops", "_subclasses", "_tensor_str", "_utils",
-    "_weights_only_unpickler", "accelerator", "amp", "ao", "autograd", "backends", "compiler",
-    "cpu", "cuda", "debug", "distributed", "distributions", "export", "fft", "func",
+    "_inductor", "_jit_internal", "_library", "_ops", "_prims_common", "_subclasses", "_tensor_str",
+    "_utils", "_weights_only_unpickler", "accelerator", "amp", "ao", "autograd", "backends",
+    "compiler", "cpu", "cuda", "debug", "distributed", "distributions", "export", "fft", "func",
     "functional", "functorch", "futures", "fx", "hub", "jit", "library", "linalg", "masked",
     "monitor", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops", "optim",
     "overrides", "profiler", "quantization", "quasirandom", "random", "return_types",
@@ -151,6 +151,10 @@ _ELSEWHERE = {
         "indices_copy", "native_dropout", "row_indices_copy", "slice_copy", "to_dlpack",
         "values_copy", "view_as_complex_copy", "view_as_real_copy",
     ),
+    "nested._buffer": (
+        "_nested_compute_contiguous_strides_offsets", "_nested_view_from_buffer",
+    ),
+    "_shallow_copy": ("_has_compatible_shallow_copy_type",),
     "_unsafe_indices": ("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
     "_symbolic_numbers": (
         "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
@@ -160,8 +164,7 @@ _ELSEWHERE = {
         "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
     ),
     "_older_methods": (
-        "AcceleratorError", "FatalError", "_grouped_mm",
-        "_nested_view_from_buffer", "choose_qparams_optimized", "eig",
+        "AcceleratorError", "FatalError", "_grouped_mm", "choose_qparams_optimized", "eig",
         "empty_quantized", "has_cuda", "has_lapack", "has_mkl", "has_mps", "has_openmp",
         "has_spectral", "hash_tensor", "import_ir_module", "import_ir_module_from_buffer",
         "lstsq", "merge_type_from_type_comment", "parse_ir", "parse_schema",

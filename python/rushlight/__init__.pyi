@@ -13,7 +13,9 @@ from rushlight import (
     _higher_order_ops as _higher_order_ops,
     _inductor as _inductor,
     _jit_internal as _jit_internal,
+    _library as _library,
     _ops as _ops,
+    _prims_common as _prims_common,
     _subclasses as _subclasses,
     _tensor_str as _tensor_str,
     _utils as _utils,
@@ -936,6 +938,9 @@ from rushlight._settings import (
     set_warn_always as set_warn_always,
     use_deterministic_algorithms as use_deterministic_algorithms,
 )
+from rushlight._shallow_copy import (
+    _has_compatible_shallow_copy_type as _has_compatible_shallow_copy_type,
+)
 from rushlight._short_time_fourier import (
     istft as istft,
     stft as stft,
@@ -1064,6 +1069,10 @@ from rushlight.library._dispatch_keys import (
 from rushlight.library._schema import (
     Tag as Tag,
 )
+from rushlight.nested._buffer import (
+    _nested_compute_contiguous_strides_offsets as _nested_compute_contiguous_strides_offsets,
+    _nested_view_from_buffer as _nested_view_from_buffer,
+)
 from rushlight.nn.functional import (
     adaptive_avg_pool1d as adaptive_avg_pool1d,
     conv_tbc as conv_tbc,
@@ -1136,7 +1145,6 @@ _cast_Int: Any
 _cast_Long: Any
 _cast_Short: Any
 _grouped_mm: Any
-_nested_view_from_buffer: Any
 _sym_acos: Any
 _sym_asin: Any
 _sym_atan: Any

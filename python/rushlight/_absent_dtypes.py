@@ -52,6 +52,8 @@ class _AbsentDtype:
 class _CarriedDtype(_AbsentDtype):
     """A dtype whose tensors are `CarriedTensor`s. It takes over every function it is given to."""
 
+    _is_of_core = True
+
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:

@@ -33,14 +33,12 @@ _IMPLEMENTED = "2.13.0"  # the torch whose semantics rushlight follows
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, rushlight._C.function)
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
-# Packages whose compiled parts are linked with torch's own libraries.
+# Packages whose compiled parts are linked with torch's own libraries, and which need them; of those
+# that work without, the compiled part. What loads it by torch.ops.load_library is refused there.
 _BUILT_ON_TORCH = {
-    "bitsandbytes", "causal_conv1d", "deepspeed", "fbgemm_gpu", "flash_attn",
-    "mamba_ssm", "pyg_lib", "pytorch3d",
-    "tensordict", "torch_cluster", "torch_scatter", "torch_sparse", "torch_spline_conv", "torchao",
-    "torchaudio", "torchcodec",
-    "torchgen", "torchtext", "vllm", "xformers",
-    "torchrl._torchrl",  # the package works without its compiled part
+    "causal_conv1d", "fbgemm_gpu", "flash_attn", "mamba_ssm", "pyg_lib", "torch_cluster",
+    "torch_scatter", "torch_sparse", "torch_spline_conv", "torchaudio", "torchcodec", "torchtext",
+    "vllm", "xformers", "pytorch3d._C", "torchrl._torchrl",
 }  # fmt: skip
 
 

@@ -7,6 +7,21 @@ import types
 import rushlight
 from rushlight import _C, _device
 from rushlight._functorch import core as _functorch  # noqa: F401  (found by its name)
+from rushlight.library._schema import Tag, parse_schema  # noqa: F401
+
+_has_magma = _has_mps = _has_xpu = False
+has_lapack = True
+
+
+class _cpu:
+    """What is asked of the processor: nothing is told of its instructions."""
+
+
+class _distributed_rpc:
+    """Calls of other processes' functions: there are none."""
+
+    class PyRRef:
+        """The class of what another process owns: nothing is one."""
 
 
 def _is_tracing():

@@ -329,7 +329,6 @@ for _name, _reason in {
         _NO_SCRIPT,
     ),
     "_grouped_mm": "products of groups of matrices are for GPUs; use a loop of matmul",
-    "_nested_view_from_buffer": "there are no nested tensors",
 }.items():  # fmt: skip
     globals()[_name] = _refused_function(_name, _reason)
 

@@ -258,7 +258,7 @@ def tensor_repr(tensor: Tensor, *, tensor_contents: Any = None) -> str:
     is_parameter = isinstance(tensor, rushlight.nn.Parameter)
     named = kind is not rushlight.Tensor and kind is not rushlight.nn.Parameter
     prefix = f"{kind.__name__}(" if named else "tensor("
-    with rushlight._C.DisableTorchFunctionSubclass():
+    with rushlight._C._SubclassesOff():
         plain = tensor.detach()
         contents = tensor_contents
         if contents is None and tensor.is_meta:
@@ -295,7 +295,7 @@ def html(tensor: Tensor) -> str:
     """
     from html import escape
 
-    with rushlight._C.DisableTorchFunctionSubclass():
+    with rushlight._C._SubclassesOff():
         plain = tensor.detach()
         facts = [type(tensor).__name__, str(tuple(tensor.shape)), str(tensor.dtype)]
         facts += [str(tensor.device), *_history(tensor)]

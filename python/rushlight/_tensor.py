@@ -624,7 +624,7 @@ def _without_ours(attributes):
 
 def _reduce_wrapper(tensor):
     """A tensor of a class that dispatches, without elements of its own, as files say it."""
-    with _C.DisableTorchFunctionSubclass():
+    with _C._SubclassesOff():
         args = (
             type(tensor), tensor.dtype, tuple(tensor.size()), tensor.stride(),
             tensor.storage_offset(), tensor.layout, tensor.__dict__["_wrapper_device"],

@@ -12,6 +12,7 @@ from rushlight._tensor import (
     _rebuild,
     _rebuild_subclass,
     _rebuild_wrapper_subclass,
+    _state_of,
     _with_bits,
 )
 from rushlight.nn.parameter import _rebuild_parameter
@@ -60,6 +61,19 @@ def _rebuild_tensor_v2(
 def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
     """A parameter with attributes of its own."""
     return _rebuild_parameter(data, requires_grad, backward_hooks, state)
+
+
+def _get_obj_state(obj):
+    """What copying and pickling keep of a tensor's attributes: a dict, or (dict, of slots)."""
+    return _state_of(obj)
+
+
+def _set_obj_state(obj, state):
+    """Give an object the attributes that `_get_obj_state` found."""
+    for part in state if isinstance(state, tuple) else (state,):
+        for name, value in (part or {}).items():
+            setattr(obj, name, value)
+    return obj
 
 
 def _flatten_dense_tensors(tensors):

@@ -69,5 +69,7 @@ def _refusing(name):
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'rushlight.ops' has no attribute {name!r}")
+    if name in ("_c10d_functional", "c10d_functional", "c10d"):
+        importlib.import_module("rushlight.distributed._functional_ops")
     value = globals()[name] = _namespace(name)
     return value

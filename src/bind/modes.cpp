@@ -5,6 +5,7 @@
 #include "bind/convert.h"
 #include "bind/function_type.h"
 #include "bind/object.h"
+#include "bind/torch_function.h"
 #include "bind/types.h"
 #include "core/denormals.h"
 #include "core/parallel.h"
@@ -254,7 +255,8 @@ void init_modes(PyObject* module, PyObject* rushlight) {
       checked(make_function("set_default_dtype", "rushlight", set_default_dtype,
                             "set_default_dtype(d)\n--\n\nSets the dtype that Python floats get."));
   checked(PyDict_SetItemString(rushlight, "set_default_dtype", with_attributes.get()));
-  add_scope<NoTorchFunction, 0>(module, "rushlight._C.DisableTorchFunctionSubclass");
+  add_scope<DispatchAlone, 0>(module, "rushlight._C.DisableTorchFunctionSubclass");
+  add_scope<NoTorchFunction, 0>(module, "rushlight._C._SubclassesOff");
   add_scope<NoTorchFunction, FunctionMode>(module, "rushlight._C.DisableTorchFunction");
 }
 

@@ -129,7 +129,16 @@ PyObject* get_base(const Tensor& t) { return wrap(Tensor(t.impl()->base)); }
 // ---- data
 // --------------------------------------------------------------------------------------------
 
-// Takes the place of the elements of `t`, which keeps its identity, gradient and hooks.
+// The bytes of a storage with the version counter that a tensor had before they were given to it.
+Ref<Storage> keeping_version(const Ref<Storage>& given, const Ref<Storage>& before) {
+  if (!given || !before || given->version == before->version) return given;
+  given->materialize();
+  Ref<Storage> own = Storage::alias(given);
+  own->version.store(before->version, std::memory_order_relaxed);
+  return own;
+}
+
+// Takes the place of the elements of `t`, which keeps its identity, version, gradient and hooks.
 void set_data(const Tensor& t, PyObject* value) {
   check_type(is_tensor(value), "Variable data has to be a tensor, but got ", type_name(value));
   Layout layout = t.layout(), given = tensor_of(value).layout();
@@ -144,7 +153,7 @@ void set_data(const Tensor& t, PyObject* value) {
     forget_accumulator(t);
   to->dtype = from->dtype;
   to->device = from->device;
-  to->storage = from->storage;
+  to->storage = keeping_version(from->storage, to->storage);
   to->sizes = from->sizes;
   to->strides = from->strides;
   to->offset = from->offset;

@@ -14,6 +14,10 @@ namespace {
 PyObject* disabled_implementation = nullptr;
 PyObject* protocol_name = nullptr;
 PyObject* observes_only_name = nullptr;
+PyObject* takes_dispatch_name = nullptr;
+PyObject* is_of_core_name = nullptr;
+PyObject* dispatch_of_class =
+    nullptr;  // Python's; null as long as no class has a __torch_dispatch__
 
 // The modes of this thread, the innermost last; borrowed. Only asked for when one may be active.
 PyObject* modes() {
@@ -78,6 +82,19 @@ Object ask(PyObject* who, PyObject* function, PyObject* types, PyObject* args, P
       PyObject_CallFunctionObjArgs(method.get(), function, types, args, kwargs, nullptr));
 }
 
+bool takes_dispatch(PyTypeObject* type) {
+  return dispatch_of_class && find_in_type(type, takes_dispatch_name).get() == Py_True;
+}
+
+Object ask_argument(PyObject* o, PyObject* function, PyObject* types, PyObject* args,
+                    PyObject* kwargs) {
+  if (!(mode() & DispatchAlone) || !takes_dispatch(Py_TYPE(o)))
+    return ask(o, function, types, args, kwargs);
+  return checked(PyObject_CallFunctionObjArgs(dispatch_of_class,
+                                              reinterpret_cast<PyObject*>(Py_TYPE(o)), function,
+                                              types, args, kwargs ? kwargs : Py_None, nullptr));
+}
+
 [[noreturn]] void fail_all_declined(PyObject* function, const Overriding& found) {
   Object list = checked(PyList_New(0));
   for (PyObject* o : found)
@@ -103,6 +120,8 @@ bool function_modes_only_observe() {
 bool has_torch_function(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   if (is_exact_tensor(o) || is_plain_python(type) || PyType_Check(o)) return false;
+  if (mode() & DispatchAlone)
+    return takes_dispatch(type) || find_in_type(type, is_of_core_name).get() == Py_True;
   PyObject* found = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), protocol_name);
   if (!found) {
     PyErr_Clear();
@@ -139,7 +158,7 @@ PyObject* call_torch_function(PyObject* function, const Overriding& found, PyObj
     if (result.get() != Py_NotImplemented) return result.release();
   }
   for (PyObject* o : found) {
-    Object result = ask(o, function, types.get(), args, kwargs);
+    Object result = ask_argument(o, function, types.get(), args, kwargs);
     if (result.get() != Py_NotImplemented) return result.release();
   }
   fail_all_declined(function, found);
@@ -214,7 +233,7 @@ PyObject* call_disabled(PyObject*, PyObject* args) {
   PyObject *function, *types, *arguments = nullptr, *kwargs = nullptr;
   if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &arguments, &kwargs)) return nullptr;
   return guarded([&]() -> PyObject* {
-    ModeGuard guard(NoTorchFunction, 0);
+    ModeGuard guard(DispatchAlone, 0);
     Object empty = checked(PyTuple_New(0));
     return PyObject_Call(function, arguments ? arguments : empty.get(),
                          kwargs == Py_None ? nullptr : kwargs);
@@ -301,7 +320,15 @@ PyObject* watch_sums(PyObject*, PyObject* function) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"_watch_sums_of_gradients", watch_sums, METH_O,
+PyObject* set_dispatch_of_class(PyObject*, PyObject* function) {
+  Py_XSETREF(dispatch_of_class, Py_NewRef(function));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"_set_dispatch_of_class", set_dispatch_of_class, METH_O,
+                            "Have f(cls, func, types, args, kwargs) called for arguments whose "
+                            "class has _takes_dispatch, where __torch_function__ is off."},
+                           {"_watch_sums_of_gradients", watch_sums, METH_O,
                             "Have a function add two gradients, or copy one (the second None), "
                             "while a function mode is active; it may leave that, by None."},
                            {"_disabled_torch_function_impl", call_disabled, METH_VARARGS,
@@ -321,6 +348,8 @@ PyMethodDef functions[] = {{"_watch_sums_of_gradients", watch_sums, METH_O,
 
 void init_torch_function(PyObject* module) {
   protocol_name = checked(PyUnicode_InternFromString("__torch_function__")).release();
+  is_of_core_name = checked(PyUnicode_InternFromString("_is_of_core")).release();
+  takes_dispatch_name = checked(PyUnicode_InternFromString("_takes_dispatch")).release();
   observes_only_name = checked(PyUnicode_InternFromString("_observes_only")).release();
   checked(PyModule_AddFunctions(module, functions));
   disabled_implementation =

@@ -9,6 +9,10 @@
 
 namespace rl::bind {
 
+// A bit of the mode word: of the subclasses, only those with a __torch_dispatch__ take over, by it,
+// and what `_is_of_core`: the library's own kinds of tensors and dtypes.
+inline constexpr uint32_t DispatchAlone = 32;
+
 // Not exactly a Tensor or Parameter, and its __torch_function__ is not the disabled one.
 bool has_torch_function(PyObject* o);
 

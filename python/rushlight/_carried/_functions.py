@@ -94,8 +94,10 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return _history.require(args[0], args[1])
     if name == "__set__" and owner is not None and owner.__name__ == "grad":
         return _history.set_grad(args[0], args[1])
+    if "." in name:  # an operation with its overload's name
+        return _operation(func, args, kwargs)
     if name in _OF_THE_SHAPE:
-        with _C.DisableTorchFunctionSubclass():
+        with _C._SubclassesOff():
             return func(*args, **kwargs)
     if name not in _OF_AUTOGRAD and any(map(_followed, _parts((args, kwargs)))):
         return _followed_call(func, name, args, kwargs)
@@ -120,6 +122,15 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         f"{name}: not implemented for dtype {_dtype_of(args, kwargs)}; convert it, as by "
         "x.to(torch.int64) or x.float()"
     )
+
+
+def _operation(op, args, kwargs):
+    """What an operation of `torch.ops` gives: the library's function, or what a program defined."""
+    own = getattr(op, "_function", None)
+    if own is not None:
+        return own(*args, **kwargs)
+    tensors = [part for part in _parts((args, kwargs)) if isinstance(part, Tensor)]
+    return op._dispatch(list(args), kwargs, tuple(tensors))
 
 
 _OF_AUTOGRAD = {"requires_grad_", "detach", "backward", "retain_grad"}
@@ -232,7 +243,7 @@ def _attribute(func, name, self, *rest):
     if name in _KNOWN_TO_AUTOGRAD and _followed(self):
         return _history.attribute(name, self)
     if name in _ATTRIBUTES:
-        with _C.DisableTorchFunctionSubclass():
+        with _C._SubclassesOff():
             return func(self, *rest)
     if name in _VIEWS:
         moved = make(func(plain(self)), self.dtype)

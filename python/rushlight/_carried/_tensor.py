@@ -38,6 +38,8 @@ class CarriedTensor(Tensor):
     def _dlpack_code(self):
         return _DLPACK_CODES[str(self.dtype).removeprefix("torch.")]
 
+    _is_of_core = True  # asked also where programs have switched __torch_function__ off
+
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
@@ -89,7 +91,7 @@ def plain(tensor: Tensor) -> Tensor:
     """Return the bits of a carried tensor without a copy, or an ordinary tensor itself."""
     if not isinstance(tensor, CarriedTensor):
         return tensor
-    with _C.DisableTorchFunctionSubclass():
+    with _C._SubclassesOff():
         return tensor.as_subclass(Tensor)
 
 

@@ -104,6 +104,7 @@ def _load():
     importlib.import_module("rushlight.export")
     importlib.import_module("rushlight._dispatch._gradients")
     _C._watch_sums_of_gradients(_sum_of_gradients)
+    _C._set_dispatch_of_class(_of_class)
 
 
 def _sum_of_gradients(a, b):

@@ -25,6 +25,13 @@ class FakeTensorMode:
         raise NotImplementedError("FakeTensorMode: use torch.device('meta') as a context")
 
 
+class FakeTensorConverter:
+    """Refused: shapes without data are tensors on the meta device."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("FakeTensorConverter: use x.to('meta')")
+
+
 def is_fake(x: Tensor) -> bool:
     """Is it a FakeTensor? None is."""
     return isinstance(x, FakeTensor)

@@ -36,6 +36,10 @@ def _op(name):
     return name if isinstance(name, ReduceOp) else ReduceOp[name.upper()]
 
 
+class AsyncCollectiveTensor(rushlight.Tensor):
+    """The class of a result that is still on its way: none is, and no tensor is one."""
+
+
 def wait_tensor(tensor: Tensor) -> Any:
     """The tensor, whose values are there."""
     return tensor

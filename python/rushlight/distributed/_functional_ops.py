@@ -20,6 +20,7 @@ _SIGNATURES = {
     ),
     "broadcast": "(Tensor input, int src, str group_name) -> Tensor",
     "wait_tensor": "(Tensor tensor) -> Tensor",
+    "_wrap_tensor_autograd": "(Tensor input) -> Tensor",
 }
 
 
@@ -40,6 +41,7 @@ _FUNCTIONS = {
     ),
     "broadcast": lambda input, src, name: functional.broadcast(input, src, _named(name)),
     "wait_tensor": lambda tensor: tensor.clone(),
+    "_wrap_tensor_autograd": lambda input: input.clone(),
 }
 
 _libraries = []  # operations live as long as these
@@ -49,6 +51,20 @@ for _namespace in ("_c10d_functional", "c10d_functional"):
     for _name, _signature in _SIGNATURES.items():
         _library.define(_name + _signature)
         _library.impl(_name, _FUNCTIONS[_name], "CompositeExplicitAutograd")
+
+
+def _scatter(outputs, inputs, group, root, asynchronous=True, timeout=-1):
+    raise NotImplementedError("c10d::scatter_ is not implemented: call distributed.scatter")
+
+
+_library = Library("c10d", "FRAGMENT")
+_libraries.append(_library)
+_library.define(
+    "scatter_(Tensor[] output_tensors, Tensor[][] input_tensors, "
+    "Any process_group, int root_rank, bool async_op=True, "
+    "int timeout=-1) -> (Tensor[], Any)"
+)
+_library.impl("scatter_", _scatter, "CompositeExplicitAutograd")
 
 
 def operation(name: str) -> object:

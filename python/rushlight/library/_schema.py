@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 import inspect
+import itertools
 import operator
 import re
 import types
@@ -229,6 +230,7 @@ class _Text:
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.tokens = text, 0, []
+        self.unnamed = itertools.count()  # for sets of aliases that have no name
         at = 0
         while text[at:].strip():
             match = _TOKEN.match(text, at)
@@ -312,6 +314,8 @@ def _type(tokens):
             if token not in ("!", "|", "->", "*"):
                 names.append(token)
         alias = AliasInfo(names, is_write)
+    elif tokens.accept("!"):  # written, and nothing has its memory
+        alias = AliasInfo([f"${next(tokens.unnamed)}"], True)
     while tokens.next in ("?", "["):
         base += tokens.take()
         if base.endswith("["):

@@ -42,6 +42,8 @@ class NestedTensor(Tensor):
     _ragged: RaggedSize | None
     _source: tuple[Tensor, Tensor, Tensor | None] | None = None  # values, offsets, lengths
 
+    _is_of_core = True  # asked also where programs have switched __torch_function__ off
+
     @classmethod
     def __torch_function__(
         cls,
@@ -164,7 +166,7 @@ def make(parts: Sequence[Tensor], jagged: bool, ragged: RaggedSize | None = None
     parts = tuple(parts)
     dtype = parts[0].dtype if parts else rushlight.get_default_dtype()
     place = parts[0].device if parts else None
-    with _C.DisableTorchFunctionSubclass():
+    with _C._SubclassesOff():
         made = Tensor._make_subclass(NestedTensor, rushlight.empty(0, dtype=dtype, device=place))
     made._parts, made._jagged = parts, jagged
     made._ragged = (ragged or RaggedSize()) if jagged else None
@@ -447,7 +449,7 @@ def _attribute(func, access, args):
         for p in x._parts:
             setattr(p, name, args[1] if access == "__set__" else None)
         return None
-    with _C.DisableTorchFunctionSubclass():
+    with _C._SubclassesOff():
         return func(*args)
 
 

@@ -136,6 +136,7 @@ class UninitializedTensorMixin:
         Tensor.cpu,
         Tensor.to,
         Tensor.get_device,
+        rushlight._has_compatible_shallow_copy_type,
     ]
 
     def materialize(

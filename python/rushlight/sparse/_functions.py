@@ -74,10 +74,10 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if name in ("__get__", "__set__") and owner is not None:
         name = owner.__name__
         if name in _ATTRIBUTES:
-            with _C.DisableTorchFunctionSubclass():
+            with _C._SubclassesOff():
                 return func(*args, **kwargs)
     if name in _OF_THE_SHAPE:
-        with _C.DisableTorchFunctionSubclass():
+        with _C._SubclassesOff():
             return func(*args, **kwargs)
     rule, layouts = _FUNCTIONS.get(name, (None, ()))
     given = list(_layouts_of([*args, *kwargs.values()]))

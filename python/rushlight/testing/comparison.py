@@ -204,8 +204,8 @@ class _Rules:
             self.compare(a, e, (*path, position))
 
     def _compare_mappings(self, actual, expected, path):
-        missing = [key for key in expected if key not in actual]
-        additional = [key for key in actual if key not in expected]
+        expected_keys, actual_keys = set(expected.keys()), set(actual.keys())
+        missing, additional = expected_keys - actual_keys, actual_keys - expected_keys
         if missing or additional:
             text = "The keys of the mappings do not match:"
             text += f"\nMissing keys in the actual mapping: {_sorted(missing)}" * bool(missing)
@@ -213,7 +213,7 @@ class _Rules:
                 additional
             )
             raise _Difference(text, path)
-        for key in _sorted(actual):
+        for key in _sorted(actual_keys):
             self.compare(actual[key], expected[key], (*path, key))
 
     # --- numbers

@@ -47,6 +47,21 @@ struct Rows {
 };
 
 // Inverts the cumulative distribution, held in compute precision, at one 53-bit fraction a sample.
+// What programs look for in these messages: "probability tensor contains either", and "invalid
+// multinomial distribution".
+template <class C>
+void check_probability(C value) {
+  check(value >= 0 && value <= std::numeric_limits<C>::max(),
+        "multinomial: probability tensor contains either `inf`, `nan` or element < 0, got ", value,
+        ": an invalid multinomial distribution");
+}
+
+template <class C>
+void check_sum(C sum, int64_t row) {
+  check(sum > 0,
+        "multinomial: invalid multinomial distribution (sum of probabilities <= 0) in row ", row);
+}
+
 template <class T>
 void sample_with_replacement(const View& probs, const View& out, Generator& generator) {
   using C = compute_t<T>;
@@ -58,11 +73,10 @@ void sample_with_replacement(const View& probs, const View& out, Generator& gene
     C sum = 0;
     for (int64_t i = 0; i < from.length; ++i) {
       C value = convert<C>(p[i * from.step]);
-      check(value >= 0, "multinomial: probabilities must not be negative");
-      check(value <= std::numeric_limits<C>::max(), "multinomial: probabilities must be finite");
+      check_probability(value);
       cumulative[static_cast<size_t>(i)] = sum += value;
     }
-    check(sum > 0, "multinomial: the probabilities of row ", row, " sum to 0");
+    check_sum(sum, row);
     for (C& c : cumulative) c /= sum;
     cumulative.back() = 1;
     int64_t* samples = out.ptr<int64_t>() + row * to.row_step;
@@ -99,13 +113,12 @@ void sample_without_replacement(const View& probs, const View& out, Generator& g
     C sum = 0;
     for (int64_t i = 0; i < from.length; ++i) {
       C value = convert<C>(p[i * from.step]);
-      check(value >= 0 && value <= std::numeric_limits<C>::max(),
-            "multinomial: probabilities must be finite and not negative");
+      check_probability(value);
       sum += value;
       T ratio = convert<T>(value / convert<C>(e[i * lane.step]));
       entries[static_cast<size_t>(i)] = {convert<C>(ratio), i};
     }
-    check(sum > 0, "multinomial: the probabilities of row ", row, " sum to 0");
+    check_sum(sum, row);
     auto begin = entries.begin(), end = entries.end(), cut = begin + to.length;
     if (to.length == 1) {
       std::iter_swap(begin, std::min_element(begin, end, ahead));

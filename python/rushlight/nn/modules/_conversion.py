@@ -126,21 +126,20 @@ class _Conversion:
 
 
 def _keeps_object(param, changed):
-    """Whether `param.data = changed` is wanted, and possible: not between the meta device and a
-    real one.
-    """
-    return (
-        not _conversions["overwrite_module_params_on_conversion"]
-        and param.is_meta == changed.is_meta
-        and param.layout == changed.layout
-    )
+    """Whether `param.data = changed` is wanted, and possible."""
+    return not _conversions[
+        "overwrite_module_params_on_conversion"
+    ] and rushlight._has_compatible_shallow_copy_type(param, changed)
 
 
 def _swaps(param, changed):
     """Whether the two objects exchange all that they are: where that is wanted, and where a dtype's
-    tensors are of a class of their own, so that `param.data = changed` could not do it.
+    tensors, or those that a wrapper is made of, are of a class of their own, so that
+    `param.data = changed` could not do it.
     """
-    if _conversions["swap_module_params_on_conversion"]:
+    from rushlight.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    if _conversions["swap_module_params_on_conversion"] or is_traceable_wrapper_subclass(changed):
         return True
     own_class = not (_is_native(param) and _is_native(changed))
     return own_class and not _conversions["overwrite_module_params_on_conversion"]

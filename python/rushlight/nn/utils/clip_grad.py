@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
 
+_tensor_or_tensors = Tensor | Iterable[Tensor]  # in annotations of libraries
+
+
+def _no_grad(func):
+    """A decorator: run without recording."""
+    return rushlight.no_grad()(func)
+
 
 def _grads(parameters):
     parameters = [parameters] if isinstance(parameters, Tensor) else parameters

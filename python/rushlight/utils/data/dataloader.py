@@ -323,8 +323,8 @@ class DataLoader(Generic[_T_co]):
         available = available or os.cpu_count()
         if self.worker_type == "process" and available and self.num_workers > available:
             warnings.warn(
-                f"DataLoader: num_workers={self.num_workers} is more than the {available}"
-                " processors available to this program, which may slow loading down",
+                f"This DataLoader will create {self.num_workers} worker processes, more than the "
+                f"{available} processors available to this program, which may slow loading down",
                 stacklevel=4,
             )
 

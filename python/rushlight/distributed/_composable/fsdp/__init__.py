@@ -1,6 +1,7 @@
 """`fully_shard` and what goes with it, by their older path."""
 
 from rushlight.distributed.fsdp import (
+    CPUOffloadPolicy,
     FSDPModule,
     MixedPrecisionPolicy,
     OffloadPolicy,
@@ -9,6 +10,6 @@ from rushlight.distributed.fsdp import (
 )
 
 __all__ = [
-    "FSDPModule", "MixedPrecisionPolicy", "OffloadPolicy", "fully_shard",
+    "CPUOffloadPolicy", "FSDPModule", "MixedPrecisionPolicy", "OffloadPolicy", "fully_shard",
     "register_fsdp_forward_method",
 ]  # fmt: skip

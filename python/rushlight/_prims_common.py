@@ -1,0 +1,44 @@
+"""What can be said of sizes and strides, by the names under which libraries import it."""
+
+from __future__ import annotations
+
+import math
+
+import rushlight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight import Tensor
+
+__all__ = ["make_contiguous_strides_for", "suggest_memory_format"]
+
+
+def make_contiguous_strides_for(shape: Sequence[int], row_major: bool = True) -> tuple[int, ...]:
+    """The strides of a contiguous tensor.
+
+    Args:
+        shape: its sizes.
+        row_major: False: of one whose matrices, in the last two dims, lie column by column.
+    """
+    strides = tuple(math.prod(max(size, 1) for size in shape[i:]) for i in range(1, len(shape) + 1))
+    if row_major or len(shape) < 2:
+        return strides
+    return (*strides[:-2], 1, max(shape[-2], 1))
+
+
+def suggest_memory_format(x: Tensor) -> rushlight.memory_format:
+    """The memory format that the strides of a tensor follow."""
+    formats = {4: rushlight.channels_last, 5: rushlight.channels_last_3d}
+    if x.layout is not rushlight.strided or x.dim() not in formats:
+        return rushlight.contiguous_format
+    least = 0
+    for dim in (1, *range(x.dim() - 1, 1, -1), 0):
+        size, stride = x.shape[dim], x.stride(dim)
+        if size == 0 or stride < least or (dim == 1 and stride == 0):
+            return rushlight.contiguous_format
+        if dim == 0 and stride == x.stride(1) and least == stride:
+            return rushlight.contiguous_format  # of sizes that say nothing
+        least = stride * size
+    return formats[x.dim()]
