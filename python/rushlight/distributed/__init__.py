@@ -89,8 +89,9 @@ def is_xccl_available() -> bool:
 
 def is_backend_available(backend: Any) -> Any:
     """Can a program ask for this backend?"""
-    known = {"gloo": is_gloo_available, "mpi": is_mpi_available}
-    return known.get(backend.lower(), lambda: False)()
+    name = backend.lower()
+    known = globals().get(f"is_{name}_available")
+    return name in Backend.backend_list if known is None else known()
 
 
 def is_torchelastic_launched() -> bool:
@@ -178,6 +179,7 @@ _SUBPACKAGES = (
 )  # fmt: skip
 # Other names of the same.
 _ALIASES = {
+    "_Work": "Work",
     "_all_gather_base": "all_gather_into_tensor",
     "_reduce_scatter_base": "reduce_scatter_tensor",
     "all_gather_single": "all_gather_into_tensor",

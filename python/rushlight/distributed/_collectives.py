@@ -12,6 +12,7 @@ from rushlight.distributed._agreement import Call, agree, fits_agreement
 from rushlight.distributed._engine import Work
 from rushlight.distributed._errors import DistBackendError
 from rushlight.distributed._group import resolve
+from rushlight.distributed._options import options
 from rushlight.distributed._reduction import (
     IN_PLACE,
     PremultipliedSum,
@@ -234,7 +235,10 @@ def all_reduce(
                 yield found.carrier(staged).all_reduce(staged, operation, is_begun)
             _finished(found, staged, into, op)
 
-    return found.run(steps, call, [tensor], async_op)
+    def derived():
+        return found.allreduce([tensor], options("Allreduce", async_op, reduceOp=op))
+
+    return found.run(steps, call, [tensor], async_op, derived=derived)
 
 
 class SharedTensor:
@@ -302,7 +306,11 @@ def all_reduce_coalesced(
         for tensor, part in zip(into, flat.split([tensor.numel() for tensor in into])):
             tensor.copy_(part.view(tensor.shape))
 
-    return found.run(steps, call, list(tensors), async_op)
+    def derived():
+        chosen = options("AllreduceCoalesced", async_op, reduceOp=op)
+        return found.allreduce_coalesced(list(tensors), chosen)
+
+    return found.run(steps, call, list(tensors), async_op, derived=derived)
 
 
 def reduce(
@@ -337,7 +345,10 @@ def reduce(
             if found.rank() == root:
                 _finished(found, staged, into, op)
 
-    return found.run(steps, call, [tensor], async_op)
+    def derived():
+        return found.reduce([tensor], options("Reduce", async_op, reduceOp=op, rootRank=root))
+
+    return found.run(steps, call, [tensor], async_op, derived=derived)
 
 
 def reduce_scatter(
@@ -368,7 +379,11 @@ def reduce_scatter(
     def flat():
         return rushlight.cat([tensor.detach().reshape(-1) for tensor in input_list])
 
-    return _reduce_scatter(found, call, output, flat, counts, op, async_op)
+    def derived():
+        chosen = options("ReduceScatter", async_op, reduceOp=op)
+        return found.reduce_scatter([output], [list(input_list)], chosen)
+
+    return _reduce_scatter(found, call, output, flat, counts, op, async_op, derived)
 
 
 def reduce_scatter_tensor(
@@ -398,9 +413,15 @@ def reduce_scatter_tensor(
         )
     call = Call("reduce_scatter_tensor", input, op)
     counts = [output.numel()] * found.size()
-    return _reduce_scatter(
-        found, call, output, lambda: input.detach().reshape(-1), counts, op, async_op
-    )
+
+    def flat():
+        return input.detach().reshape(-1)
+
+    def derived():
+        chosen = options("ReduceScatter", async_op, reduceOp=op)
+        return found._reduce_scatter_base(output, input, chosen)
+
+    return _reduce_scatter(found, call, output, flat, counts, op, async_op, derived)
 
 
 def _check_part(name, output, count):
@@ -410,7 +431,7 @@ def _check_part(name, output, count):
         )
 
 
-def _reduce_scatter(found, call, output, flat, counts, op, async_op):
+def _reduce_scatter(found, call, output, flat, counts, op, async_op, derived):
     check(call.name, op, output.dtype)
     (into,) = _written(output)
 
@@ -422,7 +443,7 @@ def _reduce_scatter(found, call, output, flat, counts, op, async_op):
             yield found.carrier(staged).reduce_scatter(part, staged, operation, counts)
         _finished(found, part, into, op)
 
-    return found.run(steps, call, [output], async_op)
+    return found.run(steps, call, [output], async_op, derived=derived)
 
 
 def reduce_scatter_tensor_coalesced(
@@ -472,7 +493,10 @@ def broadcast(
         if found.rank() != root and staged.data_ptr() != into.data_ptr():
             into.copy_(staged)
 
-    return found.run(steps, call, [tensor], async_op)
+    def derived():
+        return found.broadcast([tensor], options("Broadcast", async_op, rootRank=root))
+
+    return found.run(steps, call, [tensor], async_op, derived=derived)
 
 
 def all_gather(
@@ -509,7 +533,10 @@ def all_gather(
         for part, piece in zip(parts, flat.split(counts)):
             part.copy_(piece.view(part.shape))
 
-    return found.run(steps, call, list(tensor_list), async_op)
+    def derived():
+        return found.allgather([list(tensor_list)], [tensor], options("Allgather", async_op))
+
+    return found.run(steps, call, list(tensor_list), async_op, derived=derived)
 
 
 def all_gather_into_tensor(
@@ -548,7 +575,11 @@ def all_gather_into_tensor(
         if staged is not into:
             into.copy_(staged)
 
-    return found.run(steps, call, [output_tensor], async_op)
+    def derived():
+        chosen = options("Allgather", async_op)
+        return found._allgather_base(output_tensor, input_tensor, chosen)
+
+    return found.run(steps, call, [output_tensor], async_op, derived=derived)
 
 
 def all_gather_into_tensor_coalesced(
@@ -618,7 +649,11 @@ def gather(
         for i, part in enumerate(parts):
             part.copy_(flat[i * tensor.numel() : (i + 1) * tensor.numel()].view(part.shape))
 
-    return found.run(steps, call, list(gather_list or []), async_op)
+    def derived():
+        outputs = [list(gather_list)] if found.rank() == root else []
+        return found.gather(outputs, [tensor], options("Gather", async_op, rootRank=root))
+
+    return found.run(steps, call, list(gather_list or []), async_op, derived=derived)
 
 
 def scatter(
@@ -664,7 +699,11 @@ def scatter(
             yield found.carrier(staged).scatter(staged, flat, root)
         into.copy_(staged.view(into.shape))
 
-    return found.run(steps, call, [tensor], async_op)
+    def derived():
+        inputs = [list(scatter_list)] if found.rank() == root else []
+        return found.scatter([tensor], inputs, options("Scatter", async_op, rootRank=root))
+
+    return found.run(steps, call, [tensor], async_op, derived=derived)
 
 
 def all_to_all_single(
@@ -702,7 +741,11 @@ def all_to_all_single(
         if staged is not into:
             into.copy_(staged)
 
-    return found.run(steps, call, [output], async_op)
+    def derived():
+        sizes = list(output_split_sizes or ()), list(input_split_sizes or ())
+        return found.alltoall_base(output, input, *sizes, options("AllToAll", async_op))
+
+    return found.run(steps, call, [output], async_op, derived=derived)
 
 
 def _split_counts(found, tensor, sizes, which):
@@ -778,7 +821,12 @@ def all_to_all(
         for part, piece in zip(parts, flat.split(output_counts)):
             part.copy_(piece.view(part.shape))
 
-    return found.run(steps, call, list(output_tensor_list), async_op)
+    def derived():
+        return found.alltoall(
+            list(output_tensor_list), list(input_tensor_list), options("AllToAll", async_op)
+        )
+
+    return found.run(steps, call, list(output_tensor_list), async_op, derived=derived)
 
 
 # ------------------------------------------------------------------ meeting
@@ -809,7 +857,11 @@ def barrier(
         # Agreement is a meeting of all.
         yield from agree(found, call, work)
 
-    return found.run(steps, call, [], async_op)
+    def derived():
+        chosen = options("Barrier", async_op, device_ids=device_ids or [])
+        return found.barrier(opts=chosen)
+
+    return found.run(steps, call, [], async_op, derived=derived)
 
 
 def monitored_barrier(

@@ -163,3 +163,26 @@ def all_to_all_single_autograd(
     return differentiable.all_to_all_single(
         output, self, output_split_sizes, input_split_sizes, _group(group)
     )
+
+
+def permute_tensor(self: Any, src_dst: Any, group: ProcessGroup | None, tag: str = "") -> Any:
+    """The flat tensor of the member that sends to this one: member i sends to `src_dst[i]`."""
+    _check_tag(tag)
+    found = _group(group)
+    sent, received = [0] * found.size(), [0] * found.size()
+    sent[src_dst[found.rank()]] = self.numel()
+    received[src_dst.index(found.rank())] = self.numel()
+    return all_to_all_single(self.reshape(-1), received, sent, found)
+
+
+class AsyncCollectiveTensor(rushlight.Tensor):
+    """The class that torch has for results that have not arrived yet. Here they have: no function
+    returns one.
+    """
+
+
+all_gather_single, all_gather_single_autograd = all_gather_tensor, all_gather_tensor_autograd
+all_gather_single_coalesced = all_gather_into_tensor_coalesced
+reduce_scatter_single = reduce_scatter_tensor
+reduce_scatter_single_autograd = reduce_scatter_tensor_autograd
+reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced

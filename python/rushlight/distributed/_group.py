@@ -10,14 +10,20 @@ import threading
 from typing import NewType
 
 import rushlight
-from rushlight import _absent
-from rushlight._enums import NumberedEnum
+from rushlight import _ignored
 from rushlight.distributed import _launchers
 from rushlight.distributed._agreement import Call, agree
+from rushlight.distributed._backends import (
+    Backend,
+    BackendConfig,
+    BackendType,
+    check_backend,
+    creator,
+)
 from rushlight.distributed._engine import Queue, Work
 from rushlight.distributed._member import call_site
 from rushlight.distributed._stores import PrefixStore
-from rushlight.distributed._transport import Alone
+from rushlight.distributed._transport import Alone, Apart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,103 +42,6 @@ _NOT_INITIALIZED = (
 
 
 GroupName = NewType("GroupName", str)
-
-
-class BackendType(NumberedEnum):
-    """The kinds of backends that torch knows."""
-
-    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, CUSTOM = range(7)
-
-
-class Backend(str):
-    """The name of what carries the messages.
-
-    Both "mpi" and "gloo" are served by MPI; the name stays as the program has given it.
-    """
-
-    UNDEFINED, GLOO, NCCL, UCC, MPI = "undefined", "gloo", "nccl", "ucc", "mpi"
-    XCCL, FAKE = "xccl", "fake"
-    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
-    # A kind of device -> what a program asks for that names no backend.
-    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
-    # A backend -> the kinds of devices whose tensors it carries.
-    backend_capability = {GLOO: ["cpu"], NCCL: ["cuda"], MPI: ["cpu"]}
-    # A backend -> the kind that it is.
-    backend_type_map = {
-        UNDEFINED: BackendType.UNDEFINED, GLOO: BackendType.GLOO, NCCL: BackendType.NCCL,
-        XCCL: BackendType.XCCL, UCC: BackendType.UCC, MPI: BackendType.MPI,
-        FAKE: BackendType.CUSTOM,
-    }  # fmt: skip
-
-    def __new__(cls, name: str) -> Any:
-        if not isinstance(name, str):
-            raise ValueError(f"Backend name must be a string, but got: {name}")
-        return super().__new__(cls, name.lower())
-
-    @classmethod
-    def register_backend(
-        cls, name: str, func: Callable[..., Any], extended_api: bool = False, devices: Any = None
-    ) -> NoReturn:
-        """Raises NotImplementedError: MPI and NCCL carry the messages."""
-        raise NotImplementedError(
-            f"register_backend: {name}: backends of other libraries are linked with torch's own"
-        )
-
-
-class BackendConfig:
-    """Which backend serves which kind of device: "gloo", or "cpu:gloo,cuda:nccl".
-
-    Args:
-        backend: the text, or None for that of each kind of device.
-    """
-
-    def __init__(self, backend: Any) -> None:
-        text = str(backend or "cpu:gloo,cuda:nccl").lower()
-        self.device_backend_map = {}
-        if ":" in text:
-            for part in text.split(","):
-                device, colon, name = part.strip().partition(":")
-                if not colon or not device or not name or device in self.device_backend_map:
-                    raise ValueError(
-                        f"The custom backend string argument is invalid: {backend}.\n"
-                        "Custom backend string is an experimental feature where the backend string "
-                        'must be in the format: "<device_type1>:<backend1>,<device_type2>:'
-                        '<backend2>...", e.g. "cpu:gloo,cuda:nccl"'
-                    )
-                self.device_backend_map[device] = Backend(name)
-        else:
-            self.device_backend_map = dict.fromkeys(("cpu", "cuda"), Backend(text))
-
-    def get_device_backend_map(self) -> Any:
-        """Kinds of device with their backends."""
-        return dict(self.device_backend_map)
-
-    def __repr__(self) -> str:
-        return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
-
-
-def _check_backend(backend):
-    """Raise where nothing serves the tensors of the CPU."""
-    config = BackendConfig(backend)
-    serving = config.device_backend_map.get("cpu")
-    if serving in (Backend.GLOO, Backend.MPI, Backend.UNDEFINED):
-        return
-    if serving == Backend.NCCL:
-        from rushlight.distributed import _nccl
-
-        if _nccl.is_available():
-            return
-        if rushlight.cuda.is_available():
-            raise RuntimeError(
-                "init_process_group: NCCL was not found: pip install nvidia-nccl-cu13"
-            )
-        raise RuntimeError(
-            "init_process_group: NCCL needs GPUs, and there are none; use backend 'gloo'"
-        )
-    raise ValueError(
-        f"init_process_group: backend {backend!r} does not serve tensors of the CPU; 'gloo' and "
-        "'mpi' do"
-    )
 
 
 _host = threading.local()
@@ -184,16 +93,25 @@ def record_comm(name: str) -> Iterator[None]:
         _profiled_as.name = before
 
 
+# What a derived class defines -> what that is here.
+_OVERRIDES = {
+    "getRank": "rank", "getSize": "size", "getBackendName": "name", "getGroupName": "group_name",
+    "getGroupDesc": "group_desc", "setGroupName": "_set_group_name",
+    "setGroupDesc": "_set_group_desc",
+}  # fmt: skip
+
+
 class ProcessGroup:
     """The members of collective operations.
 
+    `init_process_group` and `new_group` make groups. A program may derive a class whose methods
+    (`allreduce`, `broadcast` ...) carry the tensors themselves, see `Backend.register_backend`:
+    they get lists of tensors and options, and return a Work.
+
     Args:
-        world: the world that they are in.
-        transport: what carries their tensors.
-        ranks: their ranks in the world.
-        backend: what the program calls it.
-        timeout: for each operation.
-        name, description: the group's.
+        store: where small values are exchanged; may be left out.
+        rank: this process's number in a group of a derived class.
+        size: how many members it has.
     """
 
     BackendType = BackendType
@@ -201,17 +119,49 @@ class ProcessGroup:
     XCCL, UCC, MPI = BackendType.XCCL, BackendType.UCC, BackendType.MPI
     CUSTOM = BackendType.CUSTOM
 
-    def __init__(
-        self,
-        world: Any,
-        transport: Any,
-        ranks: Any,
-        backend: Any,
-        timeout: timedelta | None,
-        name: str,
-        description: Any = None,
-    ) -> None:
+    def __init__(self, *args: Any) -> None:
+        if len(args) not in (2, 3):
+            raise TypeError(
+                "ProcessGroup: expected (rank, size) or (store, rank, size), got "
+                f"{len(args)} arguments"
+            )
+        from rushlight.distributed import _world
+
+        *stores, rank, size = args
+        world = _world.alone(stores[0] if stores else None)
+        self._set_up(
+            world, Apart(rank, size), range(size), Backend.UNDEFINED, default_pg_timeout, ""
+        )
+
+    def __init_subclass__(cls) -> None:
+        """Let methods of a derived class have the names by which torch asks for them."""
+        super().__init_subclass__()
+        for theirs, ours in _OVERRIDES.items():
+            if theirs in vars(cls):
+                function = vars(cls)[theirs]
+                setattr(cls, ours, property(function) if ours.startswith("group") else function)
+
+    @classmethod
+    def _of(cls, *args, **kwargs):
+        """A group that this library serves; see _set_up."""
+        made = cls.__new__(cls)
+        made._set_up(*args, **kwargs)
+        return made
+
+    def _set_up(self, world, transport, ranks, backend, timeout, name, description=None):
+        """Begin.
+
+        Args:
+            world: the world that the members are in.
+            transport: what carries their tensors; Apart where methods of a derived class do.
+            ranks: their ranks in the world.
+            backend: what the program calls it.
+            timeout: for each operation.
+            name, description: the group's.
+        """
         self._world, self._transport = world, transport
+        self._is_derived = isinstance(transport, Apart)
+        self._is_destroyed = False
         self._ranks, self._backend = list(ranks), Backend(backend)
         self._timeout, self._name = timeout, name
         self._description = description or "undefined"
@@ -271,6 +221,12 @@ class ProcessGroup:
         """What the group is for."""
         return self._description
 
+    def _set_group_name(self, name):
+        self._name = self._queue.name = name
+
+    def _set_group_desc(self, group_desc):
+        self._description = group_desc
+
     def run(
         self,
         steps: Any,
@@ -279,8 +235,21 @@ class ProcessGroup:
         async_op: Any,
         is_message: bool = False,
         timeout: timedelta | None = None,
+        derived: Callable[[], Any] | None = None,
     ) -> Any:
-        """Begin an operation; wait for it, or return its Work."""
+        """Begin an operation; wait for it, or return its Work.
+
+        Args:
+            steps: makes the generator that performs it.
+            call: what the members must agree on.
+            outputs: the tensors that it writes.
+            async_op: return the Work.
+            is_message: it is between two members, beside the operations of all.
+            timeout: for this operation.
+            derived: calls the method that performs it, for a group of a program's own class.
+        """
+        if self._is_derived:
+            return self._run_derived(call, derived, async_op)
         if self._is_for_gpus:
             self._check_device(call.tensor)
         site = call_site(sys._getframe(1))
@@ -294,6 +263,16 @@ class ProcessGroup:
         if _profiled_as.name is not None:
             return self._run_named(work, is_message, async_op)
         return self._begin_work(work, is_message, async_op)
+
+    def _run_derived(self, call, derived, async_op):
+        if derived is None:
+            raise NotImplementedError(f"{call.name}: {type(self).__name__} has no method for it")
+        work = derived()
+        if async_op:
+            return work
+        if work is not None:
+            work.wait(self._timeout)
+        return None
 
     def _place(self, work, device, steps, apart):
         """Choose the stream of an operation on tensors of a GPU: the caller's, or one apart."""
@@ -439,6 +418,7 @@ class ProcessGroup:
         """Begin the operation of that name with the options' time-out; its Work."""
         from rushlight.distributed import _collectives
 
+        self._check_own(name)
         kept, limit = self._timeout, getattr(opts, "timeout", None)
         if limit is not None and limit > datetime.timedelta():
             self._timeout = limit
@@ -449,6 +429,10 @@ class ProcessGroup:
         if not getattr(opts, "asyncOp", True):
             work.wait()
         return work
+
+    def _check_own(self, name):
+        if self._is_derived:  # whose method would come back here
+            raise NotImplementedError(f"{type(self).__name__} defines no method for {name}")
 
     def allreduce(self, tensors: Tensor | Sequence[Tensor], opts: Any = None) -> Work:
         """all_reduce of a tensor, or of one in a list; returns its Work."""
@@ -564,18 +548,21 @@ class ProcessGroup:
         """isend of a tensor, or of one in a list, to a member; returns its Work."""
         from rushlight.distributed import isend
 
+        self._check_own("send")
         return isend(_only(tensors), group=self, tag=tag, group_dst=dst)
 
     def recv(self, tensors: Sequence[Tensor], src: int, tag: int = 0) -> Work:
         """irecv of a tensor, or of one in a list, from a member; returns its Work."""
         from rushlight.distributed import irecv
 
+        self._check_own("recv")
         return irecv(_only(tensors), group=self, tag=tag, group_src=src)
 
     def recv_anysource(self, tensors: Sequence[Tensor], tag: int = 0) -> Work:
         """irecv of a tensor, or of one in a list, from any member; returns its Work."""
         from rushlight.distributed import irecv
 
+        self._check_own("recv")
         return irecv(_only(tensors), group=self, tag=tag)
 
 
@@ -604,53 +591,114 @@ def _root(opts):
     return getattr(opts, "rootRank", opts) or 0
 
 
-class ProcessGroupGloo(ProcessGroup):
-    """The class that torch has for groups that gloo serves.
+class _GlooDevice:
+    def __init__(self, hostname, interface):
+        self.hostname, self.interface = hostname, interface
 
-    MPI serves them here, and groups are made by `init_process_group` and `new_group`: a process
-    takes part in one world of MPI, which no constructor of a group can begin.
 
-    Raises:
-        NotImplementedError: always.
+class _GlooOptions:
+    """What a program may say of a group of backend "gloo": `_timeout` for its operations.
+
+    Example:
+        >>> options = rushlight.distributed.ProcessGroupGloo.Options()
+        >>> options._timeout = datetime.timedelta(seconds=60)
     """
 
-    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta | None = None) -> None:
-        raise NotImplementedError(
-            f"ProcessGroupGloo: rank {rank} of {size} by {store}: MPI serves the backend 'gloo', "
-            "and a process is in one world of MPI; call init_process_group('gloo', store=store, "
-            "rank=rank, world_size=size), then new_group"
-        )
+    backend = "gloo"
+
+    def __init__(self) -> None:
+        self._timeout: Any = default_pg_timeout
+        self.group_name, self.global_ranks_in_group = "", []
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.strip("_") in ("devices", "threads"):
+            _ignored.warn_once(
+                f"ProcessGroupGloo.Options: {name} has no effect: MPI serves the backend 'gloo' and "
+                "chooses the network"
+            )
+        super().__setattr__(name, value)
+
+
+class ProcessGroupGloo(ProcessGroup):
+    """A group of all processes that meet at a store, beside the world that a program may have.
+
+    MPI carries its tensors: of the groups that one process makes, all have the same members.
+
+    Args:
+        store: where they meet.
+        rank: this process's number.
+        size: how many they are.
+        timeout: for the meeting and for each operation; or Options, which have one.
+    """
+
+    Options = _Options = _GlooOptions
+    Device = _GlooDevice
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: Any = default_pg_timeout) -> None:
+        from rushlight.distributed import _world
+
+        limit = getattr(timeout, "_timeout", timeout)
+        if not isinstance(limit, datetime.timedelta):
+            limit = datetime.timedelta(seconds=limit)
+        if size == 1:
+            world = _world.alone(store)
+        else:
+            world = _world.by_store(store, rank, size, limit, "group")
+        self._set_up(world, world.transport, range(size), Backend.GLOO, limit, "")
 
     @staticmethod
     def create_device(
         hostname: str = "", interface: str = "", lazy_init: bool | None = None
-    ) -> NoReturn:
-        """Raises NotImplementedError: MPI chooses the network.
+    ) -> Any:
+        """What `Options` of gloo name a network by; MPI chooses the network by itself.
 
         Args:
             hostname, interface: of this machine, on the network.
             lazy_init: whether to connect when the first message is sent.
         """
-        raise NotImplementedError(
-            f"ProcessGroupGloo.create_device({hostname!r}, {interface!r}, {lazy_init}): MPI serves "
-            "the backend 'gloo' and chooses the network; its launcher and environment say which"
-        )
+        _ignored.warn_of(
+            "ProcessGroupGloo.create_device",
+            "MPI serves the backend 'gloo' and chooses the network",
+            hostname=hostname or None, interface=interface or None, lazy_init=lazy_init,
+        )  # fmt: skip
+        return _GlooDevice(hostname, interface)
 
     @staticmethod
-    def create_default_device(lazy_init: bool | None = None) -> NoReturn:
-        """Raises NotImplementedError, as create_device.
+    def create_default_device(lazy_init: bool | None = None) -> Any:
+        """create_device of no network.
 
         Args:
             lazy_init: whether to connect when the first message is sent.
         """
-        ProcessGroupGloo.create_device(lazy_init=lazy_init)
+        return ProcessGroupGloo.create_device(lazy_init=lazy_init)
 
 
-for _name, _member in _absent.refused(
-    dict.fromkeys(("Options", "Device"), "MPI serves the backend 'gloo' and chooses the network")
-).items():
-    _member.__qualname__ = f"ProcessGroupGloo.{_name}"
-    setattr(ProcessGroupGloo, _name, _member)
+for _name, _kind in (("Options", _GlooOptions), ("Device", _GlooDevice)):
+    _kind.__name__, _kind.__qualname__ = _name, f"ProcessGroupGloo.{_name}"
+
+
+def _time_limit(name, timeout, options, create):
+    """The time-out of a group, which options of gloo may have, or None; what else they say raises.
+
+    Args:
+        name: of the function, for messages.
+        timeout: what it was given.
+        options: its pg_options, which a program's own backend understands.
+        create: what makes groups of that backend, or None.
+    """
+    if options is not None and create is None:
+        if not isinstance(options, _GlooOptions):
+            raise NotImplementedError(
+                f"{name}: pg_options of {type(options).__name__}: ProcessGroupGloo.Options are "
+                "supported"
+            )
+        timeout = options._timeout if timeout is None else timeout
+    if timeout is not None and not isinstance(timeout, datetime.timedelta):
+        raise TypeError(
+            f"{name}: Expected timeout argument to be of type datetime.timedelta, got {timeout}"
+        )
+    return timeout
+
 
 _SHRINK_FLAGS = (0, 1)  # SHRINK_DEFAULT and SHRINK_ABORT
 
@@ -743,14 +791,14 @@ def default_group() -> Any:
 
 def resolve(given: Any) -> Any:
     """The group that an argument means; None in a process that is not in it."""
-    world = default_group()
     if given is None or given is groups:
-        return world
+        return default_group()
     if given is GroupMember.NON_GROUP_MEMBER:
+        default_group()
         return None
     if not isinstance(given, ProcessGroup):
         raise TypeError(f"group must be a ProcessGroup, got {given!r}")
-    if groups.by_name.get(given._name) is not given:
+    if given._is_destroyed:
         raise ValueError("Invalid process group specified: it was destroyed")
     return given
 
@@ -769,7 +817,8 @@ def init_process_group(
     """Make this process and the others one world.
 
     Args:
-        backend: "gloo" or "mpi", both by MPI; also by kind of device, "cpu:gloo,cuda:nccl".
+        backend: "gloo" or "mpi", both by MPI; also by kind of device, "cpu:gloo,cuda:nccl"; "fake",
+            which sends nothing; or what `Backend.register_backend` was called with.
         init_method: where the processes meet: "env://" (the default), "tcp://host:port" or
             "file:///path".
         timeout: a timedelta, for the meeting and for each operation; 30 minutes by default.
@@ -777,7 +826,8 @@ def init_process_group(
             launcher says (torchrun's environment, mpiexec, SLURM), else a world of this process.
         store: where they meet, instead of init_method.
         group_name: accepted, as in torch, where it is deprecated.
-        pg_options: None.
+        pg_options: ProcessGroupGloo.Options, of which `_timeout` counts; what a registered backend
+            takes.
         device_id: None or a CPU.
 
     Raises:
@@ -790,17 +840,12 @@ def init_process_group(
 
     if groups.default is not None:
         raise ValueError("trying to initialize the default process group twice!")
-    _check_backend(backend)
-    if pg_options is not None:
-        raise NotImplementedError("init_process_group: pg_options is not supported")
+    check_backend(backend)
+    create = creator(backend)
+    timeout = _time_limit("init_process_group", timeout, pg_options, create) or default_pg_timeout
     if device_id is not None and str(device_id).partition(":")[0] != "cpu":
         if not rushlight.cuda.is_available():
             raise ValueError(f"init_process_group: device_id {device_id}: there are no GPUs")
-    timeout = default_pg_timeout if timeout is None else timeout
-    if not isinstance(timeout, datetime.timedelta):
-        raise TypeError(
-            f"Expected timeout argument to be of type datetime.timedelta, got {timeout}"
-        )
     if store is not None and init_method is not None:
         raise AssertionError("Cannot specify both init_method and store.")
     place = None
@@ -814,7 +859,7 @@ def init_process_group(
     is_native = place is not None and place.launcher in ("Open MPI", "MVAPICH", "mpiexec")
     if world_size == 1 and rank > 0:
         raise ValueError(f"init_process_group: rank {rank} is not in a world of 1")
-    if is_native and world_size > 1:
+    if is_native and world_size > 1 and create is None:
         world, rank, world_size = _world.by_launcher(place, timeout)
     else:
         if store is None:
@@ -826,15 +871,38 @@ def init_process_group(
                     rendezvous(method, rank, world_size, timeout=timeout)
                 )
         prefixed = PrefixStore(f"default_pg/{groups.generation}", store)
-        if world_size == 1:
+        if world_size == 1 or create is not None:
             world = _world.alone(prefixed)
         else:
             world = _world.by_store(prefixed, rank, world_size, timeout, groups.generation)
     groups.generation += 1
     name = Backend(backend) if backend is not None else Backend(Backend.UNDEFINED)
-    made = ProcessGroup(world, world.transport, range(world_size), name, timeout, "0", "default_pg")
+    if create is None:
+        made = ProcessGroup._of(
+            world, world.transport, range(world_size), name, timeout, "0", "default_pg"
+        )
+    else:
+        made = _derived(
+            create, world, rank, range(world_size), name, timeout, "0", "default_pg", pg_options
+        )
     groups.default, groups.by_name = made, {"0": made}
     groups.made = 1
+
+
+def _derived(create, world, rank, ranks, backend, timeout, name, description, options):
+    """A group of a program's own class."""
+    ranks = list(ranks)
+    store = PrefixStore(f"{backend}/{name}", world.store)
+    made = create(store, rank, len(ranks), timeout, name, ranks, options)
+    if not isinstance(made, ProcessGroup):
+        raise TypeError(
+            f"backend {backend!r} makes groups of class {type(made).__name__}, which is not derived "
+            "from ProcessGroup"
+        )
+    made._world, made._ranks, made._backend, made._timeout = world, ranks, backend, timeout
+    made._set_group_name(name)
+    made._set_group_desc(description or "undefined")
+    return made
 
 
 def _place(rank, world_size):
@@ -880,6 +948,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     if group is GroupMember.NON_GROUP_MEMBER:
         return
     for ended in list(groups.by_name.values()) if group in (None, default) else [group]:
+        ended._is_destroyed = True
         if ended._gpus is not None:
             ended._gpus.close()
     if group is None or group is default:
@@ -904,7 +973,9 @@ def new_group(
         ranks: the members' ranks in the world; all by default.
         timeout: for its operations; that of the world by default.
         backend: its name; that of the world by default.
-        pg_options, device_id: None.
+        pg_options: ProcessGroupGloo.Options, of which `_timeout` counts; what a registered backend
+            takes.
+        device_id: None.
         use_local_synchronization: the members alone make the call.
         group_desc: what it is for.
 
@@ -912,10 +983,12 @@ def new_group(
         The group, or GroupMember.NON_GROUP_MEMBER in a process that is not in it.
     """
     default = default_group()
-    if pg_options is not None or device_id is not None:
-        raise NotImplementedError("new_group: pg_options and device_id are not supported")
+    if device_id is not None:
+        raise NotImplementedError("new_group: device_id is not supported")
     if backend is not None:
-        _check_backend(backend)
+        check_backend(backend)
+    create = creator(default._backend if backend is None else backend)
+    timeout = _time_limit("new_group", timeout, pg_options, create)
     size = default.size()
     ranks = list(range(size)) if ranks is None else sorted(ranks)
     if len(set(ranks)) != len(ranks):
@@ -935,11 +1008,19 @@ def new_group(
     else:
         name = str(groups.made)
         groups.made += 1
-        _meet(default, f"new_group({ranks})")
+        if not default._is_derived:
+            _meet(default, f"new_group({ranks})")
     parts = {} if use_local_synchronization else _split_gpus(default, [ranks])
     if default.rank() not in ranks:
         return GroupMember.NON_GROUP_MEMBER
-    made = _part(default, ranks, backend, timeout, name, group_desc)
+    if create is None:
+        made = _part(default, ranks, backend, timeout, name, group_desc)
+    else:
+        made = _derived(
+            create, default._world, ranks.index(default.rank()), ranks,
+            default._backend if backend is None else Backend(backend), timeout or default._timeout,
+            name, group_desc, pg_options,
+        )  # fmt: skip
     if parts:
         made.carrier_of_gpus().communicators.update(parts)
     groups.by_name[name] = made
@@ -971,7 +1052,7 @@ def _part(parent, ranks, backend, timeout, name, description):
     else:
         with world.engine.exclusively(), world.engine.member.library_call(f"new_group({ranks})"):
             transport = parent._transport.part(ranks, sum(map(ord, name)))
-    return ProcessGroup(
+    return ProcessGroup._of(
         world,
         transport,
         [parent._ranks[rank] for rank in ranks],

@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 _FIRST_BUCKET_BYTES = 1 << 20  # small, so that the first reduction begins early
 
 
+class _Derived:
+    """The Work of a program's own group, whose class may define `wait` and `get_future` alone."""
+
+    def __init__(self, work: Any, timeout: Any) -> None:
+        self._work, self._timeout = work, timeout
+
+    def wait(self) -> Any:
+        """Wait, and return the tensors."""
+        self._work.wait(self._timeout)
+        return self._work.get_future().value()
+
+
 class GradBucket:
     """What a communication hook gets: some gradients, one behind the other in one tensor."""
 
@@ -298,6 +310,8 @@ class Reducer:
             if self.reduce_dtype is not None:
                 buffer = buffer.to(self.reduce_dtype)
         bucket.future = collectives.all_reduce(buffer, group=self.group, async_op=True)
+        if self.group._is_derived:
+            bucket.future = _Derived(bucket.future, self.group._timeout)
 
     def _reduces_shared(self, bucket):
         return bucket.shared is not None and self.hook is None and self.reduce_dtype is None
