@@ -1,4 +1,4 @@
-"""What carries the messages of process groups: its names, and classes of groups of a program's own."""
+"""What carries the messages of process groups: names, and classes of groups of programs."""
 
 from __future__ import annotations
 

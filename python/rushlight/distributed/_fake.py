@@ -1,4 +1,4 @@
-"""Groups that send nothing: one process computes what one of many would, to see shapes and speed."""
+"""Groups that send nothing: one process computes what one of many would, to see shapes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class FakeProcessGroup(ProcessGroup):
-    """What backend "fake" makes. Outputs of gathering have this member's tensor in each place; other
+    """What backend "fake" makes. Gathering puts this member's tensor in each place; other
     tensors stay as they are.
 
     Args:

@@ -613,8 +613,8 @@ class _GlooOptions:
     def __setattr__(self, name: str, value: Any) -> None:
         if name.strip("_") in ("devices", "threads"):
             _ignored.warn_once(
-                f"ProcessGroupGloo.Options: {name} has no effect: MPI serves the backend 'gloo' and "
-                "chooses the network"
+                f"ProcessGroupGloo.Options: {name} has no effect: MPI serves the backend 'gloo' "
+                "and chooses the network"
             )
         super().__setattr__(name, value)
 
@@ -896,8 +896,8 @@ def _derived(create, world, rank, ranks, backend, timeout, name, description, op
     made = create(store, rank, len(ranks), timeout, name, ranks, options)
     if not isinstance(made, ProcessGroup):
         raise TypeError(
-            f"backend {backend!r} makes groups of class {type(made).__name__}, which is not derived "
-            "from ProcessGroup"
+            f"backend {backend!r} makes groups of class {type(made).__name__}, which is not "
+            "derived from ProcessGroup"
         )
     made._world, made._ranks, made._backend, made._timeout = world, ranks, backend, timeout
     made._set_group_name(name)
