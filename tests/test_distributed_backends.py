@@ -187,7 +187,7 @@ def test_fake_groups_send_nothing():
             assert outputs[0].tolist() == [1.0, 1.0]
         dist.all_to_all_single(torch.ones(4), whole[:4])
         mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
-        assert mesh.get_coordinate() == [0, 1] and mesh["tp"].size() == 2
+        assert mesh.get_coordinate() == (0, 1) and mesh["tp"].size() == 2
         shard = dist.tensor.distribute_tensor(torch.ones(8, 3), mesh["dp"], [dist.tensor.Shard(0)])
         assert shard.to_local().shape == (4, 3) and shard.full_tensor().shape == (8, 3)
         model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 4))

@@ -248,6 +248,8 @@ class ProcessGroup:
             timeout: for this operation.
             derived: calls the method that performs it, for a group of a program's own class.
         """
+        for observe in observers:
+            observe(call)
         if self._is_derived:
             return self._run_derived(call, derived, async_op)
         if self._is_for_gpus:
@@ -255,8 +257,6 @@ class ProcessGroup:
         site = call_site(sys._getframe(1))
         work = Work(self._queue, None, call.text(), site, outputs, timeout or self._timeout)
         work._steps = steps(work)
-        for observe in observers:
-            observe(call)
         on_gpu = next((t for t in outputs if isinstance(t, rushlight.Tensor) and t.is_cuda), None)
         if on_gpu is not None:
             self._place(work, on_gpu.device, steps, "message" if is_message else async_op)

@@ -34,6 +34,13 @@ def _get_default_store():
     return _get_default_group()._world.store
 
 
+def _resolve_process_group(group_name):
+    """The group of a name."""
+    if group_name not in _groups.by_name:
+        raise RuntimeError(f"there is no process group {group_name!r}")
+    return _groups.by_name[group_name]
+
+
 def _rank_not_in_group(group):
     """Is this process in another group than this one?"""
     return group is _distributed.GroupMember.NON_GROUP_MEMBER

@@ -22,7 +22,7 @@ from rushlight.overrides import DisableTorchFunctionSubclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from rushlight.nn.modules.module import Module
@@ -123,6 +123,24 @@ class DTensor(Tensor):
     @grad.deleter
     def grad(self):
         self.grad = None
+
+    def register_hook(self, hook: Callable[[DTensor], Tensor | None]) -> Any:
+        """Call a function with the gradient when it is computed.
+
+        Args:
+            hook: gets the gradient, which lies as this tensor does; what it returns takes its
+                place, and may lie otherwise.
+        """
+        mesh, shape, placements = self._mesh, self._shape, of_gradient(self._placements)
+
+        def of_part(grad):
+            result = hook(DTensor._make(grad, mesh, placements, shape))
+            if isinstance(result, DTensor):
+                result = result.redistribute(placements=placements).to_local()
+            return result
+
+        with DisableTorchFunctionSubclass():
+            return Tensor.register_hook(self, of_part)
 
     @staticmethod
     def from_local(

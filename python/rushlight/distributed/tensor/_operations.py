@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 # What does not look at elements, or may see this process's alone.
 _PLAIN = frozenset(
-    "requires_grad_ register_hook register_post_accumulate_grad_hook retain_grad data_ptr "
-    "element_size is_floating_point is_complex is_contiguous dim ndimension get_device "
+    "requires_grad_ register_post_accumulate_grad_hook retain_grad data_ptr element_size "
+    "is_floating_point is_complex is_contiguous dim ndimension get_device "
     "is_signed is_same_size __hash__ is_inference has_names untyped_storage is_conj is_neg "
     "detach_ is_shared is_pinned result_type can_cast".split()
 )
@@ -452,10 +452,11 @@ def _backward(tensors, gradients=None, *args, **kwargs):
     if gradients is not None:
         brought = _brought_gradients(_listed(gradients), _listed(tensors))
         gradients = brought[0] if isinstance(gradients, Tensor) else brought
-    with DisableTorchFunctionSubclass():
-        if isinstance(tensors, Tensor):
-            return Tensor.backward(tensors, gradients, *args, **kwargs)
-        return rushlight.autograd.backward(tensors, gradients, *args, **kwargs)
+    with DisableTorchFunctionSubclass():  # but not for the program's hooks
+        parts = [one.as_subclass(Tensor) for one in _listed(tensors)]
+    if isinstance(tensors, Tensor):
+        return parts[0].backward(gradients, *args, **kwargs)
+    return rushlight.autograd.backward(parts, gradients, *args, **kwargs)
 
 
 def _listed(thing):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # A collective -> the operation by which it is counted.
 _COUNTED_AS = {
     "all_reduce": "all_reduce",
-    "all_reduce_coalesced": "all_reduce",
+    "all_reduce_coalesced": "all_reduce_coalesced",
     "all_gather": "all_gather_into_tensor",
     "all_gather_into_tensor": "all_gather_into_tensor",
     "reduce_scatter": "reduce_scatter_tensor",
