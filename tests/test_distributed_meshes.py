@@ -138,7 +138,7 @@ def test_results_in_tensors_that_are_there():
 
 
 def test_processes_outside_of_a_mesh_have_nothing():
-    grid = two_by_two()
+    two_by_two()
     mesh = DeviceMesh("cpu", [0, 2])
     x = DTensor.from_local(torch.ones(3, 4), mesh, [Shard(0)])
     assert x.shape == (6, 4) and x.to_local().numel() == 0

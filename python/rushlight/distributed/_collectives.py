@@ -11,7 +11,7 @@ from rushlight.autograd.graph import increment_version
 from rushlight.distributed._agreement import Call, agree, fits_agreement
 from rushlight.distributed._engine import Work
 from rushlight.distributed._errors import DistBackendError
-from rushlight.distributed._group import resolve
+from rushlight.distributed._group import host_tensors, resolve
 from rushlight.distributed._options import options
 from rushlight.distributed._reduction import (
     IN_PLACE,
@@ -193,7 +193,8 @@ def all_reduce(
     """Reduce the members' tensors into each of them.
 
     Args:
-        tensor: this member's, of the same dtype and number of elements in all.
+        tensor: this member's, of the same dtype and number of elements in all; of sparse tensors
+            there are sums.
         op: how; a ReduceOp.
         group: the members; all processes by default.
         async_op: return a Work and go on, instead of waiting.
@@ -213,6 +214,8 @@ def all_reduce(
         tensor([1., 1.])
         >>> rushlight.distributed.destroy_process_group()
     """
+    if isinstance(tensor, rushlight.Tensor) and tensor.is_sparse:
+        return _all_reduce_sparse(tensor, op, group, async_op)
     check_tensor("all_reduce", tensor)
     found = member(group, "all_reduce")
     if found is None:
@@ -239,6 +242,34 @@ def all_reduce(
         return found.allreduce([tensor], options("Allreduce", async_op, reduceOp=op))
 
     return found.run(steps, call, [tensor], async_op, derived=derived)
+
+
+def sparse_sum(tensor: Tensor, group: ProcessGroup) -> Tensor:
+    """The sum of the members' sparse tensors, of which each may have other elements."""
+    tensor = tensor.detach().coalesce()
+    indices, values = tensor.indices(), tensor.values()
+    counts = rushlight.empty(group.size(), dtype=rushlight.int64)
+    with host_tensors():
+        all_gather_into_tensor(counts, rushlight.tensor([indices.size(1)]), group)
+    all_indices = [indices.new_empty(indices.size(0), n) for n in counts.tolist()]
+    all_values = [values.new_empty(n, *values.shape[1:]) for n in counts.tolist()]
+    all_gather(all_indices, indices, group)
+    all_gather(all_values, values, group)
+    return rushlight.sparse_coo_tensor(
+        rushlight.cat(all_indices, 1), rushlight.cat(all_values), tensor.shape
+    ).coalesce()
+
+
+def _all_reduce_sparse(tensor, op, group, async_op):
+    """all_reduce of sparse tensors, which is done when the call returns."""
+    if op is not ReduceOp.SUM:
+        raise ValueError(f"all_reduce: {op!r} of sparse tensors: only SUM is supported")
+    found = member(group, "all_reduce")
+    if found is None:
+        return None
+    with rushlight.no_grad():
+        tensor.copy_(sparse_sum(tensor, found))
+    return Work(outputs=[tensor]) if async_op else None
 
 
 class SharedTensor:
@@ -286,7 +317,12 @@ def all_reduce_coalesced(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """all_reduce of several tensors at once."""
+    """all_reduce of several tensors at once; with `async_op`, returns a Future of them."""
+    work = _all_reduce_coalesced(tensors, op, group, async_op)
+    return None if work is None else work.get_future()
+
+
+def _all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
     tensors = [tensors] if isinstance(tensors, rushlight.Tensor) else tensors
     _check_list("all_reduce_coalesced", tensors, "tensors")
     found = member(group, "all_reduce_coalesced")
@@ -599,7 +635,14 @@ def all_gather_coalesced(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """all_gather of several tensors: list i gets those of member i."""
+    """all_gather of several tensors: list i gets those of member i; with `async_op`, returns a
+    Future of them.
+    """
+    work = _all_gather_coalesced(output_tensor_lists, input_tensor_list, group, async_op)
+    return None if work is None else work.get_future()
+
+
+def _all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
     if member(group, "all_gather_coalesced") is None:
         return None
     works = [

@@ -8,6 +8,7 @@ between two ranks run side by side.
 from __future__ import annotations
 
 import collections
+import itertools
 import os
 import threading
 import time
@@ -331,6 +332,10 @@ class Queue:
         """All that has not ended."""
         return [*self.operations, *self.messages]
 
+    def next_to_end(self) -> Any:
+        """What does not wait for others of this process: thousands may be behind it."""
+        return [*itertools.islice(self.operations, 1), *self.messages]
+
 
 class Engine:
     """All queues of this process."""
@@ -369,7 +374,7 @@ class Engine:
                         self.queues[queue] = None
                 else:
                     now = time.monotonic()
-                    for work in queue.under_way():
+                    for work in queue.next_to_end():
                         work.check_clock(now)
                         if self.failure is not None:
                             break

@@ -254,6 +254,8 @@ class ProcessGroup:
             return self._run_derived(call, derived, async_op)
         if self._is_for_gpus:
             self._check_device(call.tensor)
+        if any(isinstance(t, rushlight.Tensor) and t.is_inference() for t in outputs):
+            steps = _writing_inference_tensors(steps)
         site = call_site(sys._getframe(1))
         work = Work(self._queue, None, call.text(), site, outputs, timeout or self._timeout)
         work._steps = steps(work)
@@ -430,26 +432,68 @@ class ProcessGroup:
             work.wait()
         return work
 
+    def _root(self, opts, root):
+        """The member that `root`, options or a number in their place mean."""
+        root = root if root is not None else getattr(opts, "rootRank", opts) or 0
+        if not 0 <= root < self.size():
+            raise RuntimeError(f"ProcessGroup: invalid root rank: {root} of {self.size()} members")
+        return root
+
+    def _get_backend(self, device):
+        """What carries tensors of a device: this group, which carries those of each."""
+        kind = rushlight.device(device).type
+        if kind not in ("cpu", "cuda"):
+            raise RuntimeError(f"No backend type associated with device type {kind}")
+        return self
+
+    def _get_backend_name(self):
+        return self.name()
+
+    def _set_default_timeout(self, timeout):
+        self.set_timeout(timeout)
+
+    @property
+    def options(self):
+        """What a program may say of a group of backend "gloo"."""
+        made = _GlooOptions()
+        made._timeout, made.group_name = self._timeout, self._name
+        made.global_ranks_in_group = list(self._ranks)
+        return made
+
     def _check_own(self, name):
         if self._is_derived:  # whose method would come back here
             raise NotImplementedError(f"{type(self).__name__} defines no method for {name}")
 
-    def allreduce(self, tensors: Tensor | Sequence[Tensor], opts: Any = None) -> Work:
-        """all_reduce of a tensor, or of one in a list; returns its Work."""
-        return self._begin("all_reduce", opts, _only(tensors), _operation(opts))
+    def allreduce(
+        self, tensors: Tensor | Sequence[Tensor], opts: Any = None, *, op: Any = None
+    ) -> Work:
+        """all_reduce of a tensor, or of one in a list, by `op` or `opts.reduceOp`; returns its
+        Work.
+        """
+        return self._begin("all_reduce", opts, _only(tensors), _operation(op or opts))
 
     def allreduce_coalesced(self, tensors: Sequence[Tensor], opts: Any = None) -> Work:
         """all_reduce of several tensors; returns one Work."""
-        return self._begin("all_reduce_coalesced", opts, tensors, _operation(opts))
+        return self._begin("_all_reduce_coalesced", opts, tensors, _operation(opts))
 
-    def broadcast(self, tensors: Tensor | Sequence[Tensor], opts: Any = None) -> Work:
-        """broadcast of a tensor from the member `opts` or `opts.rootRank`; returns its Work."""
-        return self._begin("broadcast", opts, _only(tensors), group_src=_root(opts))
+    def broadcast(
+        self, tensors: Tensor | Sequence[Tensor], opts: Any = None, *, root: int | None = None
+    ) -> Work:
+        """broadcast of a tensor from the member `root` or `opts.rootRank`; returns its Work."""
+        return self._begin("broadcast", opts, _only(tensors), group_src=self._root(opts, root))
 
-    def reduce(self, tensors: Tensor | Sequence[Tensor], opts: Any = None) -> Work:
-        """reduce of a tensor to the member `opts` or `opts.rootRank`; returns its Work."""
-        operation = _operation(opts) if hasattr(opts, "reduceOp") else _operation(None)
-        return self._begin("reduce", opts, _only(tensors), op=operation, group_dst=_root(opts))
+    def reduce(
+        self,
+        tensors: Tensor | Sequence[Tensor],
+        opts: Any = None,
+        *,
+        root: int | None = None,
+        op: Any = None,
+    ) -> Work:
+        """reduce of a tensor to the member `root` or `opts.rootRank`; returns its Work."""
+        operation = _operation(op or (opts if hasattr(opts, "reduceOp") else None))
+        root = self._root(opts, root)
+        return self._begin("reduce", opts, _only(tensors), op=operation, group_dst=root)
 
     def allgather(
         self, output_tensors: Sequence[Any], input_tensors: Any, opts: Any = None
@@ -462,7 +506,7 @@ class ProcessGroup:
         self, output_lists: Sequence[Any], input_list: Sequence[Tensor], opts: Any = None
     ) -> Work:
         """all_gather of several tensors: list i gets those of member i; returns one Work."""
-        return self._begin("all_gather_coalesced", opts, output_lists, input_list)
+        return self._begin("_all_gather_coalesced", opts, output_lists, input_list)
 
     def allgather_into_tensor_coalesced(
         self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any = None
@@ -497,15 +541,21 @@ class ProcessGroup:
 
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
-    def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
-        """gather of a tensor at the member `opts` or `opts.rootRank`; returns its Work."""
+    def gather(
+        self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, root: int | None = None
+    ) -> Work:
+        """gather of a tensor at the member `root` or `opts.rootRank`; returns its Work."""
         outputs = _only_list(output_tensors) if output_tensors else None
-        return self._begin("gather", opts, _only(input_tensors), outputs, group_dst=_root(opts))
+        root = self._root(opts, root)
+        return self._begin("gather", opts, _only(input_tensors), outputs, group_dst=root)
 
-    def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
-        """scatter of a list from the member `opts` or `opts.rootRank`; returns its Work."""
+    def scatter(
+        self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, root: int | None = None
+    ) -> Work:
+        """scatter of a list from the member `root` or `opts.rootRank`; returns its Work."""
         inputs = _only_list(input_tensors) if input_tensors else None
-        return self._begin("scatter", opts, _only(output_tensors), inputs, group_src=_root(opts))
+        root = self._root(opts, root)
+        return self._begin("scatter", opts, _only(output_tensors), inputs, group_src=root)
 
     def reduce_scatter(
         self, output_tensors: Any, input_tensors: Sequence[Any], opts: Any = None
@@ -566,11 +616,30 @@ class ProcessGroup:
         return irecv(_only(tensors), group=self, tag=tag)
 
 
+def _writing_inference_tensors(steps):
+    """Steps that may write to tensors of inference mode, wherever they are performed."""
+
+    def of_work(work):
+        under_way, result = steps(work), None
+        while True:
+            with rushlight.inference_mode():
+                try:
+                    result = next(under_way)
+                except StopIteration:
+                    return
+            yield result
+
+    return of_work
+
+
 def _only(tensors):
     if not isinstance(tensors, (list, tuple)):
         return tensors
     if len(tensors) != 1:
-        raise ValueError(f"ProcessGroup: expected one tensor, got {len(tensors)}")
+        raise RuntimeError(
+            "ProcessGroup: requires non-empty tensor list of one tensor of this process, got "
+            f"{len(tensors)}"
+        )
     return tensors[0]
 
 
@@ -585,10 +654,6 @@ def _operation(opts):
     from rushlight.distributed import ReduceOp
 
     return getattr(opts, "reduceOp", opts) or ReduceOp.SUM
-
-
-def _root(opts):
-    return getattr(opts, "rootRank", opts) or 0
 
 
 class _GlooDevice:
@@ -942,7 +1007,9 @@ def _only_here():
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """End a group; without one, or with the world, end all."""
-    if groups.default is None and group is not None:
+    if groups.default is None:
+        if group is None:
+            raise AssertionError(f"Process group cannot be None: {_NOT_INITIALIZED}")
         raise ValueError("Invalid process group specified")
     default = default_group()
     if group is GroupMember.NON_GROUP_MEMBER:
@@ -980,7 +1047,8 @@ def new_group(
         group_desc: what it is for.
 
     Returns:
-        The group, or GroupMember.NON_GROUP_MEMBER in a process that is not in it.
+        The group, or GroupMember.NON_GROUP_MEMBER in a process that is not in it; None there where
+        the members alone make the call.
     """
     default = default_group()
     if device_id is not None:
@@ -1002,6 +1070,8 @@ def new_group(
         if not 0 <= rank < size:
             raise ValueError(f"new_group: ranks {ranks} are not in a world of {size}")
     if use_local_synchronization:
+        if default.rank() not in ranks:
+            return None
         name = "local/" + "-".join(map(str, ranks))
         count = sum(made.startswith(name) for made in groups.by_name)
         name += f"/{count}"

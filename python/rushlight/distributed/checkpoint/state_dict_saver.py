@@ -10,7 +10,7 @@ import os
 import warnings
 from dataclasses import dataclass
 
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.distributed import _group
 from rushlight.distributed.checkpoint._together import Together
 from rushlight.distributed.checkpoint.default_planner import DefaultSavePlanner
@@ -70,7 +70,7 @@ def storage_second(name: str) -> Any:
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
             if len(args) == 2:
-                warn_program(
+                _warn_program(
                     f"checkpoint.{function.__name__}: the second argument is named: write "
                     f"{name}=..."
                 )
