@@ -665,6 +665,7 @@ class _GlooOptions:
     """What a program may say of a group of backend "gloo": `_timeout` for its operations.
 
     Example:
+        >>> import datetime
         >>> options = rushlight.distributed.ProcessGroupGloo.Options()
         >>> options._timeout = datetime.timedelta(seconds=60)
     """

@@ -16,7 +16,7 @@ from rushlight.distributed.checkpoint.filesystem import FileSystemReader
 from rushlight.distributed.checkpoint.state_dict_saver import (
     states_of,
     storage_for,
-    storage_second,
+    _storage_second,
 )
 from rushlight.distributed.checkpoint.stateful import Stateful
 
@@ -67,7 +67,7 @@ def _load_state_dict(
     )
 
 
-@storage_second("storage_reader")
+@_storage_second("storage_reader")
 def load(
     state_dict: dict[str, Any],
     *,

@@ -61,7 +61,7 @@ def save_state_dict(
     return _save(state_dict, storage_writer, planner, processes, True)
 
 
-def storage_second(name: str) -> Any:
+def _storage_second(name: str) -> Any:
     """A decorator of functions that are also called with the argument `name` in the second place,
     as older programs do; they warn.
     """
@@ -82,7 +82,7 @@ def storage_second(name: str) -> Any:
     return decorator
 
 
-@storage_second("storage_writer")
+@_storage_second("storage_writer")
 def save(
     state_dict: dict[str, Any],
     *,

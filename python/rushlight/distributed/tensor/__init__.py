@@ -15,7 +15,7 @@ from rushlight.distributed.tensor.placement_types import (
     Shard,
     _StridedShard,
 )
-from rushlight.serialization import add_safe_globals
+from rushlight.serialization import add_safe_globals as _add_safe_globals
 
 __all__ = [
     "DTensor",
@@ -39,4 +39,4 @@ set_module(
     __name__, DTensor, distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
 )
 # Files of DTensors name them.
-add_safe_globals([DTensor, DeviceMesh, Partial, Replicate, Shard, _StridedShard])
+_add_safe_globals([DTensor, DeviceMesh, Partial, Replicate, Shard, _StridedShard])
