@@ -14,9 +14,9 @@ from rushlight.distributed.checkpoint.default_planner import (
 )
 from rushlight.distributed.checkpoint.filesystem import FileSystemReader
 from rushlight.distributed.checkpoint.state_dict_saver import (
+    _storage_second,
     states_of,
     storage_for,
-    _storage_second,
 )
 from rushlight.distributed.checkpoint.stateful import Stateful
 
