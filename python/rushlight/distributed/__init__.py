@@ -19,14 +19,10 @@ import os
 from rushlight import _absent
 from rushlight._enums import NumberedEnum as _NumberedEnum
 from rushlight._set_module import set_module
+from rushlight.distributed._backends import Backend, BackendConfig
 from rushlight.distributed._group import (
-    Backend,
-    BackendConfig,
     GroupMember,
     GroupName,
-    ProcessGroup,
-    ProcessGroupGloo,
-    default_pg_timeout,
     destroy_process_group,
     get_backend,
     get_backend_config,
@@ -44,9 +40,14 @@ from rushlight.distributed._group import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
-    record_comm,
     shrink_group,
     split_group,
+)
+from rushlight.distributed._process_group import (
+    ProcessGroup,
+    ProcessGroupGloo,
+    default_pg_timeout,
+    record_comm,
 )
 from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.rendezvous import register_rendezvous_handler, rendezvous

@@ -11,8 +11,9 @@ from rushlight.autograd.graph import increment_version
 from rushlight.distributed._agreement import Call, agree, fits_agreement
 from rushlight.distributed._engine import Work
 from rushlight.distributed._errors import DistBackendError
-from rushlight.distributed._group import host_tensors, resolve
+from rushlight.distributed._group import resolve
 from rushlight.distributed._options import options
+from rushlight.distributed._process_group import host_tensors
 from rushlight.distributed._reduction import (
     IN_PLACE,
     PremultipliedSum,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.distributed._engine import Work
-from rushlight.distributed._group import ProcessGroup
+from rushlight.distributed._process_group import ProcessGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

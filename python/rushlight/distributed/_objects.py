@@ -7,7 +7,7 @@ import pickle
 
 import rushlight
 from rushlight.distributed import _collectives as collectives, _messages as messages
-from rushlight.distributed._group import host_tensors
+from rushlight.distributed._process_group import host_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import rushlight
 from rushlight._set_module import set_module
 from rushlight.autograd.graph import get_gradient_edge
 from rushlight.distributed import _collectives as collectives, _objects as objects
-from rushlight.distributed._group import host_tensors
+from rushlight.distributed._process_group import host_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

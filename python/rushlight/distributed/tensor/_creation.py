@@ -6,7 +6,7 @@ import contextlib
 
 import rushlight
 from rushlight.distributed import _collectives as collectives
-from rushlight.distributed._group import host_tensors
+from rushlight.distributed._process_group import host_tensors
 from rushlight.distributed.tensor._dtensor import DTensor, _mesh_or_current, _normal
 from rushlight.distributed.tensor._redistribute import local_of
 from rushlight.distributed.tensor.placement_types import Replicate, part_at
