@@ -85,7 +85,8 @@ def options():
     refused(TypeError, "does not support shrinking", dist.shrink_group, [1])
     refused(ValueError, "cannot be empty", dist.shrink_group, [])
     options = dist.ProcessGroupGloo.Options()
-    options._timeout = datetime.timedelta(seconds=60)
+    options._timeout = 60.0
+    assert options._timeout == datetime.timedelta(seconds=60)
     store = dist.PrefixStore("by hand", group.get_group_store())
     by_hand = dist.ProcessGroupGloo(store, rank, size, options)
     assert (by_hand.rank(), by_hand.size(), by_hand.name()) == (rank, size, "gloo")

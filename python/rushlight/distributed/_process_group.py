@@ -667,6 +667,8 @@ class _GlooOptions:
                 f"ProcessGroupGloo.Options: {name} has no effect: MPI serves the backend 'gloo' "
                 "and chooses the network"
             )
+        if name == "_timeout" and not isinstance(value, datetime.timedelta):
+            value = datetime.timedelta(seconds=value)
         super().__setattr__(name, value)
 
 
