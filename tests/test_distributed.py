@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not ranks.HAVE_MPI, reason="needs mpi4py and mpi
 def test_collectives_of_two_ranks():
     ranks.by_environment(
         2, ranks.program("collectives"), "reductions", "copies", "messages", "objects",
-        "without_waiting", "meeting",
+        "of_other_kinds", "without_waiting", "meeting",
     ).check()  # fmt: skip
 
 
@@ -85,8 +85,8 @@ def test_mpi_starts_when_it_is_used():
 
 def test_data_parallel_gradients_are_those_of_one_process():
     ranks.by_environment(
-        2, ranks.program("data_parallel"), "buckets", "accumulation", "unused",
-        "buffers_of_rank_0", "hooks", "precision", "parts_of_calls",
+        2, ranks.program("data_parallel"), "buckets", "accumulation", "unused", "ignored_outputs",
+        "annotations_of_hooks", "buffers_of_rank_0", "hooks", "precision", "parts_of_calls",
     ).check()  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -23,10 +24,14 @@ from rushlight.distributed.elastic.multiprocessing import (
     SignalException,
     Std,
     errors,
+    redirects,
     start_processes,
     to_map,
 )
-from rushlight.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
+from rushlight.distributed.elastic.rendezvous.c10d_rendezvous_backend import (
+    C10dRendezvousBackend,
+    create_backend,
+)
 from rushlight.distributed.elastic.rendezvous.dynamic_rendezvous import (
     DynamicRendezvousHandler,
     RendezvousTimeout,
@@ -343,3 +348,27 @@ def test_failures_as_text():
     assert "  exitcode  : -9 (SIGKILL)" in lines and lines[-2] == "  by somebody"
     alone = errors.ChildFailedError("x", {5: first}).format_msg()
     assert "  <NO_OTHER_FAILURES>" in alone
+
+
+def test_a_stream_that_a_program_has_put_in_place_is_redirected(tmp_path, monkeypatch):
+    with open(tmp_path / "elsewhere", "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        print("before")
+        with redirects.redirect_stdout(str(tmp_path / "file")):
+            print("within")
+        print("after")
+    assert (tmp_path / "file").read_text() == "within\n"
+    assert (tmp_path / "elsewhere").read_text() == "before\nafter\n"
+
+
+def test_a_token_of_nobodys_state_changes_nothing(tmp_path):
+    backend = C10dRendezvousBackend(HashStore(), "run")
+    assert backend.set_state(b"x", "no token") is None
+    state, token, is_set = backend.set_state(b"x")
+    assert is_set and backend.set_state(b"y", "no token") == (b"x", token, False)
+    assert backend.set_state(b"y", token)[0::2] == (b"y", True)
+    parameters = rendezvous.RendezvousParameters(
+        "c10d", str(tmp_path / "no" / "such"), "run", 1, 1, store_type="file"
+    )
+    with pytest.raises(rendezvous.RendezvousConnectionError, match="such"):
+        create_backend(parameters)

@@ -160,7 +160,9 @@ class CheckpointWriter(pickle._Pickler):
             if plain is not None:
                 parts = (indices, plain, values, tensor.shape)
             return _REBUILD_SPARSE, (tensor.layout, parts)
-        rebuild, arguments = self._plain_tensor(tensor)
+        with rushlight._C.DisableTorchFunctionSubclass():
+            # What a class says of itself may be more than it has, as a DTensor's shape is.
+            rebuild, arguments = self._plain_tensor(tensor.as_subclass(rushlight.Tensor))
         if kind is rushlight.Tensor and not state:
             return rebuild, arguments
         named = _TENSOR if kind is rushlight.Tensor else kind

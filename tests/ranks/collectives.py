@@ -321,6 +321,40 @@ def without_waiting():
     refused(RuntimeError, product.sum().backward)  # y has changed since
 
 
+def of_other_kinds():
+    """Sparse tensors, tensors of inference mode, several at once, roots and operations by name."""
+    mine = torch.sparse_coo_tensor([[0, rank]], [[1.0, 2.0], [3.0, 4.0]], (size, 2))
+    dist.all_reduce(mine)
+    whole = torch.zeros(size, 2)
+    whole[0] += torch.tensor([1.0, 2.0]) * size
+    whole += torch.tensor([3.0, 4.0])
+    assert mine.is_sparse and torch.equal(mine.to_dense(), whole)
+    refused(ValueError, dist.all_reduce, mine, Op.MAX)
+    with torch.inference_mode():
+        parts = [torch.zeros(2) for _ in range(size)]
+        dist.all_gather(parts, torch.full((2,), float(rank)))
+        work = dist.all_reduce(total := torch.ones(3, 2).t(), async_op=True)
+    work.get_future().wait()
+    assert [p[0].item() for p in parts] == list(range(size)) and total.sum().item() == 6 * size
+    tensors = [torch.ones(2), torch.full((3,), 2.0)]
+    found = dist.all_reduce_coalesced(tensors, async_op=True).wait()
+    assert found[1].tolist() == [2.0 * size] * 3
+    lists = [[torch.empty(1)] for _ in range(size)]
+    dist.all_gather_coalesced(lists, [torch.tensor([rank * 1.0])], async_op=True).wait()
+    assert [one.item() for (one,) in lists] == list(range(size))
+    group = dist.group.WORLD
+    x = torch.tensor([rank + 1.0])
+    group.broadcast(x, root=size - 1).wait()
+    assert x.item() == size
+    group.allreduce(x, op=Op.MAX).wait()
+    group.reduce(x, root=0, op=Op.SUM).wait()
+    assert x.item() == (size * size if rank == 0 else size)
+    refused(RuntimeError, group.broadcast, x, root=size)
+    refused(RuntimeError, group.allreduce, [])
+    assert group._get_backend("cpu").options._timeout == datetime.timedelta(seconds=60)
+    assert (dist.new_group([0], use_local_synchronization=True) is None) is (rank > 0)
+
+
 def meeting():
     dist.monitored_barrier(timeout=datetime.timedelta(seconds=30))
     with dist._coalescing_manager() as manager:

@@ -116,6 +116,44 @@ def unused():
         assert "spare.weight, spare.bias" in str(error), error
 
 
+def ignored_outputs():
+    for options in ({}, {"find_unused_parameters": True}):
+        ddp = DDP(Net(), **options)
+        alone = copy.deepcopy(ddp.module)
+        for step in range(3):
+            x, _ = data(step)
+            for _ in range(2):
+                ddp(mine(x))  # for its values alone
+            ddp(mine(x)).sum().backward()
+            (alone(x).sum() / size).backward()
+            same(ddp.module, alone, 1e-5)
+
+
+def annotations_of_hooks():
+    def takes_a_number(state, bucket: int):
+        raise AssertionError
+
+    def returns_a_number(state, bucket: dist.GradBucket) -> int:
+        return 1
+
+    def returns_something(state, bucket):
+        return 1
+
+    ddp = DDP(nn.Linear(2, 2))
+    for hook, what in ((takes_a_number, "bucket annotation"), (returns_a_number, "return annot")):
+        try:
+            ddp.register_comm_hook(None, hook)
+            raise AssertionError(f"{hook.__name__} is accepted")
+        except ValueError as error:
+            assert what in str(error), error
+    ddp.register_comm_hook(None, returns_something)
+    try:
+        ddp(torch.ones(1, 2)).sum().backward()
+        raise AssertionError("a number is taken for a future")
+    except RuntimeError as error:
+        assert "must return a torch.futures.Future object, but got int" in str(error), error
+
+
 def buffers_of_rank_0():
     norm = DDP(nn.BatchNorm1d(2))
     norm(torch.full((4, 2), float(rank + 1)) * torch.arange(4.0)[:, None]).sum().backward()
@@ -206,7 +244,8 @@ def uneven_inputs():
                 model(torch.ones(1, 1)).sum().backward()
     except RuntimeError as error:
         raised = str(error)
-    assert raised and "exhausted inputs" in raised
+    # The first one to end says so itself.
+    assert raised and ("exhausted inputs" in raised) is (f"Rank {rank} exhausted" not in raised)
 
 
 def sparse_gradients():

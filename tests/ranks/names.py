@@ -2,6 +2,7 @@
 
 import datetime
 import sys
+import warnings
 
 from refusal import refused
 
@@ -83,7 +84,17 @@ def options():
         assert x.tolist() == [1.0, 1.0]
     refused(TypeError, "does not support shrinking", dist.shrink_group, [1])
     refused(ValueError, "cannot be empty", dist.shrink_group, [])
-    refused(NotImplementedError, "MPI serves", dist.ProcessGroupGloo, None, rank, size)
+    options = dist.ProcessGroupGloo.Options()
+    options._timeout = 60.0
+    assert options._timeout == datetime.timedelta(seconds=60)
+    store = dist.PrefixStore("by hand", group.get_group_store())
+    by_hand = dist.ProcessGroupGloo(store, rank, size, options)
+    assert (by_hand.rank(), by_hand.size(), by_hand.name()) == (rank, size, "gloo")
+    summed = torch.ones(2)
+    by_hand.allreduce([summed]).wait()
+    assert summed.tolist() == [float(size)] * 2
+    dist.all_reduce(dist.new_group(pg_options=options) and summed, group=by_hand)
+    assert summed.tolist() == [float(size * size)] * 2
     with torch.profiler.profile() as profile, dist.record_comm("my exchange"):
         dist.all_reduce(mine.clone())
     assert [e.name for e in profile.events()].count("my exchange") == 1
@@ -142,9 +153,14 @@ def methods():
         True,
     )  # fmt: skip
     refused(NotImplementedError, "cannot join it", group.merge_remote_group, dist.HashStore(), 9)
-    refused(NotImplementedError, "MPI serves", dist.ProcessGroupGloo.create_device)
-    refused(NotImplementedError, "MPI serves", dist.ProcessGroupGloo.create_default_device)
-    refused(NotImplementedError, "chooses the network", dist.ProcessGroupGloo.Options)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        device = dist.ProcessGroupGloo.create_device(interface="lo")
+        dist.ProcessGroupGloo.Options().devices = [
+            device,
+            dist.ProcessGroupGloo.create_default_device(),
+        ]
+    assert ["chooses the network" in str(warning.message) for warning in told] == [True, True]
     before = dist.get_debug_level()
     dist.set_debug_level(dist.DebugLevel.INFO)
     assert dist.get_debug_level().name == "INFO" and int(dist.get_debug_level()) == 1

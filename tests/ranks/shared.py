@@ -171,7 +171,7 @@ def meshes():
     assert mesh.get_group() is dist.group.WORLD and mesh.get_local_rank() == rank
     assert mesh["data"] is mesh and mesh.size() == size and mesh.shape == (size,)
     tall = init_device_mesh("cpu", (size, 1), mesh_dim_names=("data", "model"))
-    assert tall.get_coordinate() == [rank, 0] and tall.ndim == 2
+    assert tall.get_coordinate() == (rank, 0) and tall.ndim == 2
     assert tall["model"].size() == 1 and tall["data"].get_local_rank() == rank
     x = torch.ones(1)
     dist.all_reduce(x, group=tall.get_group("data"))

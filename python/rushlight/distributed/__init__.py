@@ -19,14 +19,10 @@ import os
 from rushlight import _absent
 from rushlight._enums import NumberedEnum as _NumberedEnum
 from rushlight._set_module import set_module
+from rushlight.distributed._backends import Backend, BackendConfig
 from rushlight.distributed._group import (
-    Backend,
-    BackendConfig,
     GroupMember,
     GroupName,
-    ProcessGroup,
-    ProcessGroupGloo,
-    default_pg_timeout,
     destroy_process_group,
     get_backend,
     get_backend_config,
@@ -44,9 +40,14 @@ from rushlight.distributed._group import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
-    record_comm,
     shrink_group,
     split_group,
+)
+from rushlight.distributed._process_group import (
+    ProcessGroup,
+    ProcessGroupGloo,
+    default_pg_timeout,
+    record_comm,
 )
 from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.rendezvous import register_rendezvous_handler, rendezvous
@@ -89,8 +90,9 @@ def is_xccl_available() -> bool:
 
 def is_backend_available(backend: Any) -> Any:
     """Can a program ask for this backend?"""
-    known = {"gloo": is_gloo_available, "mpi": is_mpi_available}
-    return known.get(backend.lower(), lambda: False)()
+    name = backend.lower()
+    known = globals().get(f"is_{name}_available")
+    return name in Backend.backend_list if known is None else known()
 
 
 def is_torchelastic_launched() -> bool:
@@ -178,6 +180,7 @@ _SUBPACKAGES = (
 )  # fmt: skip
 # Other names of the same.
 _ALIASES = {
+    "_Work": "Work",
     "_all_gather_base": "all_gather_into_tensor",
     "_reduce_scatter_base": "reduce_scatter_tensor",
     "all_gather_single": "all_gather_into_tensor",

@@ -12,6 +12,8 @@ from rushlight.distributed._agreement import Call, agree, fits_agreement
 from rushlight.distributed._engine import Work
 from rushlight.distributed._errors import DistBackendError
 from rushlight.distributed._group import resolve
+from rushlight.distributed._options import options
+from rushlight.distributed._process_group import host_tensors
 from rushlight.distributed._reduction import (
     IN_PLACE,
     PremultipliedSum,
@@ -192,7 +194,8 @@ def all_reduce(
     """Reduce the members' tensors into each of them.
 
     Args:
-        tensor: this member's, of the same dtype and number of elements in all.
+        tensor: this member's, of the same dtype and number of elements in all; of sparse tensors
+            there are sums.
         op: how; a ReduceOp.
         group: the members; all processes by default.
         async_op: return a Work and go on, instead of waiting.
@@ -212,6 +215,8 @@ def all_reduce(
         tensor([1., 1.])
         >>> rushlight.distributed.destroy_process_group()
     """
+    if isinstance(tensor, rushlight.Tensor) and tensor.is_sparse:
+        return _all_reduce_sparse(tensor, op, group, async_op)
     check_tensor("all_reduce", tensor)
     found = member(group, "all_reduce")
     if found is None:
@@ -234,7 +239,38 @@ def all_reduce(
                 yield found.carrier(staged).all_reduce(staged, operation, is_begun)
             _finished(found, staged, into, op)
 
-    return found.run(steps, call, [tensor], async_op)
+    def derived():
+        return found.allreduce([tensor], options("Allreduce", async_op, reduceOp=op))
+
+    return found.run(steps, call, [tensor], async_op, derived=derived)
+
+
+def sparse_sum(tensor: Tensor, group: ProcessGroup) -> Tensor:
+    """The sum of the members' sparse tensors, of which each may have other elements."""
+    tensor = tensor.detach().coalesce()
+    indices, values = tensor.indices(), tensor.values()
+    counts = rushlight.empty(group.size(), dtype=rushlight.int64)
+    with host_tensors():
+        all_gather_into_tensor(counts, rushlight.tensor([indices.size(1)]), group)
+    all_indices = [indices.new_empty(indices.size(0), n) for n in counts.tolist()]
+    all_values = [values.new_empty(n, *values.shape[1:]) for n in counts.tolist()]
+    all_gather(all_indices, indices, group)
+    all_gather(all_values, values, group)
+    return rushlight.sparse_coo_tensor(
+        rushlight.cat(all_indices, 1), rushlight.cat(all_values), tensor.shape
+    ).coalesce()
+
+
+def _all_reduce_sparse(tensor, op, group, async_op):
+    """all_reduce of sparse tensors, which is done when the call returns."""
+    if op is not ReduceOp.SUM:
+        raise ValueError(f"all_reduce: {op!r} of sparse tensors: only SUM is supported")
+    found = member(group, "all_reduce")
+    if found is None:
+        return None
+    with rushlight.no_grad():
+        tensor.copy_(sparse_sum(tensor, found))
+    return Work(outputs=[tensor]) if async_op else None
 
 
 class SharedTensor:
@@ -282,7 +318,12 @@ def all_reduce_coalesced(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """all_reduce of several tensors at once."""
+    """all_reduce of several tensors at once; with `async_op`, returns a Future of them."""
+    work = _all_reduce_coalesced(tensors, op, group, async_op)
+    return None if work is None else work.get_future()
+
+
+def _all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
     tensors = [tensors] if isinstance(tensors, rushlight.Tensor) else tensors
     _check_list("all_reduce_coalesced", tensors, "tensors")
     found = member(group, "all_reduce_coalesced")
@@ -302,7 +343,11 @@ def all_reduce_coalesced(
         for tensor, part in zip(into, flat.split([tensor.numel() for tensor in into])):
             tensor.copy_(part.view(tensor.shape))
 
-    return found.run(steps, call, list(tensors), async_op)
+    def derived():
+        chosen = options("AllreduceCoalesced", async_op, reduceOp=op)
+        return found.allreduce_coalesced(list(tensors), chosen)
+
+    return found.run(steps, call, list(tensors), async_op, derived=derived)
 
 
 def reduce(
@@ -337,7 +382,10 @@ def reduce(
             if found.rank() == root:
                 _finished(found, staged, into, op)
 
-    return found.run(steps, call, [tensor], async_op)
+    def derived():
+        return found.reduce([tensor], options("Reduce", async_op, reduceOp=op, rootRank=root))
+
+    return found.run(steps, call, [tensor], async_op, derived=derived)
 
 
 def reduce_scatter(
@@ -368,7 +416,11 @@ def reduce_scatter(
     def flat():
         return rushlight.cat([tensor.detach().reshape(-1) for tensor in input_list])
 
-    return _reduce_scatter(found, call, output, flat, counts, op, async_op)
+    def derived():
+        chosen = options("ReduceScatter", async_op, reduceOp=op)
+        return found.reduce_scatter([output], [list(input_list)], chosen)
+
+    return _reduce_scatter(found, call, output, flat, counts, op, async_op, derived)
 
 
 def reduce_scatter_tensor(
@@ -398,9 +450,15 @@ def reduce_scatter_tensor(
         )
     call = Call("reduce_scatter_tensor", input, op)
     counts = [output.numel()] * found.size()
-    return _reduce_scatter(
-        found, call, output, lambda: input.detach().reshape(-1), counts, op, async_op
-    )
+
+    def flat():
+        return input.detach().reshape(-1)
+
+    def derived():
+        chosen = options("ReduceScatter", async_op, reduceOp=op)
+        return found._reduce_scatter_base(output, input, chosen)
+
+    return _reduce_scatter(found, call, output, flat, counts, op, async_op, derived)
 
 
 def _check_part(name, output, count):
@@ -410,7 +468,7 @@ def _check_part(name, output, count):
         )
 
 
-def _reduce_scatter(found, call, output, flat, counts, op, async_op):
+def _reduce_scatter(found, call, output, flat, counts, op, async_op, derived):
     check(call.name, op, output.dtype)
     (into,) = _written(output)
 
@@ -422,7 +480,7 @@ def _reduce_scatter(found, call, output, flat, counts, op, async_op):
             yield found.carrier(staged).reduce_scatter(part, staged, operation, counts)
         _finished(found, part, into, op)
 
-    return found.run(steps, call, [output], async_op)
+    return found.run(steps, call, [output], async_op, derived=derived)
 
 
 def reduce_scatter_tensor_coalesced(
@@ -472,7 +530,10 @@ def broadcast(
         if found.rank() != root and staged.data_ptr() != into.data_ptr():
             into.copy_(staged)
 
-    return found.run(steps, call, [tensor], async_op)
+    def derived():
+        return found.broadcast([tensor], options("Broadcast", async_op, rootRank=root))
+
+    return found.run(steps, call, [tensor], async_op, derived=derived)
 
 
 def all_gather(
@@ -509,7 +570,10 @@ def all_gather(
         for part, piece in zip(parts, flat.split(counts)):
             part.copy_(piece.view(part.shape))
 
-    return found.run(steps, call, list(tensor_list), async_op)
+    def derived():
+        return found.allgather([list(tensor_list)], [tensor], options("Allgather", async_op))
+
+    return found.run(steps, call, list(tensor_list), async_op, derived=derived)
 
 
 def all_gather_into_tensor(
@@ -548,7 +612,11 @@ def all_gather_into_tensor(
         if staged is not into:
             into.copy_(staged)
 
-    return found.run(steps, call, [output_tensor], async_op)
+    def derived():
+        chosen = options("Allgather", async_op)
+        return found._allgather_base(output_tensor, input_tensor, chosen)
+
+    return found.run(steps, call, [output_tensor], async_op, derived=derived)
 
 
 def all_gather_into_tensor_coalesced(
@@ -568,7 +636,14 @@ def all_gather_coalesced(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """all_gather of several tensors: list i gets those of member i."""
+    """all_gather of several tensors: list i gets those of member i; with `async_op`, returns a
+    Future of them.
+    """
+    work = _all_gather_coalesced(output_tensor_lists, input_tensor_list, group, async_op)
+    return None if work is None else work.get_future()
+
+
+def _all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
     if member(group, "all_gather_coalesced") is None:
         return None
     works = [
@@ -618,7 +693,11 @@ def gather(
         for i, part in enumerate(parts):
             part.copy_(flat[i * tensor.numel() : (i + 1) * tensor.numel()].view(part.shape))
 
-    return found.run(steps, call, list(gather_list or []), async_op)
+    def derived():
+        outputs = [list(gather_list)] if found.rank() == root else []
+        return found.gather(outputs, [tensor], options("Gather", async_op, rootRank=root))
+
+    return found.run(steps, call, list(gather_list or []), async_op, derived=derived)
 
 
 def scatter(
@@ -664,7 +743,11 @@ def scatter(
             yield found.carrier(staged).scatter(staged, flat, root)
         into.copy_(staged.view(into.shape))
 
-    return found.run(steps, call, [tensor], async_op)
+    def derived():
+        inputs = [list(scatter_list)] if found.rank() == root else []
+        return found.scatter([tensor], inputs, options("Scatter", async_op, rootRank=root))
+
+    return found.run(steps, call, [tensor], async_op, derived=derived)
 
 
 def all_to_all_single(
@@ -702,7 +785,11 @@ def all_to_all_single(
         if staged is not into:
             into.copy_(staged)
 
-    return found.run(steps, call, [output], async_op)
+    def derived():
+        sizes = list(output_split_sizes or ()), list(input_split_sizes or ())
+        return found.alltoall_base(output, input, *sizes, options("AllToAll", async_op))
+
+    return found.run(steps, call, [output], async_op, derived=derived)
 
 
 def _split_counts(found, tensor, sizes, which):
@@ -778,7 +865,12 @@ def all_to_all(
         for part, piece in zip(parts, flat.split(output_counts)):
             part.copy_(piece.view(part.shape))
 
-    return found.run(steps, call, list(output_tensor_list), async_op)
+    def derived():
+        return found.alltoall(
+            list(output_tensor_list), list(input_tensor_list), options("AllToAll", async_op)
+        )
+
+    return found.run(steps, call, list(output_tensor_list), async_op, derived=derived)
 
 
 # ------------------------------------------------------------------ meeting
@@ -809,7 +901,11 @@ def barrier(
         # Agreement is a meeting of all.
         yield from agree(found, call, work)
 
-    return found.run(steps, call, [], async_op)
+    def derived():
+        chosen = options("Barrier", async_op, device_ids=device_ids or [])
+        return found.barrier(opts=chosen)
+
+    return found.run(steps, call, [], async_op, derived=derived)
 
 
 def monitored_barrier(

@@ -8,6 +8,7 @@ between two ranks run side by side.
 from __future__ import annotations
 
 import collections
+import itertools
 import os
 import threading
 import time
@@ -16,7 +17,7 @@ import rushlight
 from rushlight._set_module import set_module
 from rushlight.distributed._errors import DistBackendError
 from rushlight.distributed._member import line_of_main_thread
-from rushlight.distributed._stores import seconds_of
+from rushlight.distributed._stores import DEFAULT_TIMEOUT, seconds_of
 from rushlight.futures import _wait_for_event
 
 TYPE_CHECKING = False
@@ -54,12 +55,16 @@ def _yield():
 
 
 class Work:
-    """An operation under way, which `async_op=True` returns.
+    """An operation under way, which `async_op=True` returns. Without arguments, one that has ended:
+    a program's own group may return objects of a class derived from this one.
 
     Args:
+        queue: the operations of a group.
         steps: the generator.
         what: name and arguments of the operation, for messages.
+        site: the line that called it.
         outputs: the tensors that it writes.
+        timeout: until its end.
     """
 
     what: Any
@@ -67,7 +72,13 @@ class Work:
     number: int | None
 
     def __init__(
-        self, queue: Any, steps: Any, what: Any, site: Any, outputs: Any, timeout: timedelta | None
+        self,
+        queue: Any = None,
+        steps: Any = None,
+        what: Any = "operation",
+        site: Any = "?",
+        outputs: Any = (),
+        timeout: timedelta | None = DEFAULT_TIMEOUT,
     ) -> None:
         self._queue, self._steps = queue, steps
         self.what, self.site, self.number = what, site, None
@@ -76,7 +87,7 @@ class Work:
         self._deadline = time.monotonic() + self._seconds
         self._requests, self._step_began = None, 0.0
         self._steps_done = 0
-        self._done, self._error = False, None
+        self._done, self._error = queue is None, None
         self._future, self._future_lock = None, threading.Lock()
         self._asked = False
         self._source_rank = -1
@@ -143,11 +154,10 @@ class Work:
         Args:
             timeout: a timedelta after which to raise, instead of that of the group.
         """
-        engine = self._queue.engine
         began = time.monotonic()
         limit = None if timeout is None or not seconds_of(timeout) else seconds_of(timeout)
         while not self._done:
-            engine.poll()
+            self._queue.engine.poll()
             if self._done:
                 break
             now = time.monotonic()
@@ -322,6 +332,10 @@ class Queue:
         """All that has not ended."""
         return [*self.operations, *self.messages]
 
+    def next_to_end(self) -> Any:
+        """What does not wait for others of this process: thousands may be behind it."""
+        return [*itertools.islice(self.operations, 1), *self.messages]
+
 
 class Engine:
     """All queues of this process."""
@@ -360,7 +374,7 @@ class Engine:
                         self.queues[queue] = None
                 else:
                     now = time.monotonic()
-                    for work in queue.under_way():
+                    for work in queue.next_to_end():
                         work.check_clock(now)
                         if self.failure is not None:
                             break

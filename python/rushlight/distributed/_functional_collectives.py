@@ -1,14 +1,14 @@
 """Collective operations that return new tensors, with reductions named by strings.
 
-The results are there when the calls return, so `wait_tensor` has nothing to wait for.
-`..._autograd` have gradients.
+The results are there when the calls return, so `wait_tensor` and their method `wait` have nothing
+to wait for. `..._autograd` have gradients.
 """
 
 from __future__ import annotations
 
 import rushlight
 from rushlight.distributed import _collectives as collectives
-from rushlight.distributed._group import group_of_ranks, resolve
+from rushlight.distributed._group import group_of_ranks, groups, resolve
 from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.nn import functional as differentiable
 
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 def _group(group):
-    """A group, a mesh of one dim, (mesh, dim), or ranks."""
+    """A group, its name, a mesh of one dim, (mesh, dim), or ranks."""
+    if isinstance(group, str):
+        if group not in groups.by_name:
+            raise ValueError(f"functional collectives: there is no process group {group!r}")
+        return groups.by_name[group]
     if isinstance(group, tuple):
         mesh, dim = group
         return mesh.get_group(dim)
@@ -37,12 +41,24 @@ def _op(name):
 
 
 class AsyncCollectiveTensor(rushlight.Tensor):
-    """The class of a result that is still on its way: none is, and no tensor is one."""
+    """What functional collectives return: operations on it give plain tensors."""
+
+    __torch_function__ = rushlight._C._disabled_torch_function_impl
+
+    def wait(self) -> Tensor:
+        """The plain tensor, whose values are there."""
+        return self.as_subclass(rushlight.Tensor)
+
+    trigger_wait = wait
+
+
+def _result(tensor):
+    return tensor.as_subclass(AsyncCollectiveTensor)
 
 
 def wait_tensor(tensor: Tensor) -> Any:
     """The tensor, whose values are there."""
-    return tensor
+    return tensor.wait() if isinstance(tensor, AsyncCollectiveTensor) else tensor
 
 
 def broadcast(self: Any, src: int, group: ProcessGroup | None, tag: str = "") -> Any:
@@ -50,7 +66,7 @@ def broadcast(self: Any, src: int, group: ProcessGroup | None, tag: str = "") ->
     _check_tag(tag)
     result = self.clone()
     collectives.broadcast(result, group=_group(group), group_src=src)
-    return result
+    return _result(result)
 
 
 def _check_tag(tag):
@@ -63,7 +79,7 @@ def all_reduce(self: Any, reduceOp: Any, group: ProcessGroup | None, tag: str = 
     _check_tag(tag)
     result = self.clone()
     collectives.all_reduce(result, _op(reduceOp), _group(group))
-    return result
+    return _result(result)
 
 
 def all_gather_tensor(self: Any, gather_dim: Any, group: ProcessGroup | None, tag: str = "") -> Any:
@@ -72,7 +88,7 @@ def all_gather_tensor(self: Any, gather_dim: Any, group: ProcessGroup | None, ta
     found = _group(group)
     parts = [rushlight.empty_like(self) for _ in range(found.size())]
     collectives.all_gather(parts, self, found)
-    return rushlight.cat(parts, gather_dim)
+    return _result(rushlight.cat(parts, gather_dim))
 
 
 def reduce_scatter_tensor(
@@ -84,7 +100,7 @@ def reduce_scatter_tensor(
     parts = _even_parts(self, scatter_dim, found)
     result = rushlight.empty_like(parts[0])
     collectives.reduce_scatter(result, parts, _op(reduceOp), found)
-    return result
+    return _result(result)
 
 
 def _even_parts(tensor, dim, found):
@@ -110,14 +126,17 @@ def all_to_all_single(
     collectives.all_to_all_single(
         result, self, output_split_sizes, input_split_sizes, _group(group)
     )
-    return result
+    return _result(result)
 
 
 def all_reduce_coalesced(
     self: Any, reduceOp: Any, group: ProcessGroup | None, tag: str = ""
 ) -> Any:
     """all_reduce of several tensors."""
-    return [all_reduce(tensor, reduceOp, group, tag) for tensor in self]
+    _check_tag(tag)
+    results = [tensor.clone() for tensor in self]
+    collectives.all_reduce_coalesced(results, _op(reduceOp), _group(group))
+    return [_result(tensor) for tensor in results]
 
 
 def all_gather_into_tensor_coalesced(self: Any, group: ProcessGroup | None, tag: str = "") -> Any:
@@ -140,7 +159,7 @@ def all_gather_tensor_autograd(
 ) -> Any:
     """all_gather_tensor with a gradient."""
     _check_tag(tag)
-    return rushlight.cat(differentiable.all_gather(self, _group(group)), gather_dim)
+    return _result(rushlight.cat(differentiable.all_gather(self, _group(group)), gather_dim))
 
 
 def reduce_scatter_tensor_autograd(
@@ -150,7 +169,7 @@ def reduce_scatter_tensor_autograd(
     _check_tag(tag)
     found = _group(group)
     parts = _even_parts(self, scatter_dim, found)
-    return differentiable.reduce_scatter(parts[0], parts, _op(reduceOp), found)
+    return _result(differentiable.reduce_scatter(parts[0], parts, _op(reduceOp), found))
 
 
 def all_to_all_single_autograd(
@@ -164,6 +183,25 @@ def all_to_all_single_autograd(
     _check_tag(tag)
     rows = sum(output_split_sizes) if output_split_sizes is not None else self.size(0)
     output = self.detach().new_empty(rows, *self.shape[1:])
-    return differentiable.all_to_all_single(
-        output, self, output_split_sizes, input_split_sizes, _group(group)
+    return _result(
+        differentiable.all_to_all_single(
+            output, self, output_split_sizes, input_split_sizes, _group(group)
+        )
     )
+
+
+def permute_tensor(self: Any, src_dst: Any, group: ProcessGroup | None, tag: str = "") -> Any:
+    """The flat tensor of the member that sends to this one: member i sends to `src_dst[i]`."""
+    _check_tag(tag)
+    found = _group(group)
+    sent, received = [0] * found.size(), [0] * found.size()
+    sent[src_dst[found.rank()]] = self.numel()
+    received[src_dst.index(found.rank())] = self.numel()
+    return all_to_all_single(self.reshape(-1), received, sent, found)
+
+
+all_gather_single, all_gather_single_autograd = all_gather_tensor, all_gather_tensor_autograd
+all_gather_single_coalesced = all_gather_into_tensor_coalesced
+reduce_scatter_single = reduce_scatter_tensor
+reduce_scatter_single_autograd = reduce_scatter_tensor_autograd
+reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced

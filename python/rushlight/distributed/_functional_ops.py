@@ -5,7 +5,7 @@ also in `c10d_functional`.
 from __future__ import annotations
 
 import rushlight
-from rushlight.distributed import _functional_collectives as functional, _group
+from rushlight.distributed import _functional_collectives as functional
 from rushlight.library import Library
 
 _SIGNATURES = {
@@ -18,28 +18,28 @@ _SIGNATURES = {
         "(Tensor input, int[] output_split_sizes, int[] input_split_sizes, str group_name) -> "
         "Tensor"
     ),
+    "all_reduce_coalesced": "(Tensor[] inputs, str reduce_op, str group_name) -> Tensor[]",
     "broadcast": "(Tensor input, int src, str group_name) -> Tensor",
     "wait_tensor": "(Tensor tensor) -> Tensor",
     "_wrap_tensor_autograd": "(Tensor input) -> Tensor",
 }
 
 
-def _named(name):
-    return _group.groups.by_name[name]
-
-
 _FUNCTIONS = {
-    "all_reduce": lambda input, op, name: functional.all_reduce(input, op, _named(name)),
+    "all_reduce": lambda input, op, name: functional.all_reduce(input, op, name).wait(),
+    "all_reduce_coalesced": lambda inputs, op, name: [
+        tensor.wait() for tensor in functional.all_reduce_coalesced(inputs, op, name)
+    ],
     "all_gather_into_tensor": lambda input, size, name: functional.all_gather_tensor(
-        input, 0, _named(name)
-    ),
+        input, 0, name
+    ).wait(),
     "reduce_scatter_tensor": lambda input, op, size, name: functional.reduce_scatter_tensor(
-        input, op, 0, _named(name)
-    ),
+        input, op, 0, name
+    ).wait(),
     "all_to_all_single": lambda input, output_sizes, input_sizes, name: (
-        functional.all_to_all_single(input, output_sizes, input_sizes, _named(name))
+        functional.all_to_all_single(input, output_sizes, input_sizes, name).wait()
     ),
-    "broadcast": lambda input, src, name: functional.broadcast(input, src, _named(name)),
+    "broadcast": lambda input, src, name: functional.broadcast(input, src, name).wait(),
     "wait_tensor": lambda tensor: tensor.clone(),
     "_wrap_tensor_autograd": lambda input: input.clone(),
 }

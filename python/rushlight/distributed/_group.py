@@ -2,655 +2,52 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import os
 import sys
-import threading
 from typing import NewType
 
 import rushlight
-from rushlight import _absent
-from rushlight._enums import NumberedEnum
 from rushlight.distributed import _launchers
 from rushlight.distributed._agreement import Call, agree
-from rushlight.distributed._engine import Queue, Work
-from rushlight.distributed._member import call_site
+from rushlight.distributed._backends import Backend, BackendConfig, check_backend, creator
+from rushlight.distributed._process_group import ProcessGroup, ProcessGroupGloo, default_pg_timeout
 from rushlight.distributed._stores import PrefixStore
 from rushlight.distributed._transport import Alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
     from datetime import timedelta
     from typing import Any, NoReturn
 
-    from typing_extensions import Self
-
-    from rushlight import Tensor
-
-default_pg_timeout = datetime.timedelta(minutes=30)
 _NOT_INITIALIZED = (
     "Default process group has not been initialized, please make sure to call init_process_group."
 )
-
-
 GroupName = NewType("GroupName", str)
 
 
-class BackendType(NumberedEnum):
-    """The kinds of backends that torch knows."""
-
-    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, CUSTOM = range(7)
-
-
-class Backend(str):
-    """The name of what carries the messages.
-
-    Both "mpi" and "gloo" are served by MPI; the name stays as the program has given it.
-    """
-
-    UNDEFINED, GLOO, NCCL, UCC, MPI = "undefined", "gloo", "nccl", "ucc", "mpi"
-    XCCL, FAKE = "xccl", "fake"
-    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
-    # A kind of device -> what a program asks for that names no backend.
-    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
-    # A backend -> the kinds of devices whose tensors it carries.
-    backend_capability = {GLOO: ["cpu"], NCCL: ["cuda"], MPI: ["cpu"]}
-    # A backend -> the kind that it is.
-    backend_type_map = {
-        UNDEFINED: BackendType.UNDEFINED, GLOO: BackendType.GLOO, NCCL: BackendType.NCCL,
-        XCCL: BackendType.XCCL, UCC: BackendType.UCC, MPI: BackendType.MPI,
-        FAKE: BackendType.CUSTOM,
-    }  # fmt: skip
-
-    def __new__(cls, name: str) -> Any:
-        if not isinstance(name, str):
-            raise ValueError(f"Backend name must be a string, but got: {name}")
-        return super().__new__(cls, name.lower())
-
-    @classmethod
-    def register_backend(
-        cls, name: str, func: Callable[..., Any], extended_api: bool = False, devices: Any = None
-    ) -> NoReturn:
-        """Raises NotImplementedError: MPI and NCCL carry the messages."""
-        raise NotImplementedError(
-            f"register_backend: {name}: backends of other libraries are linked with torch's own"
-        )
-
-
-class BackendConfig:
-    """Which backend serves which kind of device: "gloo", or "cpu:gloo,cuda:nccl".
+def _time_limit(name, timeout, options, create):
+    """The time-out of a group, which options of gloo may have, or None; what else they say raises.
 
     Args:
-        backend: the text, or None for that of each kind of device.
+        name: of the function, for messages.
+        timeout: what it was given.
+        options: its pg_options, which a program's own backend understands.
+        create: what makes groups of that backend, or None.
     """
-
-    def __init__(self, backend: Any) -> None:
-        text = str(backend or "cpu:gloo,cuda:nccl").lower()
-        self.device_backend_map = {}
-        if ":" in text:
-            for part in text.split(","):
-                device, colon, name = part.strip().partition(":")
-                if not colon or not device or not name or device in self.device_backend_map:
-                    raise ValueError(
-                        f"The custom backend string argument is invalid: {backend}.\n"
-                        "Custom backend string is an experimental feature where the backend string "
-                        'must be in the format: "<device_type1>:<backend1>,<device_type2>:'
-                        '<backend2>...", e.g. "cpu:gloo,cuda:nccl"'
-                    )
-                self.device_backend_map[device] = Backend(name)
-        else:
-            self.device_backend_map = dict.fromkeys(("cpu", "cuda"), Backend(text))
-
-    def get_device_backend_map(self) -> Any:
-        """Kinds of device with their backends."""
-        return dict(self.device_backend_map)
-
-    def __repr__(self) -> str:
-        return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
-
-
-def _check_backend(backend):
-    """Raise where nothing serves the tensors of the CPU."""
-    config = BackendConfig(backend)
-    serving = config.device_backend_map.get("cpu")
-    if serving in (Backend.GLOO, Backend.MPI, Backend.UNDEFINED):
-        return
-    if serving == Backend.NCCL:
-        from rushlight.distributed import _nccl
-
-        if _nccl.is_available():
-            return
-        if rushlight.cuda.is_available():
-            raise RuntimeError(
-                "init_process_group: NCCL was not found: pip install nvidia-nccl-cu13"
-            )
-        raise RuntimeError(
-            "init_process_group: NCCL needs GPUs, and there are none; use backend 'gloo'"
-        )
-    raise ValueError(
-        f"init_process_group: backend {backend!r} does not serve tensors of the CPU; 'gloo' and "
-        "'mpi' do"
-    )
-
-
-_host = threading.local()
-
-
-@contextlib.contextmanager
-def host_tensors() -> Iterator[None]:
-    """Let the library itself exchange tensors of the CPU in groups of backend "nccl"."""
-    before, _host.allowed = getattr(_host, "allowed", False), True
-    try:
-        yield
-    finally:
-        _host.allowed = before
-
-
-def carries_host_tensors() -> bool:
-    """Is this inside of host_tensors()?"""
-    return getattr(_host, "allowed", False)
-
-
-class _ProfiledAs(threading.local):
-    name: str | None = None
-
-
-observers: list[Any] = []  # called with each operation that begins
-_profiled_as = _ProfiledAs()
-
-
-@contextlib.contextmanager
-def record_comm(name: str) -> Iterator[None]:
-    """Let profiles show the collectives of a part of a program under a name.
-
-    Args:
-        name: the name.
-
-    Example:
-        >>> import rushlight.distributed as dist
-        >>> dist.init_process_group("gloo", rank=0, world_size=1)
-        >>> with rushlight.profiler.profile() as prof, dist.record_comm("gradients"):
-        ...     dist.all_reduce(rushlight.ones(2))
-        >>> [event.name for event in prof.events() if event.name == "gradients"]
-        ['gradients']
-        >>> dist.destroy_process_group()
-    """
-    before, _profiled_as.name = _profiled_as.name, name
-    try:
-        yield
-    finally:
-        _profiled_as.name = before
-
-
-class ProcessGroup:
-    """The members of collective operations.
-
-    Args:
-        world: the world that they are in.
-        transport: what carries their tensors.
-        ranks: their ranks in the world.
-        backend: what the program calls it.
-        timeout: for each operation.
-        name, description: the group's.
-    """
-
-    BackendType = BackendType
-    UNDEFINED, GLOO, NCCL = BackendType.UNDEFINED, BackendType.GLOO, BackendType.NCCL
-    XCCL, UCC, MPI = BackendType.XCCL, BackendType.UCC, BackendType.MPI
-    CUSTOM = BackendType.CUSTOM
-
-    def __init__(
-        self,
-        world: Any,
-        transport: Any,
-        ranks: Any,
-        backend: Any,
-        timeout: timedelta | None,
-        name: str,
-        description: Any = None,
-    ) -> None:
-        self._world, self._transport = world, transport
-        self._ranks, self._backend = list(ranks), Backend(backend)
-        self._timeout, self._name = timeout, name
-        self._description = description or "undefined"
-        self._queue = Queue(world.engine, transport, name, self._ranks)
-        self.bound_device_id: Any = None
-        self._gpus: Any = None
-        self._is_for_gpus = Backend.NCCL in self._backend
-
-    def carrier(self, tensor: Tensor) -> Any:
-        """The transport of tensors like this one."""
-        if tensor.device.type == "cpu" or self.size() == 1:
-            return self._transport
-        return self.carrier_of_gpus()
-
-    def carrier_of_gpus(self) -> Any:
-        """The transport of tensors of GPUs."""
-        if self._gpus is None:
-            from rushlight.distributed._nccl import GpuTransport
-
-            self._gpus = GpuTransport(self._transport, self._world.engine)
-        return self._gpus
-
-    def serves_gpus(self) -> bool:
-        """Does the program ask for NCCL, and has it begun to use a GPU?"""
-        by_device = BackendConfig(self._backend).device_backend_map
-        return by_device.get("cuda") == Backend.NCCL and rushlight.cuda.is_initialized()
-
-    def _check_device(self, tensor):
-        """Raise for a tensor of the CPU in a group that is for GPUs alone, as NCCL is."""
-        if tensor is None or not tensor.is_cpu or self.size() == 1:
-            return
-        by_device = BackendConfig(self._backend).device_backend_map
-        if by_device.get("cpu") != Backend.NCCL:
-            return
-        if not carries_host_tensors():
-            raise RuntimeError("No backend type associated with device type cpu")
-
-    def rank(self) -> Any:
-        """The number of this process in the group."""
-        return self._transport.rank
-
-    def size(self) -> Any:
-        """How many members there are."""
-        return self._transport.size
-
-    def name(self) -> str:
-        """What carries the messages."""
-        return str(self._backend)
-
-    @property
-    def group_name(self) -> Any:
-        """The name of the group."""
-        return self._name
-
-    @property
-    def group_desc(self) -> Any:
-        """What the group is for."""
-        return self._description
-
-    def run(
-        self,
-        steps: Any,
-        call: Any,
-        outputs: Any,
-        async_op: Any,
-        is_message: bool = False,
-        timeout: timedelta | None = None,
-    ) -> Any:
-        """Begin an operation; wait for it, or return its Work."""
-        if self._is_for_gpus:
-            self._check_device(call.tensor)
-        site = call_site(sys._getframe(1))
-        work = Work(self._queue, None, call.text(), site, outputs, timeout or self._timeout)
-        work._steps = steps(work)
-        for observe in observers:
-            observe(call)
-        on_gpu = next((t for t in outputs if isinstance(t, rushlight.Tensor) and t.is_cuda), None)
-        if on_gpu is not None:
-            self._place(work, on_gpu.device, steps, "message" if is_message else async_op)
-        if _profiled_as.name is not None:
-            return self._run_named(work, is_message, async_op)
-        return self._begin_work(work, is_message, async_op)
-
-    def _place(self, work, device, steps, apart):
-        """Choose the stream of an operation on tensors of a GPU: the caller's, or one apart."""
-        from rushlight.distributed._nccl import on_own_stream, on_stream
-
-        if not apart or self.size() == 1 or rushlight.cuda.is_current_stream_capturing():
-            work._steps = on_stream(work._steps, rushlight.cuda.current_stream(device))
-            return
-        gpus = self.carrier_of_gpus()
-        stream = gpus.stream(device, work.what.partition(" of ")[0] if apart == "message" else "")
-        work._steps = on_own_stream(work._steps, work, stream)
-        work._keep = lambda: gpus.keep(work._event, steps)
-        work._release = lambda: gpus.release(work._event)
-
-    def _run_named(self, work, is_message, async_op):
-        """Run with the name that `record_comm` gives it in profiles."""
-        from rushlight.profiler import record_function
-
-        with record_function(_profiled_as.name):
-            return self._begin_work(work, is_message, async_op)
-
-    def _begin_work(self, work, is_message, async_op):
-        self._queue.submit(work, is_message)
-        if async_op:
-            if not work._done:
-                self._world.engine.ensure_progress()
-            return work
-        work.wait()
-        return None
-
-    def set_timeout(self, timeout: timedelta | None) -> None:
-        """Set the time-out of each operation."""
-        self._timeout = timeout
-
-    def get_group_store(self) -> Any:
-        """The store of this group: a part of that of the world."""
-        return PrefixStore(self._name, self._world.store)
-
-    def abort(self) -> None:
-        """End the operations that are under way with an error, and refuse new ones."""
-        why = f"the process group {self._name} was aborted"
-        if self._gpus is not None:
-            self._gpus.close()
-        self._world.engine.abort(self._queue, why)
-
-    def shutdown(self) -> None:
-        """Wait for the operations that are under way, and refuse new ones."""
-        for work in self._queue.under_way():
-            work.wait()
-        if self._gpus is not None:
-            self._gpus.close()
-        self._queue.ended = f"the process group {self._name} was shut down"
-
-    def monitored_barrier(
-        self, timeout: timedelta | None = None, wait_all_ranks: bool = False
-    ) -> None:
-        """distributed.monitored_barrier of this group.
-
-        Args:
-            timeout: a timedelta; that of the group by default.
-            wait_all_ranks: name all that are missing, which happens in any case.
-        """
-        from rushlight.distributed import _collectives
-
-        _collectives.monitored_barrier(self, timeout, wait_all_ranks)
-
-    def split_group(
-        self,
-        ranks: Sequence[int],
-        timeout: timedelta | None = None,
-        opts: Any = None,
-        group_name: str | None = None,
-        group_desc: str | None = None,
-        device_types: Any = None,
-    ) -> Any:
-        """The group of some members, or None in the others; all of them make the call.
-
-        Args:
-            ranks: in this group.
-            timeout: of its operations; that of this group by default.
-            opts, device_types: None.
-            group_name: its name, which is in no other group; one is made by default.
-            group_desc: what it is for.
-        """
-        if opts is not None or device_types is not None:
+    if options is not None and create is None:
+        if not isinstance(options, ProcessGroupGloo.Options):
             raise NotImplementedError(
-                "ProcessGroup.split_group: opts and device_types are not supported"
+                f"{name}: pg_options of {type(options).__name__}: ProcessGroupGloo.Options are "
+                "supported"
             )
-        if group_name is not None and group_name in groups.by_name:
-            raise ValueError(f"ProcessGroup.split_group: there is a group {group_name} already")
-        made = split_group(self, [list(ranks)], timeout, None, group_desc)
-        if made is not None and group_name is not None:
-            groups.by_name[group_name] = groups.by_name.pop(made._name)
-            made._name = made._queue.name = group_name
-        return made
-
-    def merge_remote_group(
-        self,
-        store: Any,
-        size: int,
-        timeout: timedelta | None = None,
-        group_name: str | None = None,
-        group_desc: str | None = None,
-    ) -> NoReturn:
-        """Raises NotImplementedError: the processes of a world meet when it begins.
-
-        Args:
-            store: where the members of both groups would meet.
-            size: how many they are.
-            timeout: how long to wait for them.
-            group_name, group_desc: of the larger group.
-        """
-        raise NotImplementedError(
-            f"ProcessGroup.merge_remote_group: {size} processes by {store}: processes that were "
-            "not there when the world began cannot join it"
+        timeout = options._timeout if timeout is None else timeout
+    if timeout is not None and not isinstance(timeout, datetime.timedelta):
+        raise TypeError(
+            f"{name}: Expected timeout argument to be of type datetime.timedelta, got {timeout}"
         )
+    return timeout
 
-    @property
-    def use_pg_for_symm_mem_rendezvous(self) -> bool:
-        """Does symmetric memory meet by this group? There is none: False."""
-        return False
-
-    @use_pg_for_symm_mem_rendezvous.setter
-    def use_pg_for_symm_mem_rendezvous(self, value: bool) -> None:
-        if value:
-            raise NotImplementedError(
-                "ProcessGroup.use_pg_for_symm_mem_rendezvous: there is no symmetric memory"
-            )
-
-    def boxed(self) -> Self:
-        """This group: it needs no other form where operators take it."""
-        return self
-
-    @staticmethod
-    def unbox(boxed: ProcessGroup) -> ProcessGroup:
-        """What `boxed` gave, again."""
-        return boxed
-
-    def __repr__(self) -> str:
-        return f"<ProcessGroup {self._name}: rank {self.rank()} of {self.size()}>"
-
-    def _begin(self, name, opts, *args, **kwargs):
-        """Begin the operation of that name with the options' time-out; its Work."""
-        from rushlight.distributed import _collectives
-
-        kept, limit = self._timeout, getattr(opts, "timeout", None)
-        if limit is not None and limit > datetime.timedelta():
-            self._timeout = limit
-        try:
-            work = getattr(_collectives, name)(*args, group=self, async_op=True, **kwargs)
-        finally:
-            self._timeout = kept
-        if not getattr(opts, "asyncOp", True):
-            work.wait()
-        return work
-
-    def allreduce(self, tensors: Tensor | Sequence[Tensor], opts: Any = None) -> Work:
-        """all_reduce of a tensor, or of one in a list; returns its Work."""
-        return self._begin("all_reduce", opts, _only(tensors), _operation(opts))
-
-    def allreduce_coalesced(self, tensors: Sequence[Tensor], opts: Any = None) -> Work:
-        """all_reduce of several tensors; returns one Work."""
-        return self._begin("all_reduce_coalesced", opts, tensors, _operation(opts))
-
-    def broadcast(self, tensors: Tensor | Sequence[Tensor], opts: Any = None) -> Work:
-        """broadcast of a tensor from the member `opts` or `opts.rootRank`; returns its Work."""
-        return self._begin("broadcast", opts, _only(tensors), group_src=_root(opts))
-
-    def reduce(self, tensors: Tensor | Sequence[Tensor], opts: Any = None) -> Work:
-        """reduce of a tensor to the member `opts` or `opts.rootRank`; returns its Work."""
-        operation = _operation(opts) if hasattr(opts, "reduceOp") else _operation(None)
-        return self._begin("reduce", opts, _only(tensors), op=operation, group_dst=_root(opts))
-
-    def allgather(
-        self, output_tensors: Sequence[Any], input_tensors: Any, opts: Any = None
-    ) -> Work:
-        """all_gather of a tensor into a list, or into the one list in a list; returns its Work."""
-        outputs = _only_list(output_tensors)
-        return self._begin("all_gather", opts, outputs, _only(input_tensors))
-
-    def allgather_coalesced(
-        self, output_lists: Sequence[Any], input_list: Sequence[Tensor], opts: Any = None
-    ) -> Work:
-        """all_gather of several tensors: list i gets those of member i; returns one Work."""
-        return self._begin("all_gather_coalesced", opts, output_lists, input_list)
-
-    def allgather_into_tensor_coalesced(
-        self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any = None
-    ) -> Work:
-        """all_gather_into_tensor of several tensors; returns one Work."""
-        return self._begin("all_gather_into_tensor_coalesced", opts, outputs, inputs)
-
-    all_gather_single_coalesced = allgather_into_tensor_coalesced
-
-    def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
-        """all_gather_into_tensor; returns its Work."""
-        return self._begin("all_gather_into_tensor", opts, output, input)
-
-    _allgather_base = all_gather_single
-
-    def reduce_scatter_single(
-        self, outputTensor: Tensor, inputTensor: Tensor, opts: Any = None
-    ) -> Work:
-        """reduce_scatter_tensor; returns its Work."""
-        return self._begin(
-            "reduce_scatter_tensor", opts, outputTensor, inputTensor, _operation(opts)
-        )
-
-    _reduce_scatter_base = reduce_scatter_single
-
-    def reduce_scatter_tensor_coalesced(
-        self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any = None
-    ) -> Work:
-        """reduce_scatter_tensor of several tensors; returns one Work."""
-        operation = _operation(opts)
-        return self._begin("reduce_scatter_tensor_coalesced", opts, outputs, inputs, operation)
-
-    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
-
-    def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
-        """gather of a tensor at the member `opts` or `opts.rootRank`; returns its Work."""
-        outputs = _only_list(output_tensors) if output_tensors else None
-        return self._begin("gather", opts, _only(input_tensors), outputs, group_dst=_root(opts))
-
-    def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
-        """scatter of a list from the member `opts` or `opts.rootRank`; returns its Work."""
-        inputs = _only_list(input_tensors) if input_tensors else None
-        return self._begin("scatter", opts, _only(output_tensors), inputs, group_src=_root(opts))
-
-    def reduce_scatter(
-        self, output_tensors: Any, input_tensors: Sequence[Any], opts: Any = None
-    ) -> Work:
-        """reduce_scatter of a list, or of the one list in a list; returns its Work."""
-        inputs = _only_list(input_tensors)
-        return self._begin("reduce_scatter", opts, _only(output_tensors), inputs, _operation(opts))
-
-    def alltoall(
-        self, output_tensors: Sequence[Tensor], input_tensors: Sequence[Tensor], opts: Any = None
-    ) -> Work:
-        """all_to_all of lists; returns its Work."""
-        return self._begin("all_to_all", opts, output_tensors, input_tensors)
-
-    def alltoall_base(
-        self,
-        output: Tensor,
-        input: Tensor,
-        output_split_sizes: Sequence[int],
-        input_split_sizes: Sequence[int],
-        opts: Any = None,
-    ) -> Work:
-        """all_to_all_single; returns its Work."""
-        sizes = output_split_sizes, input_split_sizes
-        return self._begin("all_to_all_single", opts, output, input, *sizes)
-
-    all_to_all_single = alltoall_base
-
-    def barrier(self, opts: Any = None) -> Work:
-        """barrier; returns its Work."""
-        device = getattr(opts, "device", None)
-        ids = getattr(opts, "device_ids", None) or (None if device is None else [device])
-        if ids and not rushlight.cuda.is_available():
-            raise ValueError(
-                "ProcessGroup.barrier: device_ids and device name GPUs: there are none"
-            )
-        return self._begin("barrier", opts, device_ids=list(ids) if ids else None)
-
-    def send(self, tensors: Sequence[Tensor], dst: int, tag: int = 0) -> Work:
-        """isend of a tensor, or of one in a list, to a member; returns its Work."""
-        from rushlight.distributed import isend
-
-        return isend(_only(tensors), group=self, tag=tag, group_dst=dst)
-
-    def recv(self, tensors: Sequence[Tensor], src: int, tag: int = 0) -> Work:
-        """irecv of a tensor, or of one in a list, from a member; returns its Work."""
-        from rushlight.distributed import irecv
-
-        return irecv(_only(tensors), group=self, tag=tag, group_src=src)
-
-    def recv_anysource(self, tensors: Sequence[Tensor], tag: int = 0) -> Work:
-        """irecv of a tensor, or of one in a list, from any member; returns its Work."""
-        from rushlight.distributed import irecv
-
-        return irecv(_only(tensors), group=self, tag=tag)
-
-
-def _only(tensors):
-    if not isinstance(tensors, (list, tuple)):
-        return tensors
-    if len(tensors) != 1:
-        raise ValueError(f"ProcessGroup: expected one tensor, got {len(tensors)}")
-    return tensors[0]
-
-
-def _only_list(lists):
-    """The list in a list of one, or the list itself."""
-    if len(lists) == 1 and isinstance(lists[0], (list, tuple)):
-        return list(lists[0])
-    return list(lists)
-
-
-def _operation(opts):
-    from rushlight.distributed import ReduceOp
-
-    return getattr(opts, "reduceOp", opts) or ReduceOp.SUM
-
-
-def _root(opts):
-    return getattr(opts, "rootRank", opts) or 0
-
-
-class ProcessGroupGloo(ProcessGroup):
-    """The class that torch has for groups that gloo serves.
-
-    MPI serves them here, and groups are made by `init_process_group` and `new_group`: a process
-    takes part in one world of MPI, which no constructor of a group can begin.
-
-    Raises:
-        NotImplementedError: always.
-    """
-
-    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta | None = None) -> None:
-        raise NotImplementedError(
-            f"ProcessGroupGloo: rank {rank} of {size} by {store}: MPI serves the backend 'gloo', "
-            "and a process is in one world of MPI; call init_process_group('gloo', store=store, "
-            "rank=rank, world_size=size), then new_group"
-        )
-
-    @staticmethod
-    def create_device(
-        hostname: str = "", interface: str = "", lazy_init: bool | None = None
-    ) -> NoReturn:
-        """Raises NotImplementedError: MPI chooses the network.
-
-        Args:
-            hostname, interface: of this machine, on the network.
-            lazy_init: whether to connect when the first message is sent.
-        """
-        raise NotImplementedError(
-            f"ProcessGroupGloo.create_device({hostname!r}, {interface!r}, {lazy_init}): MPI serves "
-            "the backend 'gloo' and chooses the network; its launcher and environment say which"
-        )
-
-    @staticmethod
-    def create_default_device(lazy_init: bool | None = None) -> NoReturn:
-        """Raises NotImplementedError, as create_device.
-
-        Args:
-            lazy_init: whether to connect when the first message is sent.
-        """
-        ProcessGroupGloo.create_device(lazy_init=lazy_init)
-
-
-for _name, _member in _absent.refused(
-    dict.fromkeys(("Options", "Device"), "MPI serves the backend 'gloo' and chooses the network")
-).items():
-    _member.__qualname__ = f"ProcessGroupGloo.{_name}"
-    setattr(ProcessGroupGloo, _name, _member)
 
 _SHRINK_FLAGS = (0, 1)  # SHRINK_DEFAULT and SHRINK_ABORT
 
@@ -743,14 +140,14 @@ def default_group() -> Any:
 
 def resolve(given: Any) -> Any:
     """The group that an argument means; None in a process that is not in it."""
-    world = default_group()
     if given is None or given is groups:
-        return world
+        return default_group()
     if given is GroupMember.NON_GROUP_MEMBER:
+        default_group()
         return None
     if not isinstance(given, ProcessGroup):
         raise TypeError(f"group must be a ProcessGroup, got {given!r}")
-    if groups.by_name.get(given._name) is not given:
+    if given._is_destroyed:
         raise ValueError("Invalid process group specified: it was destroyed")
     return given
 
@@ -769,7 +166,8 @@ def init_process_group(
     """Make this process and the others one world.
 
     Args:
-        backend: "gloo" or "mpi", both by MPI; also by kind of device, "cpu:gloo,cuda:nccl".
+        backend: "gloo" or "mpi", both by MPI; also by kind of device, "cpu:gloo,cuda:nccl"; "fake",
+            which sends nothing; or what `Backend.register_backend` was called with.
         init_method: where the processes meet: "env://" (the default), "tcp://host:port" or
             "file:///path".
         timeout: a timedelta, for the meeting and for each operation; 30 minutes by default.
@@ -777,7 +175,8 @@ def init_process_group(
             launcher says (torchrun's environment, mpiexec, SLURM), else a world of this process.
         store: where they meet, instead of init_method.
         group_name: accepted, as in torch, where it is deprecated.
-        pg_options: None.
+        pg_options: ProcessGroupGloo.Options, of which `_timeout` counts; what a registered backend
+            takes.
         device_id: None or a CPU.
 
     Raises:
@@ -790,17 +189,12 @@ def init_process_group(
 
     if groups.default is not None:
         raise ValueError("trying to initialize the default process group twice!")
-    _check_backend(backend)
-    if pg_options is not None:
-        raise NotImplementedError("init_process_group: pg_options is not supported")
+    check_backend(backend)
+    create = creator(backend)
+    timeout = _time_limit("init_process_group", timeout, pg_options, create) or default_pg_timeout
     if device_id is not None and str(device_id).partition(":")[0] != "cpu":
         if not rushlight.cuda.is_available():
             raise ValueError(f"init_process_group: device_id {device_id}: there are no GPUs")
-    timeout = default_pg_timeout if timeout is None else timeout
-    if not isinstance(timeout, datetime.timedelta):
-        raise TypeError(
-            f"Expected timeout argument to be of type datetime.timedelta, got {timeout}"
-        )
     if store is not None and init_method is not None:
         raise AssertionError("Cannot specify both init_method and store.")
     place = None
@@ -814,7 +208,7 @@ def init_process_group(
     is_native = place is not None and place.launcher in ("Open MPI", "MVAPICH", "mpiexec")
     if world_size == 1 and rank > 0:
         raise ValueError(f"init_process_group: rank {rank} is not in a world of 1")
-    if is_native and world_size > 1:
+    if is_native and world_size > 1 and create is None:
         world, rank, world_size = _world.by_launcher(place, timeout)
     else:
         if store is None:
@@ -826,15 +220,38 @@ def init_process_group(
                     rendezvous(method, rank, world_size, timeout=timeout)
                 )
         prefixed = PrefixStore(f"default_pg/{groups.generation}", store)
-        if world_size == 1:
+        if world_size == 1 or create is not None:
             world = _world.alone(prefixed)
         else:
             world = _world.by_store(prefixed, rank, world_size, timeout, groups.generation)
     groups.generation += 1
     name = Backend(backend) if backend is not None else Backend(Backend.UNDEFINED)
-    made = ProcessGroup(world, world.transport, range(world_size), name, timeout, "0", "default_pg")
+    if create is None:
+        made = ProcessGroup._of(
+            world, world.transport, range(world_size), name, timeout, "0", "default_pg"
+        )
+    else:
+        made = _derived(
+            create, world, rank, range(world_size), name, timeout, "0", "default_pg", pg_options
+        )
     groups.default, groups.by_name = made, {"0": made}
     groups.made = 1
+
+
+def _derived(create, world, rank, ranks, backend, timeout, name, description, options):
+    """A group of a program's own class."""
+    ranks = list(ranks)
+    store = PrefixStore(f"{backend}/{name}", world.store)
+    made = create(store, rank, len(ranks), timeout, name, ranks, options)
+    if not isinstance(made, ProcessGroup):
+        raise TypeError(
+            f"backend {backend!r} makes groups of class {type(made).__name__}, which is not "
+            "derived from ProcessGroup"
+        )
+    made._world, made._ranks, made._backend, made._timeout = world, ranks, backend, timeout
+    made._set_group_name(name)
+    made._set_group_desc(description or "undefined")
+    return made
 
 
 def _place(rank, world_size):
@@ -874,12 +291,15 @@ def _only_here():
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """End a group; without one, or with the world, end all."""
-    if groups.default is None and group is not None:
+    if groups.default is None:
+        if group is None:
+            raise AssertionError(f"Process group cannot be None: {_NOT_INITIALIZED}")
         raise ValueError("Invalid process group specified")
     default = default_group()
     if group is GroupMember.NON_GROUP_MEMBER:
         return
     for ended in list(groups.by_name.values()) if group in (None, default) else [group]:
+        ended._is_destroyed = True
         if ended._gpus is not None:
             ended._gpus.close()
     if group is None or group is default:
@@ -904,18 +324,23 @@ def new_group(
         ranks: the members' ranks in the world; all by default.
         timeout: for its operations; that of the world by default.
         backend: its name; that of the world by default.
-        pg_options, device_id: None.
+        pg_options: ProcessGroupGloo.Options, of which `_timeout` counts; what a registered backend
+            takes.
+        device_id: None.
         use_local_synchronization: the members alone make the call.
         group_desc: what it is for.
 
     Returns:
-        The group, or GroupMember.NON_GROUP_MEMBER in a process that is not in it.
+        The group, or GroupMember.NON_GROUP_MEMBER in a process that is not in it; None there where
+        the members alone make the call.
     """
     default = default_group()
-    if pg_options is not None or device_id is not None:
-        raise NotImplementedError("new_group: pg_options and device_id are not supported")
+    if device_id is not None:
+        raise NotImplementedError("new_group: device_id is not supported")
     if backend is not None:
-        _check_backend(backend)
+        check_backend(backend)
+    create = creator(default._backend if backend is None else backend)
+    timeout = _time_limit("new_group", timeout, pg_options, create)
     size = default.size()
     ranks = list(range(size)) if ranks is None else sorted(ranks)
     if len(set(ranks)) != len(ranks):
@@ -929,17 +354,27 @@ def new_group(
         if not 0 <= rank < size:
             raise ValueError(f"new_group: ranks {ranks} are not in a world of {size}")
     if use_local_synchronization:
+        if default.rank() not in ranks:
+            return None
         name = "local/" + "-".join(map(str, ranks))
         count = sum(made.startswith(name) for made in groups.by_name)
         name += f"/{count}"
     else:
         name = str(groups.made)
         groups.made += 1
-        _meet(default, f"new_group({ranks})")
+        if not default._is_derived:
+            _meet(default, f"new_group({ranks})")
     parts = {} if use_local_synchronization else _split_gpus(default, [ranks])
     if default.rank() not in ranks:
         return GroupMember.NON_GROUP_MEMBER
-    made = _part(default, ranks, backend, timeout, name, group_desc)
+    if create is None:
+        made = _part(default, ranks, backend, timeout, name, group_desc)
+    else:
+        made = _derived(
+            create, default._world, ranks.index(default.rank()), ranks,
+            default._backend if backend is None else Backend(backend), timeout or default._timeout,
+            name, group_desc, pg_options,
+        )  # fmt: skip
     if parts:
         made.carrier_of_gpus().communicators.update(parts)
     groups.by_name[name] = made
@@ -971,7 +406,7 @@ def _part(parent, ranks, backend, timeout, name, description):
     else:
         with world.engine.exclusively(), world.engine.member.library_call(f"new_group({ranks})"):
             transport = parent._transport.part(ranks, sum(map(ord, name)))
-    return ProcessGroup(
+    return ProcessGroup._of(
         world,
         transport,
         [parent._ranks[rank] for rank in ranks],

@@ -14,6 +14,7 @@ import rushlight
 from rushlight.distributed._agreement import _DTYPES, Call
 from rushlight.distributed._collectives import _written, check_tensor, member, root_of
 from rushlight.distributed._errors import DistBackendError
+from rushlight.distributed._group import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +124,10 @@ def _send(name, tensor, dst, group, tag, group_dst, async_op):
             requests += found._transport.send(plain, peer, 2 * tag + 1)
         yield requests
 
-    return found.run(steps, call, [tensor], async_op, is_message=True)
+    def derived():
+        return found.send([tensor], peer, tag)
+
+    return found.run(steps, call, [tensor], async_op, is_message=True, derived=derived)
 
 
 def _gpu_steps(found, parcels):
@@ -172,8 +176,9 @@ def recv(
     work = _receive("recv", tensor, src, group, tag, group_src, True)
     if work is None:
         return -1
-    work.wait()
-    return work._source_rank
+    found = resolve(group)
+    work.wait(*([found._timeout] if found._is_derived else []))
+    return work._source_rank if src is None else src
 
 
 def _receive(name, tensor, src, group, tag, group_src, async_op):
@@ -225,7 +230,12 @@ def _receive(name, tensor, src, group, tag, group_src, async_op):
         if staged.data_ptr() != into.data_ptr():
             into.copy_(staged)
 
-    return found.run(steps, call, [tensor], async_op, is_message=True)
+    def derived():
+        if from_any:
+            return found.recv_anysource([tensor], tag)
+        return found.recv([tensor], peer, tag)
+
+    return found.run(steps, call, [tensor], async_op, is_message=True, derived=derived)
 
 
 class P2POp:

@@ -8,6 +8,10 @@ import enum
 from rushlight._set_module import set_module
 from rushlight.distributed._reduction import ReduceOp
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class _Options:
     """What all have: a time-out, of which a negative one means that of the group."""
@@ -70,6 +74,10 @@ class ScatterOptions(_RootedOptions):
     """Of ProcessGroup.scatter: `rootRank` is the member that gives."""
 
 
+class AllgatherOptions(_Options):
+    """Of ProcessGroup.allgather and _allgather_base."""
+
+
 class AllToAllOptions(_Options):
     """Of ProcessGroup.alltoall and alltoall_base."""
 
@@ -81,6 +89,21 @@ class BarrierOptions(_Options):
         super().__init__()
         self.device_ids: list[int] = []
         self.device = None
+
+
+def options(name: str, async_op: bool, **fields: Any) -> Any:
+    """What a method of a program's own group is given.
+
+    Args:
+        name: of the class, without "Options".
+        async_op: does nobody wait for the end at once?
+        fields: what to set.
+    """
+    made = globals()[f"{name}Options"]()
+    made.asyncOp = async_op
+    for field, value in fields.items():
+        setattr(made, field, value)
+    return made
 
 
 class BuiltinCommHookType(enum.Enum):

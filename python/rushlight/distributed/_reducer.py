@@ -11,7 +11,7 @@ import rushlight
 from rushlight._set_module import set_module
 from rushlight.autograd.graph import get_gradient_edge
 from rushlight.distributed import _collectives as collectives, _objects as objects
-from rushlight.distributed._group import host_tensors
+from rushlight.distributed._process_group import host_tensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     from rushlight.distributed import ProcessGroup
 
 _FIRST_BUCKET_BYTES = 1 << 20  # small, so that the first reduction begins early
+
+
+class _Derived:
+    """The Work of a program's own group, whose class may define `wait` and `get_future` alone."""
+
+    def __init__(self, work: Any, timeout: Any) -> None:
+        self._work, self._timeout = work, timeout
+
+    def wait(self) -> Any:
+        """Wait, and return the tensors."""
+        self._work.wait(self._timeout)
+        return self._work.get_future().value()
 
 
 class GradBucket:
@@ -144,6 +156,7 @@ class Reducer:
         self.is_wanted = True  # False: gradients stay as they are, in no_sync
         self._expecting = False
         self._arrived, self._rebuilt = [], False
+        self._unmarked: list[int] = []  # unused parameters, until the first gradient comes
         self._index = {id(parameter): i for i, parameter in enumerate(parameters)}
         self._make_buckets(list(reversed(range(len(parameters)))))
         self._handles = [
@@ -169,6 +182,8 @@ class Reducer:
     def _hook(self, index):
         def ready(parameter):
             if self._expecting:
+                if self._unmarked:
+                    self._mark_unused()
                 self._mark_ready(index)
 
         return ready
@@ -187,9 +202,9 @@ class Reducer:
 
     def prepare(self, outputs: Any) -> None:
         """Get ready for the backward pass of a forward pass with these outputs."""
-        if self._expecting:
+        if self._expecting and self._ready:
             self._complain()
-        self._begin()
+        self._begin()  # once more, where the outputs before were not used
         if self._static_graph and self._static_unused is not None:
             unused = self._static_unused
         elif self._find_unused or self._static_graph:
@@ -199,7 +214,14 @@ class Reducer:
         else:
             unused = ()
         self._unused = set(unused)
-        for index in unused:
+        # With the first gradient: without one, the outputs may be of no use.
+        self._unmarked = list(unused)
+        if len(unused) == len(self.parameters):
+            self._mark_unused()
+
+    def _mark_unused(self):
+        unmarked, self._unmarked = self._unmarked, []
+        for index in unmarked:
             self._mark_ready(index)
 
     def _begin(self):
@@ -289,6 +311,11 @@ class Reducer:
         if self.hook is not None:
             shown = GradBucket(bucket, number, number == len(self.buckets) - 1)
             bucket.future = self.hook(self.hook_state, shown)
+            if not isinstance(bucket.future, rushlight.futures.Future):
+                raise RuntimeError(
+                    "DistributedDataParallel: the hook's callback must return a "
+                    f"torch.futures.Future object, but got {type(bucket.future).__name__}"
+                )
             return
         if self._reduces_shared(bucket):
             bucket.future = bucket.shared.all_reduce(1.0 / self._size())
@@ -298,6 +325,8 @@ class Reducer:
             if self.reduce_dtype is not None:
                 buffer = buffer.to(self.reduce_dtype)
         bucket.future = collectives.all_reduce(buffer, group=self.group, async_op=True)
+        if self.group._is_derived:
+            bucket.future = _Derived(bucket.future, self.group._timeout)
 
     def _reduces_shared(self, bucket):
         return bucket.shared is not None and self.hook is None and self.reduce_dtype is None
@@ -357,21 +386,7 @@ class Reducer:
             )
         if not gradient.is_sparse:
             gradient = gradient.to_sparse(1)
-        gradient = gradient.coalesce()
-        indices, values = gradient.indices(), gradient.values()
-        size = self.group.size()
-        counts = rushlight.empty(size, dtype=rushlight.int64)
-        with host_tensors():
-            collectives.all_gather_into_tensor(
-                counts, rushlight.tensor([indices.size(1)]), group=self.group
-            )
-        all_indices = [indices.new_empty(indices.size(0), n) for n in counts.tolist()]
-        all_values = [values.new_empty(n, *values.shape[1:]) for n in counts.tolist()]
-        collectives.all_gather(all_indices, indices, group=self.group)
-        collectives.all_gather(all_values, values, group=self.group)
-        parameter.grad = rushlight.sparse_coo_tensor(
-            rushlight.cat(all_indices, 1), rushlight.cat(all_values) / self._size(), parameter.shape
-        ).coalesce()
+        parameter.grad = collectives.sparse_sum(gradient, self.group) / self._size()
 
     def shadow(self) -> None:
         """Take part in the reductions of a backward pass with nothing: the inputs have ended."""

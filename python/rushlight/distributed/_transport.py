@@ -78,6 +78,18 @@ class Alone:
         return []
 
 
+class Apart(Alone):
+    """A group whose tensors the methods of a program's own class carry.
+
+    Args:
+        rank: this process's number.
+        size: how many members there are.
+    """
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
+
+
 class MpiTransport:
     """A group whose members MPI connects.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from rushlight.distributed._group import default_pg_timeout
+from rushlight.distributed._process_group import default_pg_timeout
 
 __all__ = ["default_pg_nccl_timeout", "default_pg_timeout"]
 

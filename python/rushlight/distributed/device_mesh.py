@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rushlight.distributed import ProcessGroup
 
-    pass
-
 
 class DeviceMesh:
     """Processes in an array of any number of dims. Along each dim those that differ in that
@@ -45,14 +43,21 @@ class DeviceMesh:
         mesh_dim_names: Any = None,
         _groups: Any = None,
         _root: Any = None,
+        _parts: Any = None,
+        _init_backend: bool = True,
     ) -> None:
         there_are = ("cpu", "cuda") if rushlight.cuda.is_available() else ("cpu",)
+        if ":" in device_type:
+            raise RuntimeError(
+                f"DeviceMesh: Device type with index is not supported: got {device_type!r}, give "
+                "`device.type`"
+            )
         if device_type not in there_are:
             raise RuntimeError(
                 f"DeviceMesh: no devices of type {device_type!r}, there is {', '.join(there_are)}"
             )
         self.device_type = device_type
-        self.mesh: Any = rushlight.as_tensor(mesh, dtype=rushlight.int64).detach().contiguous()
+        self.mesh: Any = rushlight.as_tensor(mesh, dtype=rushlight.int32).detach().contiguous()
         self.mesh_dim_names: Any = None if mesh_dim_names is None else tuple(mesh_dim_names)
         if self.mesh_dim_names is not None:
             if len(self.mesh_dim_names) != self.mesh.dim():
@@ -63,7 +68,13 @@ class DeviceMesh:
             if len(set(self.mesh_dim_names)) != len(self.mesh_dim_names):
                 raise RuntimeError(f"Each mesh_dim_name must be unique, got {self.mesh_dim_names}")
         self._root = _root
+        # For each dim, those of the root mesh that it consists of.
+        self._parts = _parts or [(i,) for i in range(self.mesh.dim())]
         self._flattened = {}
+        self._groups: list[Any] = _groups or []
+        self._coordinate = None
+        if not _init_backend and not _group.is_initialized():
+            return
         if not _group.is_initialized():
             _group.init_process_group("gloo" if device_type == "cpu" else None)
         rank, size = _group.get_rank(), _group.get_world_size()
@@ -78,8 +89,9 @@ class DeviceMesh:
                 f"{self.mesh.numel()} ranks!"
             )
         where = (self.mesh == rank).nonzero().tolist()
-        self._coordinate = where[0] if where else None
-        self._groups = self._make_groups(rank) if _groups is None else _groups
+        self._coordinate = tuple(where[0]) if where else None
+        if _groups is None and _init_backend:
+            self._groups = self._make_groups(rank)
 
     def _make_groups(self, rank):
         if self.mesh.dim() == 1 and self.mesh.tolist() == list(range(_group.get_world_size())):
@@ -111,7 +123,10 @@ class DeviceMesh:
     def _dim(self, mesh_dim):
         if isinstance(mesh_dim, str):
             if self.mesh_dim_names is None or mesh_dim not in self.mesh_dim_names:
-                raise KeyError(f"Mesh dimension {mesh_dim!r} does not exist: {self.mesh_dim_names}")
+                raise KeyError(
+                    f"Mesh dimension {mesh_dim!r} does not exist: the mesh has "
+                    f"{self.mesh_dim_names}"
+                )
             return self.mesh_dim_names.index(mesh_dim)
         return mesh_dim
 
@@ -124,9 +139,13 @@ class DeviceMesh:
                     "needs to be specified when device_mesh.ndim > 1."
                 )
             mesh_dim = 0
-        if mesh_dim in self._flattened:
-            return self._flattened[mesh_dim].get_group()
-        return self._groups[self._dim(mesh_dim)]
+        flattened = self._get_root_mesh()._flattened
+        if mesh_dim in flattened:
+            return flattened[mesh_dim].get_group()
+        dim = self._dim(mesh_dim)
+        if not self._groups:
+            raise RuntimeError("DeviceMesh process groups not initialized!")
+        return self._groups[dim]
 
     def get_all_groups(self) -> Any:
         """The groups of this process, one for each dim."""
@@ -142,43 +161,68 @@ class DeviceMesh:
 
     def get_coordinate(self) -> Any:
         """Where this process is; None if it is not in the mesh."""
-        return None if self._coordinate is None else list(self._coordinate)
+        return self._coordinate
+
+    def _get_root_mesh(self):
+        """The mesh of which this one is a part, or itself."""
+        return self._root or self
 
     def __getitem__(self, names: Sequence[str]) -> Any:
         """The part of the mesh along named dims in which this process is."""
         names = (names,) if isinstance(names, str) else tuple(names)
         if self.mesh_dim_names is None:
             raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
-        if len(names) == 1 and names[0] in self._flattened:
-            return self._flattened[names[0]]
-        dims = [self._dim(name) for name in names]
-        if dims != sorted(set(dims)):
-            raise KeyError(f"Invalid mesh_dim_names {names} specified: keep the order of the mesh")
         if names == self.mesh_dim_names:
             return self
-        if self._coordinate is None:
+        root = self._get_root_mesh()
+        known = {name: (self, i) for i, name in enumerate(self.mesh_dim_names)}
+        known.update((name, (flat, 0)) for name, flat in root._flattened.items())
+        for name in names:
+            if name not in known:
+                raise KeyError(
+                    f"Invalid mesh_dim_names {names}: {name!r} does not exist, there are "
+                    f"{tuple(known)}"
+                )
+        if len(names) == 1 and known[names[0]][0] is not self:
+            return known[names[0]][0]
+        parts = [mesh._parts[i] for mesh, i in map(known.get, names)]
+        dims = [dim for part in parts for dim in part]
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"Slicing overlapping dim_names {names} is not allowed.")
+        if dims != sorted(dims):
+            raise KeyError(f"Invalid mesh_dim_names {names} specified: keep the order of the mesh")
+        if root._coordinate is None:
             raise RuntimeError("DeviceMesh: this process is not in the mesh")
         place = tuple(
-            slice(None) if dim in dims else self._coordinate[dim] for dim in range(self.ndim)
+            slice(None) if dim in dims else root._coordinate[dim] for dim in range(root.ndim)
         )
+        sizes = [math.prod(root.mesh.size(dim) for dim in part) for part in parts]
         return DeviceMesh(
             self.device_type,
-            self.mesh[place],
+            root.mesh[place].reshape(sizes),
             mesh_dim_names=names,
-            _groups=[self._groups[dim] for dim in dims],
-            _root=self._root or self,
+            _groups=[mesh.get_group(i) for mesh, i in map(known.get, names)],
+            _root=root,
+            _parts=parts,
         )
 
     def _flatten(self, mesh_dim_name=None):
         """A mesh of one dim of all processes in this one."""
         name = mesh_dim_name or "_".join(self.mesh_dim_names or ("flat",))
-        root = self._root or self
+        if self.mesh_dim_names == (name,):
+            return self
+        root = self._get_root_mesh()
+        dims = tuple(dim for part in self._parts for dim in part)
+        if root.mesh_dim_names is not None and name in root.mesh_dim_names:
+            raise ValueError(f"{name} already exists as a dim of {root}: give another name")
         if name in root._flattened:
+            if root._flattened[name]._parts != [dims]:
+                raise ValueError(
+                    f"Flatten mesh with mesh_dim_name {name} has been created before, of other "
+                    "dims: give another name"
+                )
             return root._flattened[name]
         # Every process of the world makes the groups of all parts like this one.
-        dims = [root.mesh_dim_names.index(n) for n in self.mesh_dim_names] if (
-            self.mesh_dim_names is not None
-        ) else list(range(self.ndim))  # fmt: skip
         others = [dim for dim in range(root.ndim) if dim not in dims]
         lines = root.mesh.permute(*others, *dims).reshape(-1, self.mesh.numel()).tolist()
         mine = None
@@ -187,10 +231,22 @@ class DeviceMesh:
             mine = made if _group.get_rank() in line else mine
         flat = DeviceMesh(
             self.device_type, self.mesh.reshape(-1), mesh_dim_names=(name,), _groups=[mine],
-            _root=root,
+            _root=root, _parts=[dims],
         )  # fmt: skip
         root._flattened[name] = flat
         return flat
+
+    def _get_all_submeshes(self, mesh_dim_name):
+        """The meshes along a dim of all processes, of which one has this process."""
+        dim = self._dim(mesh_dim_name)
+        return [
+            DeviceMesh(
+                self.device_type, line, mesh_dim_names=(mesh_dim_name,), _init_backend=False,
+                _groups=[self._groups[dim]] if _group.get_rank() in line.tolist() else [],
+                _root=self, _parts=[(dim,)],
+            )
+            for line in self.mesh.movedim(dim, -1).reshape(-1, self.mesh.size(dim))
+        ]  # fmt: skip
 
     @staticmethod
     def from_group(
@@ -204,13 +260,28 @@ class DeviceMesh:
         if isinstance(group, (list, tuple)):
             if mesh is None or len(group) != rushlight.as_tensor(mesh).dim():
                 raise ValueError("from_group: several groups need a mesh with a dim for each")
+            if mesh_dim_names is None and len(group) > 1:
+                raise ValueError("from_group: several groups need mesh_dim_names")
             groups = list(group)
         else:
-            groups = [group]
-            mesh = _group.get_process_group_ranks(group) if mesh is None else mesh
+            groups, ranks = [group], _group.get_process_group_ranks(group)
+            mesh = ranks if mesh is None else mesh
+            if rushlight.as_tensor(mesh).tolist() != ranks:
+                raise ValueError(
+                    f"from_group: Invalid mesh {mesh} for ProcessGroup with ranks {ranks}"
+                )
         return DeviceMesh(
             device_type, mesh, mesh_dim_names=mesh_dim_names, _groups=groups, _root=None
         )
+
+    def __getstate__(self) -> Any:
+        """What a file holds: groups by their names, which are there when it is read again."""
+        names = [None if group is None else group.group_name for group in self._groups]
+        return {**vars(self), "_groups": names}
+
+    def __setstate__(self, state: Any) -> None:
+        names = state["_groups"]
+        vars(self).update(state, _groups=[_group.groups.by_name.get(name) for name in names])
 
     def __enter__(self) -> Self:
         _stack.append(self)
@@ -222,12 +293,13 @@ class DeviceMesh:
     def __eq__(self, other: object) -> bool:
         return self is other or (
             isinstance(other, DeviceMesh)
+            and self.device_type == other.device_type
             and self.mesh.tolist() == other.mesh.tolist()
             and self.mesh_dim_names == other.mesh_dim_names
         )
 
     def __hash__(self) -> int:
-        return hash((str(self.mesh.tolist()), self.mesh_dim_names))
+        return hash((self.device_type, str(self.mesh.tolist()), self.mesh_dim_names))
 
     def __repr__(self) -> str:
         names = f", mesh_dim_names={self.mesh_dim_names}" if self.mesh_dim_names else ""
@@ -235,6 +307,35 @@ class DeviceMesh:
 
 
 _stack = []
+
+
+class _MeshResources:
+    """What libraries ask of meshes by an older path."""
+
+    mesh_stack = _stack
+
+    def get_current_mesh(self):
+        """The mesh that is active."""
+        if not _stack:
+            raise RuntimeError("No device mesh is currently active!")
+        return _stack[-1]
+
+    def get_root_mesh(self, device_mesh):
+        """The mesh of which this one is a part, or itself."""
+        return device_mesh._get_root_mesh()
+
+    def get_root_mesh_dim(self, device_mesh):
+        """The dim of the root mesh that a mesh of one dim is; None if it is none."""
+        (part, *others) = device_mesh._parts
+        is_dim = device_mesh._root is not None and not others and len(part) == 1
+        return part[0] if is_dim else None
+
+    def get_mesh_dim_by_name(self, device_mesh, mesh_dim_name):
+        """The number of a dim by its name."""
+        return device_mesh._dim(mesh_dim_name)
+
+
+_mesh_resources = _MeshResources()
 
 
 def init_device_mesh(
@@ -252,7 +353,7 @@ def init_device_mesh(
         raise NotImplementedError("init_device_mesh: backend_override is not supported")
     if mesh_dim_names is not None and len(mesh_dim_names) != len(mesh_shape):
         raise RuntimeError(
-            "mesh_shape and mesh_dim_names should have same length, got "
+            "mesh_shape and mesh_dim_names should have same length! Got "
             f"{tuple(mesh_shape)} and {tuple(mesh_dim_names)}"
         )
     count = math.prod(mesh_shape)

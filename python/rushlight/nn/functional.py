@@ -293,9 +293,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             f"Nx{dims}x{dims + 1} for size {list(size)}, got {tuple(theta.shape)}"
         )
     if min(size) <= 0:
-        raise ValueError(
-            f"affine_grid: Expected non-zero, positive output size, got {list(size)}"
-        )
+        raise ValueError(f"affine_grid: Expected non-zero, positive output size, got {list(size)}")
     if align_corners and min(size[2:]) == 1:
         warnings.warn(
             "affine_grid: with align_corners=True the only point along a size of 1 is at 0, since "

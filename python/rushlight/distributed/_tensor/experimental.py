@@ -1,5 +1,10 @@
 """What tensors that are spread over processes offer on trial, by its older path."""
 
-from rushlight.distributed.tensor.experimental import implicit_replication, local_map
+from rushlight.distributed.tensor.experimental import (
+    context_parallel,
+    implicit_replication,
+    local_map,
+    register_sharding,
+)
 
-__all__ = ["implicit_replication", "local_map"]
+__all__ = ["context_parallel", "implicit_replication", "local_map", "register_sharding"]

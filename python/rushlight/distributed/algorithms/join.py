@@ -126,17 +126,12 @@ class Join:
                 break
             if self._throw:
                 rushlight.distributed.all_reduce(rushlight.ones(1), group=self._group)
-                self._raise()
+                raise RuntimeError(f"Rank {self._rank} exhausted all inputs.")
             is_last = False
             for hook in self._hooks:
                 hook.main_hook()
         for hook in self._hooks:
             hook.post_hook(is_last)
-
-    def _raise(self):
-        raise RuntimeError(
-            "Detected at least one rank that exhausted inputs. Throwing across all ranks."
-        )
 
     @staticmethod
     def notify_join_context(joinable: Any) -> Any:

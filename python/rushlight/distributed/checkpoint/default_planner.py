@@ -172,9 +172,14 @@ class DefaultSavePlanner(SavePlanner):
 def find(state_dict: dict[str, Any], index: MetadataIndex) -> Any:
     """What a process has of an object: of a tensor, its part."""
     if index.fqn not in state_dict:
-        raise ValueError(f"checkpoint: there is no {index.fqn}")
+        raise ValueError(f"checkpoint: the state has no FQN {index.fqn!r}")
     value = state_dict[index.fqn]
     if not isinstance(value, rushlight.Tensor):
+        if index.offset is not None:
+            raise ValueError(
+                f"checkpoint: {index.fqn} is no DTensor, ShardedTensor or tensor: no piece of it "
+                f"begins at {tuple(index.offset)}"
+            )
         return value
     if index.offset is not None and index.offset != pieces.chunk_of(value).offsets:
         raise ValueError(f"checkpoint: no piece of {index.fqn} begins at {tuple(index.offset)}")

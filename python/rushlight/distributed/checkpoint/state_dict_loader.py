@@ -13,7 +13,11 @@ from rushlight.distributed.checkpoint.default_planner import (
     _EmptyStateDictLoadPlanner,
 )
 from rushlight.distributed.checkpoint.filesystem import FileSystemReader
-from rushlight.distributed.checkpoint.state_dict_saver import states_of, storage_for
+from rushlight.distributed.checkpoint.state_dict_saver import (
+    _storage_second,
+    states_of,
+    storage_for,
+)
 from rushlight.distributed.checkpoint.stateful import Stateful
 
 TYPE_CHECKING = False
@@ -63,6 +67,7 @@ def _load_state_dict(
     )
 
 
+@_storage_second("storage_reader")
 def load(
     state_dict: dict[str, Any],
     *,

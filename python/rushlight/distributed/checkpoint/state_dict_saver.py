@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import concurrent.futures
 import enum
+import functools
 import inspect
 import os
 import warnings
 from dataclasses import dataclass
 
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.distributed import _group
 from rushlight.distributed.checkpoint._together import Together
 from rushlight.distributed.checkpoint.default_planner import DefaultSavePlanner
@@ -59,6 +61,28 @@ def save_state_dict(
     return _save(state_dict, storage_writer, planner, processes, True)
 
 
+def _storage_second(name: str) -> Any:
+    """A decorator of functions that are also called with the argument `name` in the second place,
+    as older programs do; they warn.
+    """
+
+    def decorator(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            if len(args) == 2:
+                _warn_program(
+                    f"checkpoint.{function.__name__}: the second argument is named: write "
+                    f"{name}=..."
+                )
+                args, kwargs = args[:1], {name: args[1], **kwargs}
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    return decorator
+
+
+@_storage_second("storage_writer")
 def save(
     state_dict: dict[str, Any],
     *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight.amp import GradScaler
-from rushlight.distributed import _collectives as collectives, _group
+from rushlight.distributed import _collectives as collectives, _group, _process_group
 from rushlight.distributed._reduction import ReduceOp
 from rushlight.distributed.tensor._dtensor import DTensor
 
@@ -50,7 +50,7 @@ class ShardedGradScaler(GradScaler):
         super().unscale_(optimizer)
         found = rushlight.tensor([float(self._overflowed[id(optimizer)])])
         if _group.is_initialized():
-            with _group.host_tensors():
+            with _process_group.host_tensors():
                 collectives.all_reduce(found, ReduceOp.MAX, self.process_group)
         self._overflowed[id(optimizer)] = bool(found.item())
 

@@ -73,14 +73,20 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self.initialized: bool = False
         self._all_states, self.optim = None, None
         Optimizer.__init__(self, params, defaults)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.layout is not rushlight.strided:
+                    raise ValueError(
+                        "ZeroRedundancyOptimizer: only dense parameters are supported, got layout "
+                        f"{parameter.layout}"
+                    )
         self._divide()
         self.initialized = True
 
     def _divide(self):
         """Give each process parameters of about the same size in all, and make its optimizer."""
-        self._owner = {}
+        self._owner, held = {}, [0] * self.world_size
         for group in self.param_groups:
-            held = [0] * self.world_size
             for parameter in sorted(group["params"], key=lambda p: -p.numel()):
                 rank = held.index(min(held))
                 self._owner[id(parameter)] = rank

@@ -62,6 +62,11 @@ class _Tracer(fx.Tracer):
             return False  # a border is within
         return super().is_leaf_module(m, module_qualified_name)
 
+    def create_proxy(self, kind, target, args, *others, **options):
+        if kind == "placeholder" and args and isinstance(args[0], rushlight.Tensor):
+            args = ()  # a graph has no default that is a tensor
+        return super().create_proxy(kind, target, args, *others, **options)
+
     def call_module(self, m, forward, args, kwargs):
         name = self.path_of_module(m)
         point = self.spec.get(name)
@@ -145,11 +150,11 @@ class Pipe(Module):
             self.add_module(f"submod_{number}", stage)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Run all stages."""
+        """Run all stages; a tuple of the results, also of one."""
         found = self.get_stage_module(0)(*args, **kwargs)
         for number in range(1, self.num_stages):
             found = self.get_stage_module(number)(*found)
-        return found
+        return found if isinstance(found, tuple) else (found,)
 
     @staticmethod
     def from_tracing(

@@ -8,7 +8,14 @@ from rushlight.distributed.tensor._dtensor import (
     distribute_module,
     distribute_tensor,
 )
-from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
+from rushlight.distributed.tensor.placement_types import (
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    _StridedShard,
+)
+from rushlight.serialization import add_safe_globals as _add_safe_globals
 
 __all__ = [
     "DTensor",
@@ -31,3 +38,5 @@ __all__ = [
 set_module(
     __name__, DTensor, distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
 )
+# Files of DTensors name them.
+_add_safe_globals([DTensor, DeviceMesh, Partial, Replicate, Shard, _StridedShard])

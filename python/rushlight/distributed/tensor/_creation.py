@@ -6,7 +6,7 @@ import contextlib
 
 import rushlight
 from rushlight.distributed import _collectives as collectives
-from rushlight.distributed._group import host_tensors
+from rushlight.distributed._process_group import host_tensors
 from rushlight.distributed.tensor._dtensor import DTensor, _mesh_or_current, _normal
 from rushlight.distributed.tensor._redistribute import local_of
 from rushlight.distributed.tensor.placement_types import Replicate, part_at
@@ -45,7 +45,8 @@ def _place(name, shape, device_mesh, placements, layout):
 def _made(name, make: Callable[..., Tensor], size, dtype, layout, requires_grad, mesh, placements):
     shape = _sizes(name, size)
     mesh, placements = _place(name, shape, mesh, placements, layout)
-    lengths, _ = part_at(shape, mesh.mesh.shape, mesh.get_coordinate(), placements)
+    place = mesh.get_coordinate()
+    lengths = [0] if place is None else part_at(shape, mesh.mesh.shape, place, placements)[0]
     local = make(lengths, dtype=dtype).to(mesh.device_type)
     return DTensor._make(local, mesh, placements, shape).requires_grad_(requires_grad)
 
@@ -54,7 +55,7 @@ def agreed_generator(mesh: DeviceMesh) -> rushlight.Generator:
     """A generator with the same seed in all processes of a mesh, drawn by the first."""
     seed = rushlight.randint(0, 2**62, ())
     with host_tensors():
-        for i in range(mesh.ndim):
+        for i in range(mesh.ndim if mesh.get_coordinate() is not None else 0):
             if mesh.size(i) > 1:
                 collectives.broadcast(seed, group=mesh.get_group(i), group_src=0)
     return rushlight.Generator().manual_seed(int(seed))
@@ -83,6 +84,8 @@ def _random(name, size, dtype, layout, requires_grad, mesh, placements):
     mesh, placements = _place(name, shape, mesh, placements, layout)
     whole = getattr(rushlight, name)(shape, dtype=dtype, generator=agreed_generator(mesh))
     whole = whole.to(mesh.device_type)
+    if mesh.get_coordinate() is None:
+        whole = whole.new_empty(0)
     local = local_of(whole, shape, mesh, (Replicate(),) * mesh.ndim, placements)
     return DTensor._make(local, mesh, placements, shape).requires_grad_(requires_grad)
 

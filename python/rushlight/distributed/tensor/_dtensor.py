@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import inspect
 
 import rushlight
 from rushlight import Tensor
-from rushlight.distributed import _collectives as collectives
+from rushlight._ignored import warn_program
+from rushlight.distributed import _collectives as collectives, _objects as objects
 from rushlight.distributed.device_mesh import DeviceMesh, _stack
+from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from rushlight.distributed.tensor._redistribute import (
     Redistribute,
     UsedInParts,
@@ -19,7 +22,7 @@ from rushlight.overrides import DisableTorchFunctionSubclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from rushlight.nn.modules.module import Module
@@ -59,6 +62,18 @@ class DTensor(Tensor):
         return self._placements
 
     @property
+    def _local_tensor(self):
+        """This process's part, without history."""
+        with DisableTorchFunctionSubclass():
+            return self.as_subclass(Tensor).detach()
+
+    @property
+    def _spec(self):
+        """How it lies, as one object."""
+        meta = TensorMeta(self._shape, self.stride(), self.dtype)
+        return DTensorSpec(self._mesh, self._placements, meta)
+
+    @property
     def shape(self) -> Any:
         """The sizes of the whole."""
         return self._shape
@@ -74,9 +89,15 @@ class DTensor(Tensor):
     nelement = numel
 
     def stride(self, dim: int | None = None) -> Any:
-        """The strides of the whole, in order."""
-        strides = rushlight.empty(tuple(self._shape), device="meta").stride()
-        return strides if dim is None else strides[dim]
+        """The strides that the whole would have, its dims in the order of the part's."""
+        with DisableTorchFunctionSubclass():
+            steps = Tensor.stride(self)
+        strides, step = [0] * len(steps), 1
+        # In the order of the part's, as wide as the whole.
+        for i in sorted(range(len(steps)), key=lambda i: (steps[i], -i)):
+            strides[i] = step
+            step *= max(1, self._shape[i])
+        return tuple(strides) if dim is None else strides[dim]
 
     def __len__(self) -> int:
         if not self._shape:
@@ -103,6 +124,24 @@ class DTensor(Tensor):
     def grad(self):
         self.grad = None
 
+    def register_hook(self, hook: Callable[[DTensor], Tensor | None]) -> Any:
+        """Call a function with the gradient when it is computed.
+
+        Args:
+            hook: gets the gradient, which lies as this tensor does; what it returns takes its
+                place, and may lie otherwise.
+        """
+        mesh, shape, placements = self._mesh, self._shape, of_gradient(self._placements)
+
+        def of_part(grad):
+            result = hook(DTensor._make(grad, mesh, placements, shape))
+            if isinstance(result, DTensor):
+                result = result.redistribute(placements=placements).to_local()
+            return result
+
+        with DisableTorchFunctionSubclass():
+            return Tensor.register_hook(self, of_part)
+
     @staticmethod
     def from_local(
         local_tensor: Any,
@@ -119,25 +158,40 @@ class DTensor(Tensor):
             local_tensor: this process's part.
             device_mesh: the processes.
             placements: how the parts lie; Replicate() by default.
-            run_check: let replicated parts become those of the first process.
+            run_check: let replicated parts become those of the first process, once all parts are
+                seen to have one dtype, and one shape and strides unless those are given.
             shape: of the whole; by default all parts are as large as this one.
-            stride: None; the whole is contiguous.
+            stride: of the whole, its dims in the order of the part's.
+
+        Raises:
+            RuntimeError: one of `shape` and `stride` is given without the other.
+            ValueError: `run_check` finds parts that do not fit.
         """
         mesh = _mesh_or_current(device_mesh)
         placements = _normal(placements, mesh, local_tensor.dim())
-        if stride is not None and shape is None:
-            raise ValueError("from_local: stride needs shape")
-        if shape is None:
+        if (stride is None) is not (shape is None):
+            raise RuntimeError("from_local: pass both shape and stride, or neither")
+        is_given = shape is not None
+        if not is_given:
             shape = list(local_tensor.shape)
             for i, placement in enumerate(placements):
                 if placement.is_shard():
                     shape[placement.dim] *= mesh.size(i)
-        if run_check:
+        if mesh.get_coordinate() is None:
+            local_tensor = _nothing(local_tensor)
+        elif run_check:
+            _check_parts(local_tensor, mesh, shape_counts=not is_given)
             for i, placement in enumerate(placements):
                 if placement.is_replicate():
                     with rushlight.no_grad():
                         collectives.broadcast(local_tensor, group=mesh.get_group(i), group_src=0)
-        return DTensor._make(local_tensor.view_as(local_tensor), mesh, placements, shape)
+        made = DTensor._make(local_tensor.view_as(local_tensor), mesh, placements, shape)
+        if stride is not None and tuple(stride) != made.stride() and made.numel() > 1:
+            raise NotImplementedError(
+                f"from_local: stride {tuple(stride)}: the whole has the part's order, "
+                f"{made.stride()}"
+            )
+        return made
 
     def to_local(self, *, grad_placements: Any = None) -> Any:
         """This process's part, with a gradient.
@@ -211,16 +265,43 @@ class DTensor(Tensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        raise NotImplementedError(
-            "DTensor: a file would hold this process's part alone; save full_tensor(), or "
-            "to_local() for each process"
-        )
+        with DisableTorchFunctionSubclass():
+            local = self.as_subclass(Tensor).detach()
+        return _of_part, (local, vars(self), self.requires_grad)
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         from rushlight.distributed.tensor import _operations
 
         return _operations.run(func, args, kwargs or {})
+
+
+def _of_part(local, state, requires_grad):
+    """A DTensor of this process's part, as pickle has it."""
+    made = DTensor._make(local, state["_mesh"], state["_placements"], state["_shape"])
+    vars(made).update(state)
+    return made.requires_grad_(requires_grad)
+
+
+def _nothing(tensor):
+    """What a process outside of the mesh has of a tensor."""
+    return tensor.new_empty(0 if tensor.dim() else (), requires_grad=tensor.requires_grad)
+
+
+def _check_parts(local, mesh, shape_counts):
+    """Raise unless the parts of all processes have one dtype, and one shape where that counts."""
+    about = [str(local.dtype), local.requires_grad]
+    if shape_counts:
+        about += [tuple(local.shape), local.stride()]
+    for i in range(mesh.ndim):
+        group = mesh.get_group(i)
+        of_all = [None] * group.size()
+        objects.all_gather_object(of_all, about, group)
+        if any(one != about for one in of_all):
+            raise ValueError(
+                "from_local: the parts differ in dtype, requires_grad, shape or strides along dim "
+                f"{i} of the mesh: {of_all}"
+            )
 
 
 def _mesh_or_current(mesh):
@@ -278,8 +359,16 @@ def distribute_tensor(
     mesh = _mesh_or_current(device_mesh)
     if isinstance(tensor, DTensor):
         if tensor.device_mesh != mesh:
-            raise ValueError("Cannot distribute a DTensor with device mesh to a different mesh")
-        return tensor.redistribute(placements=placements)
+            raise ValueError(
+                f"distribute_tensor: a DTensor on {tensor.device_mesh} cannot be distributed to a "
+                f"different device mesh, {mesh}"
+            )
+        if tensor.placements != _normal(placements, mesh, tensor.dim()):
+            raise ValueError(
+                f"distribute_tensor: a DTensor with {tensor.placements} cannot be distributed to a "
+                f"different placements {placements}: redistribute() does that"
+            )
+        return tensor
     if not tensor.is_leaf:
         raise RuntimeError("`distribute_tensor` should be used to distribute leaf tensors!")
     placements = _normal(placements, mesh, tensor.dim())
@@ -287,7 +376,9 @@ def distribute_tensor(
         whole = tensor.detach().clone()
         if not whole.is_meta:
             whole = whole.to(mesh.device_type)
-        if src_data_rank is not None:
+        if mesh.get_coordinate() is None:
+            whole = _nothing(whole)
+        elif src_data_rank is not None and not whole.is_meta:
             for i in range(mesh.ndim):
                 if mesh.size(i) > 1:
                     collectives.broadcast(whole, group=mesh.get_group(i), group_src=src_data_rank)
@@ -324,7 +415,20 @@ def distribute_module(
             if parameter is not None and not isinstance(parameter, DTensor):
                 child.register_parameter(key, distribute_tensor(parameter, mesh))
     if input_fn is not None:
-        module.register_forward_pre_hook(lambda mod, inputs: input_fn(mod, inputs, mesh))
+        inputs_of = _with_module(input_fn, "input_fn", "inputs")
+        module.register_forward_pre_hook(lambda mod, inputs: inputs_of(mod, inputs, mesh))
     if output_fn is not None:
-        module.register_forward_hook(lambda mod, inputs, outputs: output_fn(mod, outputs, mesh))
+        outputs_of = _with_module(output_fn, "output_fn", "outputs")
+        module.register_forward_hook(lambda mod, inputs, outputs: outputs_of(mod, outputs, mesh))
     return module
+
+
+def _with_module(function, name, what):
+    """A function of module, values and mesh, for one of values and mesh: the older form."""
+    if len(inspect.signature(function).parameters) != 2:
+        return function
+    warn_program(
+        f"distribute_module: Deprecating {name}({what}, mesh): take {name}(module, {what}, mesh)",
+        FutureWarning,
+    )
+    return lambda module, values, mesh: function(values, mesh)

@@ -9,6 +9,7 @@ import threading
 
 import rushlight
 from rushlight import Tensor
+from rushlight._ignored import warn_once
 from rushlight._set_module import home_of
 from rushlight.distributed.tensor._creation import agreed_draws, agreed_generator
 from rushlight.distributed.tensor._dtensor import DTensor
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 # What does not look at elements, or may see this process's alone.
 _PLAIN = frozenset(
-    "requires_grad_ register_hook register_post_accumulate_grad_hook retain_grad data_ptr "
-    "element_size is_floating_point is_complex is_contiguous backward dim ndimension get_device "
+    "requires_grad_ register_post_accumulate_grad_hook retain_grad data_ptr element_size "
+    "is_floating_point is_complex is_contiguous dim ndimension get_device "
     "is_signed is_same_size __hash__ is_inference has_names untyped_storage is_conj is_neg "
     "detach_ is_shared is_pinned result_type can_cast".split()
 )
@@ -105,9 +106,13 @@ def run(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             return result
     if name in _PLAIN or name.startswith("_fused_"):
         return _raw(func, args, kwargs)
-    if name in _REFUSED or isinstance(kwargs.get("out"), Tensor):
-        return _refuse(f"{name} with out=" if "out" in kwargs else name)
+    if name in _REFUSED:
+        return _refuse(name)
+    if isinstance(kwargs.get("out"), Tensor):
+        return _into(func, name, args, **kwargs)
     call = Call(func, name, args, kwargs)
+    if call.mesh.get_coordinate() is None:
+        return call.first if _is_in_place(call) else _outside(call.on_meta(), call)
     if _is_in_place(call):
         return _in_place(call)
     _check_mixed(call)
@@ -124,6 +129,16 @@ def run(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     return _with_whole(call)
 
 
+def _into(func, name, args, out, **kwargs):
+    """An operation with a result that is there: it lies as before."""
+    result = func(*args, **kwargs)
+    if not isinstance(out, DTensor) or not isinstance(result, DTensor) or (
+        out.shape != result.shape or out.dtype is not result.dtype
+    ):  # fmt: skip
+        return _refuse(f"{name} with out= that is no DTensor of the result's shape and dtype")
+    return out.copy_(result.redistribute(placements=out.placements))
+
+
 def _registered_for(func, name):
     """What a program has registered for an operation, or for a function or method of its name."""
     from rushlight.library._operator import OpOverload, OpOverloadPacket
@@ -133,6 +148,17 @@ def _registered_for(func, name):
     if isinstance(func, OpOverload) and func.namespace != "aten":
         return registered.get(func)
     return registered.get(name.partition(".")[0])
+
+
+def _outside(result, call):
+    """The results of an operation in a process outside of the mesh, from those on meta."""
+    if isinstance(result, (tuple, list)):
+        return type(result)(_outside(one, call) for one in result)
+    if not isinstance(result, Tensor):
+        return result
+    local = rushlight.zeros(0 if result.dim() else (), dtype=result.dtype)
+    whole = (Replicate(),) * call.mesh.ndim
+    return DTensor._make(local.to(call.mesh.device_type), call.mesh, whole, result.shape)
 
 
 def _with_whole(call):
@@ -150,6 +176,12 @@ def _check_mixed(call):
         return
     for one in call.operands:
         if not isinstance(one, DTensor) and one.dim() > 0:
+            if one.dim() == 1 and one.numel() == 1:
+                warn_once(
+                    "DTensor: Found a non-scalar tensor with numel=1 and ndim!=0: it is taken to "
+                    "be the same in all processes"
+                )
+                continue
             raise RuntimeError(
                 f"DTensor: {call.name}: got mixed torch.Tensor and DTensor: distribute the tensor "
                 f"of shape {tuple(one.shape)} first"
@@ -323,11 +355,18 @@ def _filled(call):
 
 
 def _new(name):
+    """A method that makes a tensor: one of this shape lies as this one does."""
+
     def made(input, *args, **kwargs):
+        mesh, whole = input._mesh, (Replicate(),) * input._mesh.ndim
         with DisableTorchFunctionSubclass():
             result = getattr(input.as_subclass(Tensor), name)(*args, **kwargs)
-        placements = (Replicate(),) * input._mesh.ndim
-        return DTensor._make(result, input._mesh, placements, result.shape)
+        if result.shape != input._shape or any(one.is_partial() for one in input._placements):
+            return DTensor._make(result, mesh, whole, result.shape)
+        with rushlight.no_grad():
+            local = local_of(result, result.shape, mesh, whole, input._placements)
+        made = DTensor._make(local, mesh, input._placements, result.shape)
+        return made.requires_grad_(result.requires_grad)
 
     return made
 
@@ -385,12 +424,7 @@ def _grad(outputs, inputs, grad_outputs=None, **options):
         return _refuse("autograd.grad with a dict of inputs, or with batches of gradients")
     outputs, inputs = _listed(outputs), _listed(inputs)
     if grad_outputs is not None:
-        grad_outputs = [
-            grad.redistribute(placements=of_gradient(output.placements)).to_local()
-            if isinstance(grad, DTensor)
-            else grad
-            for grad, output in zip(_listed(grad_outputs), outputs)
-        ]
+        grad_outputs = _brought_gradients(_listed(grad_outputs), outputs)
     with DisableTorchFunctionSubclass():
         found = rushlight.autograd.grad(outputs, inputs, grad_outputs, **options)
     return tuple(
@@ -399,6 +433,30 @@ def _grad(outputs, inputs, grad_outputs=None, **options):
         else grad
         for grad, one in zip(found, inputs)
     )
+
+
+def _brought_gradients(gradients, outputs):
+    """This process's parts of gradients, lying as those of the outputs do."""
+    return [
+        grad.redistribute(placements=of_gradient(output.placements)).to_local()
+        if isinstance(grad, DTensor) and isinstance(output, DTensor)
+        else grad
+        for grad, output in zip(gradients, outputs)
+    ]
+
+
+def _backward(tensors, gradients=None, *args, **kwargs):
+    """Of one tensor, the method, or of several, the function."""
+    name = "gradient" if isinstance(tensors, Tensor) else "grad_tensors"
+    gradients = kwargs.pop(name, gradients)
+    if gradients is not None:
+        brought = _brought_gradients(_listed(gradients), _listed(tensors))
+        gradients = brought[0] if isinstance(gradients, Tensor) else brought
+    with DisableTorchFunctionSubclass():  # but not for the program's hooks
+        parts = [one.as_subclass(Tensor) for one in _listed(tensors)]
+    if isinstance(tensors, Tensor):
+        return parts[0].backward(gradients, *args, **kwargs)
+    return rushlight.autograd.backward(parts, gradients, *args, **kwargs)
 
 
 def _listed(thing):
@@ -421,6 +479,7 @@ def _equal(first, second):
 
 _HANDLERS = {
     "grad": _grad,
+    "backward": _backward,
     "vector_norm": _vector_norm,
     "linalg_vector_norm": _vector_norm,
     "stack": _stack,

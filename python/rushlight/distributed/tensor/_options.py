@@ -55,7 +55,10 @@ class Call:
         self.dtensors = [one for one in self.operands if isinstance(one, DTensor)]
         self.mesh: DeviceMesh = self.dtensors[0].device_mesh
         if any(one.device_mesh != self.mesh for one in self.dtensors):
-            raise ValueError(f"DTensor: {name}: the tensors lie on different meshes")
+            raise RuntimeError(
+                f"DTensor does not support cross-mesh operation yet! {name}: the tensors lie on "
+                "different meshes"
+            )
 
     @property
     def first(self) -> Any:

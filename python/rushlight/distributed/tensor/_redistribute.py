@@ -52,7 +52,7 @@ def _reduced(local, partial, group):
 
 def local_of(local: Any, shape: Any, mesh: DeviceMesh, current: Any, target: Any) -> Any:
     """This process's part under the placements `target`, from that under `current`."""
-    if tuple(current) == tuple(target):
+    if tuple(current) == tuple(target) or mesh.get_coordinate() is None:
         return local
     if mesh.ndim == 1 and current[0].is_partial() and target[0].is_shard():
         return _reduce_scattered(local, current[0], target[0].dim, mesh.get_group())

@@ -150,4 +150,6 @@ class Partial(Placement):
         return f"Partial({self.reduce_op})"
 
 
+_Partial = Partial  # its older name
+
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import inspect
+import typing
 import weakref
 
 import rushlight
@@ -63,6 +65,27 @@ def _device_of(module, device_ids, output_device):
                 f"{output_device} for parameters on {device}"
             )
     return device
+
+
+def _check_annotations(hook):
+    """Raise where a communication hook says that it takes or returns something else."""
+    signature = inspect.signature(hook)
+    bucket = signature.parameters.get("bucket")
+    taken = inspect.Parameter.empty if bucket is None else bucket.annotation
+    if taken is not inspect.Parameter.empty and not isinstance(taken, str) and (
+        taken is not rushlight.distributed.GradBucket
+    ):  # fmt: skip
+        raise ValueError(
+            f"Communication hook: bucket annotation should be dist.GradBucket. It is {taken}"
+        )
+    returned, future = signature.return_annotation, rushlight.futures.Future
+    if returned is not inspect.Signature.empty and not isinstance(returned, str) and (
+        returned is not future and typing.get_origin(returned) is not future
+    ):  # fmt: skip
+        raise ValueError(
+            "Communication hook: return annotation should be torch.futures.Future[torch.Tensor]. "
+            f"It is {returned}"
+        )
 
 
 class DistributedDataParallel(Module, Joinable):
@@ -344,6 +367,7 @@ class DistributedDataParallel(Module, Joinable):
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
+        _check_annotations(hook)
         if self.reducer.hook is not None:
             raise RuntimeError(
                 "register_comm_hook or register_builtin_comm_hook can only be called once."

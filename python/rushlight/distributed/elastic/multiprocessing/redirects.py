@@ -34,7 +34,11 @@ def redirect(std: str, to_file: str) -> Iterator[None]:
     """
     if std not in _DESCRIPTORS:
         raise ValueError(f"redirect: expected 'stdout' or 'stderr', got {std!r}")
-    descriptor, stream = _DESCRIPTORS[std], getattr(sys, std)
+    stream = getattr(sys, std)
+    try:
+        descriptor = stream.fileno()  # which a program may have replaced
+    except (AttributeError, OSError):
+        descriptor = _DESCRIPTORS[std]
 
     def flush():
         stream.flush()

@@ -12,6 +12,7 @@ from rushlight.distributed._stores import FileStore
 from rushlight.distributed._tcp_store import TCPStore
 from rushlight.distributed.elastic.rendezvous.api import (
     RendezvousConnectionError,
+    RendezvousError,
     RendezvousParameters,
     RendezvousStateError,
 )
@@ -62,8 +63,11 @@ class C10dRendezvousBackend(RendezvousBackend):
 
     def set_state(self, state: bytes, token: Any = None) -> tuple[bytes, Any, bool] | None:
         """Change the state, if the token is that of the present one."""
+        if token and not isinstance(token, bytes):  # of nobody's state
+            found = self.get_state()
+            return None if found is None else (*found, False)
         written = base64.b64encode(state)
-        now = self._swap(_NOTHING if token is None else bytes(token), written)
+        now = self._swap(token or _NOTHING, written)
         found = _decoded(now)
         return None if found is None else (*found, now == written)
 
@@ -83,12 +87,23 @@ def create_backend(params: RendezvousParameters) -> tuple[C10dRendezvousBackend,
     """
     kind = params.get("store_type", "tcp").strip().lower()
     if kind == "file":
-        store = FileStore(params.endpoint or tempfile.mkstemp()[1])
+        store = _file_store(params.endpoint)
     elif kind == "tcp":
         store = _tcp_store(params)
     else:
         raise ValueError(f"rendezvous: expected store_type 'tcp' or 'file', got {kind!r}")
     return C10dRendezvousBackend(store, params.run_id), store
+
+
+def _file_store(path):
+    try:
+        path = path or tempfile.mkstemp()[1]
+    except OSError as error:
+        raise RendezvousError(f"rendezvous: no file can be made for the store: {error}") from error
+    try:
+        return FileStore(path)
+    except (DistError, OSError, ValueError, RuntimeError) as error:
+        raise RendezvousConnectionError(f"rendezvous at {path}: {error}") from error
 
 
 def _tcp_store(params):

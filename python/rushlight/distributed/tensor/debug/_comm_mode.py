@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import json
 
-from rushlight.distributed import _group
+from rushlight.distributed import _process_group
 from rushlight.distributed._functional_ops import operation
 from rushlight.distributed.tensor._dtensor import DTensor
 from rushlight.nn.modules import module as modules
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # A collective -> the operation by which it is counted.
 _COUNTED_AS = {
     "all_reduce": "all_reduce",
-    "all_reduce_coalesced": "all_reduce",
+    "all_reduce_coalesced": "all_reduce_coalesced",
     "all_gather": "all_gather_into_tensor",
     "all_gather_into_tensor": "all_gather_into_tensor",
     "reduce_scatter": "reduce_scatter_tensor",
@@ -65,11 +65,11 @@ class CommDebugMode:
             modules.register_module_forward_pre_hook(self._before),
             modules.register_module_full_backward_pre_hook(self._backward),
         ]
-        _group.observers.append(self._count)
+        _process_group.observers.append(self._count)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        _group.observers.remove(self._count)
+        _process_group.observers.remove(self._count)
         for handle in self._handles:
             handle.remove()
         self._handles = []

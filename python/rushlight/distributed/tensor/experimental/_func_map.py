@@ -33,7 +33,8 @@ def local_map(
         func: the function; None for a decorator.
         out_placements: how the results lie: a list of placements for all, or a tuple with one list
             for each; None for what is no tensor.
-        in_placements: how each argument must lie; None for those that are no DTensors.
+        in_placements: how each argument must lie; None for those that are no DTensors. Results are
+            DTensors where an argument is one.
         in_grad_placements: how the gradients of the parts lie; as the arguments by default.
         device_mesh: the mesh of results; that of the first DTensor by default.
         redistribute_inputs: bring arguments into their placements instead of raising.
@@ -57,16 +58,22 @@ def local_map(
                 f"in_placements length {len(in_placements)} does not match the number of input "
                 f"args {len(leaves)}!"
             )
-        mesh, local = device_mesh, []
+        mesh, local, is_divided = device_mesh, [], False
         for i, leaf in enumerate(leaves):
             if isinstance(leaf, DTensor):
-                mesh = leaf.device_mesh if mesh is None else mesh
-                wanted = None if in_placements is None else in_placements[i]
-                grad = None if in_grad_placements is None else in_grad_placements[i]
+                mesh, is_divided = leaf.device_mesh if mesh is None else mesh, True
+                wanted = _of_argument(in_placements, i, "placements")
+                grad = _of_argument(in_grad_placements, i, "in grad placements")
                 leaf = _part(leaf, i, wanted, grad, redistribute_inputs)
+            elif in_placements is not None and in_placements[i] is not None and (
+                not isinstance(leaf, Tensor)
+            ):  # fmt: skip
+                raise AssertionError(
+                    f"local_map: argument {i} is no tensor, but has placements {in_placements[i]}"
+                )
             local.append(leaf)
         result = func(*tree_unflatten(local, structure), **kwargs)
-        return result if mesh is None else _of_parts(result, mesh, out_placements)
+        return _of_parts(result, mesh, out_placements) if is_divided else result
 
     return of_parts
 
@@ -75,12 +82,20 @@ def _is_tensor(thing):
     return isinstance(thing, Tensor)
 
 
+def _of_argument(all_placements, i, what):
+    if all_placements is None:
+        return None
+    if all_placements[i] is None:
+        raise AssertionError(f"local_map: argument {i} is a DTensor and expects {what}, got None")
+    return all_placements[i]
+
+
 def _part(argument, i, wanted, grad_placements, redistribute_inputs):
     if wanted is not None and argument.placements != tuple(wanted):
         if not redistribute_inputs:
             raise ValueError(
                 f"local_map: argument {i} has placements {argument.placements}, but the input "
-                f"placements are {tuple(wanted)}: say redistribute_inputs=True to change them"
+                f"placements are {tuple(wanted)}: set redistribute_inputs=True to change them"
             )
         argument = argument.redistribute(placements=wanted)
     return argument.to_local(grad_placements=grad_placements)
@@ -95,6 +110,11 @@ def _of_parts(result, mesh, out_placements):
         )
     made = []
     for leaf, placements in zip(leaves, each):
+        if isinstance(leaf, DTensor) or placements is not None and not isinstance(leaf, Tensor):
+            raise AssertionError(
+                f"local_map: a result is {type(leaf).__name__}, where a plain tensor is expected "
+                f"for placements {placements}"
+            )
         if isinstance(leaf, Tensor) and placements is not None:
             leaf = DTensor.from_local(leaf, mesh, placements)
         made.append(leaf)

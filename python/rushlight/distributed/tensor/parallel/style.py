@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import rushlight
 from rushlight import Tensor, nn
 from rushlight.distributed.tensor._dtensor import DTensor, distribute_module, distribute_tensor
 from rushlight.distributed.tensor.placement_types import Replicate, Shard
@@ -24,7 +25,8 @@ class ParallelStyle:
 
 def _as_dtensor(thing, mesh, layout, shape=None):
     if isinstance(thing, Tensor) and not isinstance(thing, DTensor):
-        return DTensor.from_local(thing, mesh, (layout,), shape=shape)
+        stride = None if shape is None else rushlight.empty(shape, device="meta").stride()
+        return DTensor.from_local(thing, mesh, (layout,), shape=shape, stride=stride)
     return thing
 
 
