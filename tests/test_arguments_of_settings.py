@@ -403,8 +403,8 @@ ELSEWHERE = {
     "utils.throughput_benchmark.format_time",
     "hub.download_url_to_file", "hub.load_state_dict_from_url", "library.impl_abstract",
     *(f"functorch.{name}" for name in (
-        "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp",
-        "vmap")),
+        "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "make_fx",
+        "vjp", "vmap")),
 }  # fmt: skip
 
 

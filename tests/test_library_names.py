@@ -431,9 +431,9 @@ def test_paths_that_libraries_import_from():
         Shard(0).dim == 0 and CPUOffloadPolicy and isinstance(rushlight.ones(1), _tensor_or_tensors)
     )
     assert _no_grad(rushlight.is_grad_enabled)() is False
-    for refused in (DTensorSpec, FakeTensorConverter):
-        with pytest.raises(NotImplementedError):
-            refused()
+    assert DTensorSpec.__name__ == "DTensorSpec"
+    with pytest.raises(NotImplementedError):
+        FakeTensorConverter()
 
 
 @pytest.mark.parametrize("replacement", [True, False])

@@ -340,6 +340,8 @@ def test_nothing_in_a_file_runs():
 
 
 def test_trusted_classes():
+    of_others = serialization.get_safe_globals()
+    serialization.clear_safe_globals()
     with pytest.raises(pickle.UnpicklingError, match="Plain"):
         through_file(Plain(3))
     with serialization.safe_globals([Plain]):
@@ -349,6 +351,7 @@ def test_trusted_classes():
     assert through_file(Plain([1])) == Plain([1])
     serialization.clear_safe_globals()
     assert serialization.get_safe_globals() == []
+    serialization.add_safe_globals(of_others)
 
 
 def with_description(description):

@@ -11,8 +11,8 @@ import warnings
 from typing import Any, NamedTuple
 
 import rushlight
+from rushlight.library import _schema
 from rushlight.library._operator import OpOverload, OpOverloadPacket as _Packet, _Builtin
-from rushlight.library._schema import AliasInfo, Argument, FunctionSchema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,15 +153,15 @@ def _schema_of_builtin(op):
         arguments[0].name = {"self": "input"}.get(arguments[0].name, arguments[0].name)
     alias = None
     if arguments and arguments[0].is_of_tensors and (writes or is_view):
-        alias = arguments[0].alias_info = AliasInfo(("a",), writes)
+        alias = arguments[0].alias_info = _schema.AliasInfo(("a",), writes)
     results = ("Tensor",) if row is None else row.returns
     results = () if results == ("None",) else results
     is_named = len(results) > 1
     returns = [
-        Argument(r if is_named else "", "Tensor" if is_named else _KINDS.get(r, r), alias)
+        _schema.Argument(r if is_named else "", "Tensor" if is_named else _KINDS.get(r, r), alias)
         for r in results
     ]
-    return FunctionSchema(f"aten::{name}", overload, arguments, returns)
+    return _schema.FunctionSchema(f"aten::{name}", overload, arguments, returns)
 
 
 def _arguments_of_row(row, overload):
@@ -180,7 +180,7 @@ def _arguments_of_row(row, overload):
             kind, default = "bool?", None
         kind += "?" * (p.optional and not kind.endswith("?"))
         name = "self" if place == 0 and p.name == "input" else p.name
-        found.append(Argument(name, kind, None, p.keyword_only, default))
+        found.append(_schema.Argument(name, kind, None, p.keyword_only, default))
     tensors = [a for a in found[1:] if a.type == "Tensor" and not a.kwarg_only]
     if overload.endswith("Scalar") and tensors:
         tensors[-1].type = "Scalar"
@@ -201,7 +201,7 @@ def _arguments_of(function):
         base = str(p.annotation).partition("[")[0].partition(" ")[0]
         kind = kinds.get(base) or kinds.get(type(p.default).__name__) or names.get(p.name, "Tensor")
         name = "self" if place == 0 and p.name in ("x", "input") else p.name
-        found.append(Argument(name, kind, None, p.kind is p.KEYWORD_ONLY, p.default))
+        found.append(_schema.Argument(name, kind, None, p.kind is p.KEYWORD_ONLY, p.default))
     return found
 
 
