@@ -438,7 +438,7 @@ class ProcessGroup:
         self.set_timeout(timeout)
 
     @property
-    def options(self):
+    def options(self) -> Any:
         """What a program may say of a group of backend "gloo"."""
         made = _GlooOptions()
         made._timeout, made.group_name = self._timeout, self._name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import rushlight
@@ -270,7 +270,7 @@ class _ConvTransposeNd(_ConvNd):
         return [size - low for size, low in zip(output_size, smallest)]
 
 
-def _convolve_transposed_by(name):
+def _convolve_transposed_by(name: str) -> Callable[..., Any]:
     def forward(self, input: Tensor, output_size: int | Sequence[int] | None = None) -> Tensor:
         if self.padding_mode != "zeros":
             raise ValueError(f'{type(self).__name__}: padding_mode must be "zeros"')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight import Tensor
@@ -40,7 +40,7 @@ __all__ = [
 # holds the same.
 
 
-def _max_pool(name):
+def _max_pool(name: str) -> Callable[..., Any]:
     def forward(self, input: Tensor) -> Tensor:
         return getattr(F, name)(
             input,
@@ -55,7 +55,7 @@ def _max_pool(name):
     return forward
 
 
-def _max_unpool(name):
+def _max_unpool(name: str) -> Callable[..., Any]:
     def forward(
         self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None
     ) -> Tensor:
@@ -66,7 +66,7 @@ def _max_unpool(name):
     return forward
 
 
-def _avg_pool(name):
+def _avg_pool(name: str) -> Callable[..., Any]:
     def forward(self, input: Tensor) -> Tensor:
         return getattr(F, name)(
             input,
@@ -81,7 +81,7 @@ def _avg_pool(name):
     return forward
 
 
-def _fractional_max_pool(name):
+def _fractional_max_pool(name: str) -> Callable[..., Any]:
     def forward(self, input: Tensor) -> Tensor:
         return getattr(F, name)(
             input,
@@ -95,7 +95,7 @@ def _fractional_max_pool(name):
     return forward
 
 
-def _lp_pool(name):
+def _lp_pool(name: str) -> Callable[..., Any]:
     def forward(self, input: Tensor) -> Tensor:
         return getattr(F, name)(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
@@ -104,14 +104,14 @@ def _lp_pool(name):
     return forward
 
 
-def _adaptive_max_pool(name):
+def _adaptive_max_pool(name: str) -> Callable[..., Any]:
     def forward(self, input: Tensor) -> Tensor:
         return getattr(F, name)(input, self.output_size, self.return_indices)
 
     return forward
 
 
-def _adaptive_avg_pool(name):
+def _adaptive_avg_pool(name: str) -> Callable[..., Any]:
     def forward(self, input: Tensor) -> Tensor:
         return getattr(F, name)(input, self.output_size)
 
