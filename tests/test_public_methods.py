@@ -29,8 +29,8 @@ NOT_WALKED = ("__main__", "_internal", "bottleneck", "contrib", "tensorboard")
 
 UNKNOWN_SIZES = "no number is one: all sizes are known"
 KINETO = "a configuration of torch's own profiling library"
-# Class: reason, and the attributes.
 NO_OBJECTS = "no object of a compiled class can be made here, so there is nothing to ask of one"
+# Class: reason, and the attributes.
 ABSENT = {
     "torch.ScriptObject": (NO_OBJECTS, "getattr hasattr setattr"),
     "torch.SymFloat": (UNKNOWN_SIZES, "as_integer_ratio conjugate hex is_integer"),
