@@ -1,6 +1,7 @@
 """Process groups of a program's own class, and those of backend "fake"."""
 
 import datetime
+import threading
 
 import pytest
 
@@ -196,3 +197,28 @@ def test_fake_groups_send_nothing():
         assert model[0].weight.grad.to_local().shape == (4, 4)
     finally:
         dist.destroy_process_group()
+
+
+def test_a_time_limit_of_options_is_that_of_one_operation():
+    from rushlight.distributed import _process_group
+
+    dist.init_process_group("gloo", rank=0, world_size=1)
+    group, limits = dist.group.WORLD, []
+    options = dist.AllreduceOptions()
+    options.timeout = datetime.timedelta(seconds=7)
+
+    def meanwhile(call):
+        if call.name == "all_reduce":  # another thread begins an operation of the same group
+            other = threading.Thread(
+                target=lambda: limits.append(group.broadcast([torch.ones(1)])._seconds)
+            )
+            other.start()
+            other.join()
+
+    _process_group.observers.append(meanwhile)
+    try:
+        limits.append(group.allreduce([torch.ones(1)], options)._seconds)
+    finally:
+        _process_group.observers.remove(meanwhile)
+        dist.destroy_process_group()
+    assert limits == [group._timeout.total_seconds(), 7]

@@ -214,8 +214,7 @@ class _Methods:
             return UntypedStorage._map_file(file.fileno(), nbytes, bool(shared), name)
 
     def __sizeof__(self) -> int:
-        # With the 32 bytes by which torch's objects are larger to `sys.getsizeof`: summaries of
-        # models print that.
+        # With its bytes, as torch counts: summaries of models print what `sys.getsizeof` says.
         return object.__sizeof__(self) + self.nbytes()
 
     def __copy__(self) -> UntypedStorage:

@@ -53,8 +53,7 @@ class _Level:
         whole = None if base is None else self.tangent_of(base)
         if whole is None or whole.stride() != base.stride():
             return None
-        offset = tensor.storage_offset() - base.storage_offset() + whole.storage_offset()
-        tangent = whole.as_strided(tensor.shape, tensor.stride(), offset)
+        tangent = _view_like(whole, tensor, base)
         self.set_tangent(tensor, tangent)
         return tangent
 
@@ -169,6 +168,12 @@ _AS_THEY_ARE = frozenset(
     "set_ resize_ resize_as_ share_memory_ __repr__ __len__ size dim stride numel is_contiguous "
     "data_ptr storage_offset untyped_storage".split()
 )
+
+
+def _view_like(whole, view, base):
+    """The view of the tangent of `base` that `view` is of `base`."""
+    offset = view.storage_offset() - base.storage_offset() + whole.storage_offset()
+    return whole.as_strided(view.shape, view.stride(), offset)
 
 
 def _laid_out_as(tangent, tensor):
@@ -416,8 +421,7 @@ class _Call:
             if whole is None:
                 whole = like.new_empty_strided(base.shape, base.stride()).zero_()
                 self.level.set_tangent(base, whole)
-            offset = target.storage_offset() - base.storage_offset() + whole.storage_offset()
-            held = whole.as_strided(target.shape, target.stride(), offset)
+            held = _view_like(whole, target, base)
         held = _laid_out_as(held, target)
         self.level.set_tangent(target, held)
         return held

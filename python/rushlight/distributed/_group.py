@@ -339,7 +339,8 @@ def new_group(
         raise NotImplementedError("new_group: device_id is not supported")
     if backend is not None:
         check_backend(backend)
-    create = creator(default._backend if backend is None else backend)
+    chosen = default._backend if backend is None else Backend(backend)
+    create = creator(chosen)
     timeout = _time_limit("new_group", timeout, pg_options, create)
     size = default.size()
     ranks = list(range(size)) if ranks is None else sorted(ranks)
@@ -371,9 +372,8 @@ def new_group(
         made = _part(default, ranks, backend, timeout, name, group_desc)
     else:
         made = _derived(
-            create, default._world, ranks.index(default.rank()), ranks,
-            default._backend if backend is None else Backend(backend), timeout or default._timeout,
-            name, group_desc, pg_options,
+            create, default._world, ranks.index(default.rank()), ranks, chosen,
+            timeout or default._timeout, name, group_desc, pg_options,
         )  # fmt: skip
     if parts:
         made.carrier_of_gpus().communicators.update(parts)

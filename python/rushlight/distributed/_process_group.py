@@ -27,34 +27,41 @@ if TYPE_CHECKING:
 
 default_pg_timeout = datetime.timedelta(minutes=30)
 
-_host = threading.local()
+
+
+class _Beginning(threading.local):
+    """How this thread begins operations."""
+
+    with_host_tensors = False  # of the CPU, in groups of backend "nccl"
+    profiled_as: str | None = None
+    timeout: timedelta | None = None  # instead of the group's
+
+
+observers: list[Any] = []  # called with each operation that begins
+_beginning = _Beginning()
 
 
 @contextlib.contextmanager
-def host_tensors() -> Iterator[None]:
-    """Let the library itself exchange tensors of the CPU in groups of backend "nccl"."""
-    before, _host.allowed = getattr(_host, "allowed", False), True
+def _begun_with(what: str, value: Any) -> Iterator[None]:
+    before = getattr(_beginning, what)
+    setattr(_beginning, what, value)
     try:
         yield
     finally:
-        _host.allowed = before
+        setattr(_beginning, what, before)
+
+
+def host_tensors() -> contextlib.AbstractContextManager[None]:
+    """Let the library itself exchange tensors of the CPU in groups of backend "nccl"."""
+    return _begun_with("with_host_tensors", True)
 
 
 def carries_host_tensors() -> bool:
     """Is this inside of host_tensors()?"""
-    return getattr(_host, "allowed", False)
+    return _beginning.with_host_tensors
 
 
-class _ProfiledAs(threading.local):
-    name: str | None = None
-
-
-observers: list[Any] = []  # called with each operation that begins
-_profiled_as = _ProfiledAs()
-
-
-@contextlib.contextmanager
-def record_comm(name: str) -> Iterator[None]:
+def record_comm(name: str) -> contextlib.AbstractContextManager[None]:
     """Let profiles show the collectives of a part of a program under a name.
 
     Args:
@@ -69,11 +76,7 @@ def record_comm(name: str) -> Iterator[None]:
         ['gradients']
         >>> dist.destroy_process_group()
     """
-    before, _profiled_as.name = _profiled_as.name, name
-    try:
-        yield
-    finally:
-        _profiled_as.name = before
+    return _begun_with("profiled_as", name)
 
 
 # What a derived class defines -> what that is here.
@@ -240,12 +243,13 @@ class ProcessGroup:
         if any(isinstance(t, rushlight.Tensor) and t.is_inference() for t in outputs):
             steps = _writing_inference_tensors(steps)
         site = call_site(sys._getframe(1))
-        work = Work(self._queue, None, call.text(), site, outputs, timeout or self._timeout)
+        limit = timeout or _beginning.timeout or self._timeout
+        work = Work(self._queue, None, call.text(), site, outputs, limit)
         work._steps = steps(work)
         on_gpu = next((t for t in outputs if isinstance(t, rushlight.Tensor) and t.is_cuda), None)
         if on_gpu is not None:
             self._place(work, on_gpu.device, steps, "message" if is_message else async_op)
-        if _profiled_as.name is not None:
+        if _beginning.profiled_as is not None:
             return self._run_named(work, is_message, async_op)
         return self._begin_work(work, is_message, async_op)
 
@@ -276,7 +280,7 @@ class ProcessGroup:
         """Run with the name that `record_comm` gives it in profiles."""
         from rushlight.profiler import record_function
 
-        with record_function(_profiled_as.name):
+        with record_function(_beginning.profiled_as):
             return self._begin_work(work, is_message, async_op)
 
     def _begin_work(self, work, is_message, async_op):
@@ -353,7 +357,7 @@ class ProcessGroup:
         made = split_group(self, [list(ranks)], timeout, None, group_desc)
         if made is not None and group_name is not None:
             groups.by_name[group_name] = groups.by_name.pop(made._name)
-            made._name = made._queue.name = group_name
+            made._set_group_name(group_name)
         return made
 
     def merge_remote_group(
@@ -406,13 +410,11 @@ class ProcessGroup:
         from rushlight.distributed import _collectives
 
         self._check_own(name)
-        kept, limit = self._timeout, getattr(opts, "timeout", None)
-        if limit is not None and limit > datetime.timedelta():
-            self._timeout = limit
-        try:
+        limit = getattr(opts, "timeout", None)
+        if limit is not None and limit <= datetime.timedelta():
+            limit = None
+        with _begun_with("timeout", limit):
             work = getattr(_collectives, name)(*args, group=self, async_op=True, **kwargs)
-        finally:
-            self._timeout = kept
         if not getattr(opts, "asyncOp", True):
             work.wait()
         return work
@@ -641,6 +643,12 @@ def _operation(opts):
     return getattr(opts, "reduceOp", opts) or ReduceOp.SUM
 
 
+def _duration(given):
+    """A timedelta, or the seconds of one."""
+    is_one = isinstance(given, datetime.timedelta)
+    return given if is_one else datetime.timedelta(seconds=given)
+
+
 class _GlooDevice:
     def __init__(self, hostname, interface):
         self.hostname, self.interface = hostname, interface
@@ -667,9 +675,7 @@ class _GlooOptions:
                 f"ProcessGroupGloo.Options: {name} has no effect: MPI serves the backend 'gloo' "
                 "and chooses the network"
             )
-        if name == "_timeout" and not isinstance(value, datetime.timedelta):
-            value = datetime.timedelta(seconds=value)
-        super().__setattr__(name, value)
+        super().__setattr__(name, _duration(value) if name == "_timeout" else value)
 
 
 class ProcessGroupGloo(ProcessGroup):
@@ -690,9 +696,7 @@ class ProcessGroupGloo(ProcessGroup):
     def __init__(self, store: Any, rank: int, size: int, timeout: Any = default_pg_timeout) -> None:
         from rushlight.distributed import _world
 
-        limit = getattr(timeout, "_timeout", timeout)
-        if not isinstance(limit, datetime.timedelta):
-            limit = datetime.timedelta(seconds=limit)
+        limit = _duration(getattr(timeout, "_timeout", timeout))
         if size == 1:
             world = _world.alone(store)
         else:

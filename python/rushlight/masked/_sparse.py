@@ -22,8 +22,6 @@ _OF_LAYOUT = {_COO: ("sum", "prod", "amax", "amin"), _CSR: ("sum", "prod", "amax
 
 def of_any_layout(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A function of `masked` that takes sparse masks, and reduces sparse inputs where it can."""
-    signature = inspect.signature(function)
-
     @functools.wraps(function)
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         for name in ("mask", "input_mask", "other_mask"):
@@ -32,7 +30,7 @@ def of_any_layout(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
                 kwargs[name] = mask.to_dense()
         if input.layout is rushlight.strided:
             return function(input, *args, **kwargs)
-        bound = signature.bind(input, *args, **kwargs)
+        bound = inspect.signature(function).bind(input, *args, **kwargs)
         bound.apply_defaults()
         return _reduced(function.__name__, **bound.arguments)
 

@@ -110,6 +110,11 @@ def from_keys(
     return compress(layout, compressed, plain, values, size)
 
 
+def _block(blocksize):
+    """The height and the width of blocks; one number is both."""
+    return integers(blocksize) * (2 if is_integer(blocksize) else 1)
+
+
 def _checked_blocksize(layout, blocksize, height, width):
     if layout not in (BSR, BSC):
         if blocksize is not None:
@@ -117,7 +122,7 @@ def _checked_blocksize(layout, blocksize, height, width):
         return None
     if blocksize is None:
         raise RuntimeError(f"to_sparse: {layout} needs a blocksize")
-    block = integers(blocksize) * (2 if is_integer(blocksize) else 1)
+    block = _block(blocksize)
     if len(block) != 2 or min(block) < 1:
         raise RuntimeError(f"to_sparse: blocksize must be two positive numbers, got {blocksize}")
     if height % block[0] or width % block[1]:
@@ -234,7 +239,7 @@ def sparse_to_sparse(
         if (
             layout not in (BSR, BSC)
             or blocksize is None
-            or own_blocks == tuple(integers(blocksize) * (2 if is_integer(blocksize) else 1))
+            or own_blocks == tuple(_block(blocksize))
         ):
             return sparse
     if dense_dim not in (None, has[1]):

@@ -407,16 +407,20 @@ def resize_(input: Tensor, *size: Any, memory_format: _memory_format | None = No
     return replace(input, compress(CSR, compressed, plain, values, size))
 
 
+def _checked_size(name, size, sparse_dim, dense_dim):
+    if sparse_dim + dense_dim != len(size):
+        raise RuntimeError(
+            f"{name}: number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim "
+            f"({dense_dim}), but got {len(size)}"
+        )
+    return rushlight.Size(size)
+
+
 def sparse_resize_(
     input: SparseTensor, size: Sequence[int], sparse_dim: int, dense_dim: int
 ) -> SparseTensor:
     """Give a COO tensor other sizes; one with elements may only grow."""
-    size = rushlight.Size(size)
-    if sparse_dim + dense_dim != len(size):
-        raise RuntimeError(
-            f"sparse_resize_: number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim "
-            f"({dense_dim}), but got {len(size)}"
-        )
+    size = _checked_size("sparse_resize_", size, sparse_dim, dense_dim)
     if not input._nnz():
         return sparse_resize_and_clear_(input, size, sparse_dim, dense_dim)
     if (sparse_dim, dense_dim) != (input.sparse_dim(), input.dense_dim()):
@@ -441,12 +445,7 @@ def sparse_resize_and_clear_(
     input: SparseTensor, size: Sequence[int], sparse_dim: int, dense_dim: int
 ) -> SparseTensor:
     """Give a COO tensor other sizes, and no elements."""
-    size = rushlight.Size(size)
-    if sparse_dim + dense_dim != len(size):
-        raise RuntimeError(
-            f"sparse_resize_and_clear_: number of dimensions must be sparse_dim ({sparse_dim}) + "
-            f"dense_dim ({dense_dim}), but got {len(size)}"
-        )
+    size = _checked_size("sparse_resize_and_clear_", size, sparse_dim, dense_dim)
     indices = input._indices().new_zeros(sparse_dim, 0)
     values = input._values().new_zeros(0, *size[sparse_dim:])
     return replace(input, construct(indices, values, size, True))

@@ -26,6 +26,7 @@ template <int64_t n> struct VectorParts {
   }
 
   RL_INLINE bool is_filled() const { return taken < n; }
+  // How many elements to compute; `& -n` shows the compiler that they are whole vectors.
   RL_INLINE int64_t whole() const { return is_filled() ? n : taken & -n; }
 
   // Where the operand's part is: copied to `held` if it has to be filled up.

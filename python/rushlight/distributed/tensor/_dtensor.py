@@ -265,9 +265,7 @@ class DTensor(Tensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        with DisableTorchFunctionSubclass():
-            local = self.as_subclass(Tensor).detach()
-        return _of_part, (local, vars(self), self.requires_grad)
+        return _of_part, (self._local_tensor, vars(self), self.requires_grad)
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
