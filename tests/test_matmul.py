@@ -468,6 +468,7 @@ def test_refusals_of_multi_dot():
 
 
 def assert_within(bound, found, expected):
+    assert np.isfinite(bound).all() and np.isfinite(expected).all()
     assert (np.abs(found.double().numpy().reshape(expected.shape) - expected) <= bound).all()
 
 
