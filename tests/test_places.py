@@ -278,3 +278,127 @@ def test_second_derivatives_of_products_with_zeros(zeros, include_self):
         point = (x, values.clone().requires_grad_())
         assert rushlight.autograd.gradcheck(product, point)
         assert rushlight.autograd.gradgradcheck(product, point)
+
+
+# Points of few coordinates: (clouds, points, coordinates), in memory as they are named or turned.
+POINTS = [(40, 3, 2), (40, 17, 3), (70, 2, 5), (3, 700, 3), (2, 90, 12)]
+KINDS = ["float32", "float64", "int64", "float16", "complex64"]
+
+
+def points(sizes, dtype, turned=False):
+    x = rows(*sizes)
+    if dtype == "complex64":
+        x = rushlight.complex(x, -x.flip(1))
+    x = x.to(getattr(rushlight, dtype))
+    return x.transpose(1, 2).contiguous().transpose(1, 2) if turned else x
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("sizes", POINTS)
+def test_along_points_of_few_coordinates(sizes, dtype, turned):
+    x = points(sizes, dtype, turned)
+    y = x.numpy().astype({"float16": "float64", "complex64": "complex128"}.get(dtype, dtype))
+    exact = dict(rtol=1e-3 if dtype == "float16" else 1e-6, atol=1e-6)
+    np.testing.assert_allclose(x.cumsum(1).numpy(), y.cumsum(1), **exact)
+    order = rushlight.arange(sizes[1]).flip(0)[: sizes[1] // 2 + 1]
+    assert (x.index_select(1, order).numpy() == x.numpy()[:, order.numpy()]).all()
+    if dtype == "complex64":
+        return
+    values, places = x.max(1)
+    assert (values.numpy() == x.numpy().max(1)).all()
+    assert (x.gather(1, places[:, None])[:, 0].numpy() == values.numpy()).all()
+    highest = x.cummax(1)
+    assert (highest.values.numpy() == np.maximum.accumulate(x.numpy(), 1)).all()
+    assert (x.gather(1, highest.indices).numpy() == highest.values.numpy()).all()
+    if dtype != "int64":
+        powers = np.exp(y - y.max(1, keepdims=True))
+        expected = powers / powers.sum(1, keepdims=True)
+        np.testing.assert_allclose(x.softmax(1).numpy(), expected, **exact)
+        logs = np.log(np.maximum(expected, 1e-300))
+        np.testing.assert_allclose(x.log_softmax(1).numpy(), logs, rtol=2e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("sizes", POINTS)
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_gather_and_scatter_of_points(sizes, dtype, turned, dim):
+    x = points(sizes, dtype, turned)
+    # Fewer places than x has in the first dim, and as many or more in the others.
+    among = [sizes[0] - 1, *sizes[1:]]
+    among[dim] = sizes[dim] + 2
+    index = (rushlight.arange(float(np.prod(among))).reshape(among) * 7 % sizes[dim]).long()
+    where = list(np.ogrid[tuple(slice(n) for n in among)])
+    where[dim] = index.numpy()
+    assert (x.gather(dim, index).numpy() == x.numpy()[tuple(where)]).all()
+    values = points(among, dtype)
+    expected = x.numpy().astype("complex128" if dtype == "complex64" else "float64")
+    np.add.at(expected, tuple(where), values.numpy())
+    found = x.scatter_add(dim, index, values).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-3 if dtype == "float16" else 1e-6)
+    assert (x.gather(dim, index.transpose(0, 1).contiguous().transpose(0, 1)).numpy()
+            == x.numpy()[tuple(where)]).all()  # fmt: skip
+    beyond = index.clone()
+    beyond[-1, -1, -1] = sizes[dim]
+    for call in (lambda: x.gather(dim, beyond), lambda: x.scatter_add(dim, beyond, values)):
+        with pytest.raises(RuntimeError, match=f"index {sizes[dim]} is out of bounds"):
+            call()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_many_16_bit_numbers_are_added_in_float32(dtype):
+    """Their sum is rounded once: in 16 bits it would stop at 2,048, or at 256."""
+    ones = rushlight.ones(3000, dtype=getattr(rushlight, dtype))
+    place = rushlight.zeros(3000, dtype=rushlight.int64)
+    empty = rushlight.zeros(4, dtype=ones.dtype)
+    expected = rushlight.tensor([3000, 0, 0, 0]).to(ones.dtype).tolist()
+    assert empty.scatter_add(0, place, ones).tolist() == expected
+    assert empty.index_add(0, place, ones).tolist() == expected
+    assert empty.index_put((place,), ones, accumulate=True).tolist() == expected
+    assert empty.put(place, ones, accumulate=True).tolist() == expected
+    mean = empty.scatter_reduce(0, place, ones, "mean", include_self=False)
+    assert mean.tolist() == [1, 0, 0, 0]
+    assert empty.add(1)[1:].scatter_add(0, place[:0], ones).tolist() == [1, 1, 1]
+
+
+def test_windows_of_more_elements_than_a_million():
+    image = rushlight.arange(2 * 1100 * 1100.0).reshape(1, 2, 1100, 1100)
+    pool = rushlight.nn.functional.max_pool2d
+    for x in (image, image.contiguous(memory_format=rushlight.channels_last)):
+        values, places = pool(x, 1100, return_indices=True)
+        assert values.flatten().tolist() == image.amax((2, 3)).flatten().tolist()
+        assert places.flatten().tolist() == [1100 * 1100 - 1] * 2
+
+
+@pytest.mark.parametrize("kernel", [9, 1 << 20, (1 << 31) - 1])
+def test_windows_wider_than_the_plane(kernel):
+    """What lies in the padding alone takes no time."""
+    functions = rushlight.nn.functional
+    x = rushlight.arange(50.0).reshape(1, 2, 5, 5)
+    for image in (x, x.contiguous(memory_format=rushlight.channels_last), x.mT):
+        for stride in (1, 3):
+            pooled = functions.max_pool2d(image, kernel, stride, kernel // 2)
+            assert (pooled == image.amax((2, 3), keepdim=True)).all()
+            mean = functions.avg_pool2d(image, kernel, stride, kernel // 2, count_include_pad=False)
+            expected = image.mean((2, 3), keepdim=True).expand_as(mean)
+            np.testing.assert_allclose(mean.numpy(), expected.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_pooling_of_sequences_with_their_channels_last(turned):
+    x = points((4, 50, 3), "float32").transpose(1, 2)
+    x = x if turned else x.contiguous()
+    functions = rushlight.nn.functional
+    pooled = functions.max_pool1d(x, 2)
+    assert (pooled.numpy() == x.numpy().reshape(4, 3, 25, 2).max(3)).all()
+    images = rows(2, 16, 9, 10)
+    if turned:
+        images = images.contiguous(memory_format=rushlight.channels_last)
+    for dtype in (rushlight.float32, rushlight.float64, rushlight.bfloat16):
+        values, places = functions.adaptive_max_pool2d(
+            images.to(dtype), (3, 5), return_indices=True)  # fmt: skip
+        expected = images.numpy().reshape(2, 16, 3, 3, 5, 2).max((3, 5))
+        assert (values.float().numpy() == expected).all()
+        assert (images.reshape(2, 16, -1).gather(2, places.reshape(2, 16, -1)).numpy()
+                == expected.reshape(2, 16, -1)).all()  # fmt: skip

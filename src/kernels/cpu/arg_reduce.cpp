@@ -38,6 +38,7 @@ class ArgReducer {
     }
     kept_.finish(true);
     reduced_.finish(false);
+    if (reduced_.numel <= short_row) kept_.lengthen_runs(8);
     int64_t inner = std::abs(kept_.strides[0][0]);
     columns_ = kept_.sizes[0] >= 4 && inner != 0 && inner < std::abs(reduced_.strides[0][0]);
     columns_ |= kept_.sizes[0] >= 32 && reduced_.numel <= short_row;

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/view.h"
+#include "kernels/copy.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/index.h"
@@ -93,6 +94,35 @@ class Constant {
   Dims strides_;
   View view_;
 };
+
+// A contiguous copy in float32.
+class WideCopy {
+ public:
+  explicit WideCopy(const View& v)
+      : elements_(static_cast<size_t>(v.numel)), strides_(contiguous_strides(v.shape())) {
+    view_ = {elements_.data(), v.sizes, strides_.data(), v.ndim, v.numel, DType::Float32};
+    copy(v, view_);
+  }
+  WideCopy(const WideCopy&) = delete;
+  const View& view() const { return view_; }
+
+ private:
+  Scratch<float> elements_;
+  Dims strides_;
+  View view_;
+};
+
+// work(self, src), which combines short rows at so many indices; those of 16-bit floats in copies,
+// as converting one element takes ten times as long as one of many.
+template <class Work>
+void combine_wide(const View& self, const View& src, int64_t indices, Combine op, Work&& work) {
+  constexpr int64_t short_row = 16;
+  bool many = src.numel < short_row * indices && self.numel <= 4 * src.numel;
+  if (!is_reduced(self.dtype) || op == Combine::Set || !many) return work(self, src);
+  WideCopy wide(self), values(src);
+  work(wide.view(), values.view());
+  copy(wide.view(), self);
+}
 
 // self /= max(counts, 1), rounding integers down. counts: int64, contiguous, of self's sizes.
 void divide_by_counts(const char* name, const View& self, const View& counts);

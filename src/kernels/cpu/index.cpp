@@ -91,7 +91,9 @@ void index_combine(const char* op_name, const View& self, int64_t dim, const Vie
     scatter_at(op_name, offsets_of(op_name, target, &i, Dims{dim}, negative_indices), target,
                slices.rest, slices.view, 1, step);
   };
-  combine_by_steps(op_name, to, values, op, include_self, apply);
+  combine_wide(to, values, i.numel, op, [&](const View& target, const View& from) {
+    combine_by_steps(op_name, target, from, op, include_self, apply);
+  });
 }
 
 void take(const View& input, const View& index, const View& out) {
@@ -113,8 +115,10 @@ void take(const View& input, const View& index, const View& out) {
 void put(const View& self, const View& index, const View& src, bool accumulate) {
   check(self.dtype == src.dtype && index.shape() == src.shape(), "put: index of sizes ",
         index.shape(), ", source of sizes ", src.shape());
-  scatter_at("put", flat_offsets("put", self, index), self, {}, src, src.ndim,
-             accumulate ? Combine::Sum : Combine::Set);
+  Combine op = accumulate ? Combine::Sum : Combine::Set;
+  combine_wide(self, src, index.numel, op, [&](const View& to, const View& from) {
+    scatter_at("put", flat_offsets("put", to, index), to, {}, from, from.ndim, op);
+  });
 }
 
 void index(const View& input, Views indices, const View& out) {
@@ -124,10 +128,12 @@ void index(const View& input, Views indices, const View& out) {
 }
 
 void index_put(const View& self, Views indices, const View& values, bool accumulate) {
-  Offsets offsets =
-      offsets_of("index_put", self, indices.first, range_of_dims(0, indices.count), true);
-  scatter_at("index_put", offsets, self, range_of_dims(indices.count, self.ndim), values,
-             indices[0].ndim, accumulate ? Combine::Sum : Combine::Set);
+  Dims indexed = range_of_dims(0, indices.count), rest = range_of_dims(indices.count, self.ndim);
+  Combine op = accumulate ? Combine::Sum : Combine::Set;
+  combine_wide(self, values, indices[0].numel, op, [&](const View& to, const View& from) {
+    Offsets offsets = offsets_of("index_put", to, indices.first, indexed, true);
+    scatter_at("index_put", offsets, to, rest, from, indices[0].ndim, op);
+  });
 }
 
 }  // namespace rl::kernels

@@ -60,6 +60,7 @@ LineTiles::LineTiles(std::initializer_list<LineOperand> operands, int64_t dim, L
   }
   lines_ = StridedIterator<view_count>(views, true, dim);
   n_ = first.ndim ? first.sizes[dim] : 1;
+  if (n_ <= longest_short_line) lines_.lengthen_runs(least_across(n_));
   for (int v = 0; v < view_count; ++v) {
     dtype_[v] = views[v]->dtype;
     step_[v] = first.ndim ? views[v]->strides[dim] * itemsize(dtype_[v]) : 0;

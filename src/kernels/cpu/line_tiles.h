@@ -75,6 +75,8 @@ class LineTiles {
   static constexpr int64_t direct_elements = 1 << 20;  // between looks for an interruption
   static constexpr int64_t whole_elements = 16 << 10;  // stay in L2, as loops may come again
   static constexpr int64_t most_lines = 512, least_turned = 16;
+  // Neighbours of a line of n elements that are worth a loop across them.
+  static constexpr int64_t least_across(int64_t n) { return n < 4 ? 12 : 8; }
   static constexpr int64_t widest_element = 16, carry_bytes = 16;
 
   StridedIterator<view_count> lines_;

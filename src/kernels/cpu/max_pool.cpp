@@ -82,14 +82,28 @@ void pool_max_f32(const View& input, const View& out, const View* indices, int d
                });
 }
 
+// The most elements that one of the windows has.
+int64_t largest_window(const Planes& out, const SpanTable& spans, const int64_t* dilation) {
+  int64_t elements = 1;
+  for (int dim = 0; dim < 3; ++dim) {
+    int64_t longest = 1;
+    for (int64_t i = 0; i < out.size[dim]; ++i)
+      longest = std::max(
+          longest, (spans[dim][i].end - spans[dim][i].begin + dilation[dim] - 1) / dilation[dim]);
+    elements *= longest;
+  }
+  return elements;
+}
+
 // max_of_windows for float32 where all views are by_pixels.
 void pool_pixels_f32(const View& input, const View& out, const View* indices, int dims,
-                     const SpanTable& spans, const Pool3& g) {
+                     const SpanTable& spans, const int64_t* dilation) {
   Planes in(input, dims), to(out, dims);
   int64_t channels = input.sizes[1], lines = to.size[0] * to.size[1];
-  int64_t grain = default_grain / (to.size[2] * channels * g.kernel_size()) + 1;
+  const int64_t window = largest_window(to, spans, dilation);
+  int64_t grain = default_grain / (to.size[2] * channels * window) + 1;
   parallel_for(0, input.sizes[0] * lines, grain, [&](int64_t begin, int64_t end) {
-    std::vector<const float*> rows(static_cast<size_t>(g.kernel_size()));
+    std::vector<const float*> rows(static_cast<size_t>(window));
     std::vector<int32_t> places(rows.size());
     Buffer<int64_t> unwanted(indices ? 0 : channels);
     for (int64_t i = begin; i < end; ++i) {
@@ -99,9 +113,9 @@ void pool_pixels_f32(const View& input, const View& out, const View* indices, in
       for (int64_t x = 0; x < to.size[2]; ++x) {
         Span wide = spans[2][x];
         size_t count = 0;
-        for (int64_t z = depth.begin; z < depth.end; z += g.dilation[0])
-          for (int64_t y = high.begin; y < high.end; y += g.dilation[1])
-            for (int64_t k = wide.begin; k < wide.end; k += g.dilation[2]) {
+        for (int64_t z = depth.begin; z < depth.end; z += dilation[0])
+          for (int64_t y = high.begin; y < high.end; y += dilation[1])
+            for (int64_t k = wide.begin; k < wide.end; k += dilation[2]) {
               int64_t place = in.index(z, y, k);
               rows[count] = from + place * channels;
               places[count++] = static_cast<int32_t>(place);
@@ -137,6 +151,23 @@ class FloatPixels {
   Dims strides_;
   View view_;
 };
+
+// max_of_windows where float32 or 16-bit floats are by_pixels; false, and nothing done, elsewhere.
+bool max_of_pixels(const View& input, const View& out, const View* indices, int dims,
+                   const SpanTable& spans, const int64_t* dilation) {
+  const bool pixels = by_pixels(input, dims) && by_pixels(out, dims) &&
+                      (!indices || by_pixels(*indices, dims)) &&
+                      Planes(input, dims).numel() <= INT32_MAX;
+  if (!pixels || (input.dtype != DType::Float32 && !is_reduced(input.dtype))) return false;
+  if (input.dtype == DType::Float32) {
+    pool_pixels_f32(input, out, indices, dims, spans, dilation);
+    return true;
+  }
+  FloatPixels from(input, true), to(out, false);
+  pool_pixels_f32(from.view(), to.view(), indices, dims, spans, dilation);
+  to.write_back();
+  return true;
+}
 
 // An index that the program may change meanwhile: what is checked is what is used.
 int64_t read_once(const int64_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
@@ -290,17 +321,12 @@ void max_pool(const View& input, const View& out, const View* indices,
     if (begin < 0) begin += (-begin + d - 1) / d * d;
     return Span{begin, end};
   });
-  bool pixels = by_pixels(input, geometry.dims) && by_pixels(out, geometry.dims) &&
-                (!indices || by_pixels(*indices, geometry.dims));
-  if (is_reduced(input.dtype) && in.numel() <= INT32_MAX && pixels) {
-    FloatPixels from(input, true), to(out, false);
-    pool_pixels_f32(from.view(), to.view(), indices, geometry.dims, spans, g);
-    return to.write_back();
+  if (max_of_pixels(input, out, indices, geometry.dims, spans, g.dilation)) return;
+  if (input.dtype == DType::Float32 && in.numel() <= INT32_MAX) {
+    if (in.row_major()) return pool_max_f32(input, out, indices, geometry.dims, spans, g);
+    RowMajor rows = RowMajor::copy_of(input, DType::Float32);
+    return pool_max_f32(rows.view(), out, indices, geometry.dims, spans, g);
   }
-  if (input.dtype == DType::Float32 && in.numel() <= INT32_MAX && pixels)
-    return pool_pixels_f32(input, out, indices, geometry.dims, spans, g);
-  if (input.dtype == DType::Float32 && in.numel() <= INT32_MAX)
-    return pool_max_f32(input, out, indices, geometry.dims, spans, g);
   visit_ordered("max_pool", input.dtype, [&](auto tag) {
     max_of_windows<typename decltype(tag)::type>(input, out, indices, geometry.dims, spans,
                                                  g.dilation, g.kernel_size());
@@ -313,6 +339,7 @@ void adaptive_max_pool(const View& input, const View& out, const View& indices, 
   SpanTable spans(to,
                   [&](int dim, int64_t i) { return adaptive_span(i, in.size[dim], to.size[dim]); });
   constexpr int64_t dense[3] = {1, 1, 1};
+  if (max_of_pixels(input, out, &indices, dims, spans, dense)) return;
   visit_ordered("adaptive_max_pool", input.dtype, [&](auto tag) {
     max_of_windows<typename decltype(tag)::type>(input, out, &indices, dims, spans, dense,
                                                  in.numel() / to.numel() + 1);

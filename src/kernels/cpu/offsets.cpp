@@ -290,6 +290,28 @@ void gather_columns(const GatherLoops& loops, const Offsets& offsets, int64_t si
                });
 }
 
+// Few runs in each of many slices, points of a few coordinates say: of several slices at a time.
+bool gather_short_runs(const GatherLoops& loops, const Offsets& offsets, int64_t size,
+                       Bases start) {
+  constexpr int64_t strip = 512;
+  const StridedIterator<2>& slice = loops.slice;
+  const int64_t n = loops.indices.numel, run = slice.sizes[0], height = strip / n;
+  const int64_t index_step = loops.indices.strides[0][0];
+  const bool follow = loops.indices.ndim == 1 && slice.ndim > 1 && run * size <= most_gathered &&
+                      slice.strides[0][0] == size && slice.strides[1][0] == size &&
+                      slice.strides[0][1] == n * index_step;
+  if (height < 2 || !follow) return false;
+  int64_t places[strip], count = 0;
+  for (int64_t i = 0; i < std::min(height, slice.sizes[1]); ++i)
+    for (int64_t offset : offsets) places[count++] = offset + i * slice.strides[1][1];
+  StridedIterator<2> walk = slice;
+  std::copy(start, start + 2, walk.base);
+  walk.parallel_panels(1, height, default_grain, [&](char* const* p, int64_t slices) {
+    gather_rows(run * size, p[1], places, p[0], index_step, slices * n);
+  });
+  return true;
+}
+
 // Runs of the innermost dim, of all offsets in turn, for each element of the dims around it.
 void gather_runs_inside(const GatherLoops& loops, const Offsets& offsets, int64_t size,
                         Bases start) {
@@ -432,6 +454,7 @@ void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const Vi
   char* start[2] = {out.ptr<char>(), input.ptr<char>()};
   int64_t size = itemsize(out.dtype);
   if (loops.columns) return gather_columns(loops, offsets, size, start);
+  if (loops.slice_inside && gather_short_runs(loops, offsets, size, start)) return;
   if (loops.slice_inside) return gather_runs_inside(loops, offsets, size, start);
   if (std::vector<Run> runs = useful_runs(loops, offsets); !runs.empty())
     return gather_runs_of_places(loops, runs, offsets, size, start);

@@ -131,14 +131,19 @@ class PlaneLoop {
  public:
   PlaneLoop(const Planes& in, const Planes& out, const Pool3& g) {
     for (int dim = 0; dim < 3; ++dim) {
-      loop.out_size[dim] = out.size[dim];
-      loop.kernel[dim] = g.kernel[dim];
-      loop.stride[dim] = g.stride[dim];
-      loop.padding[dim] = g.padding[dim];
-      loop.dilation[dim] = g.dilation[dim];
+      const int64_t s = g.stride[dim], n = out.size[dim], d = g.dilation[dim];
+      // The taps that some window has inside of the plane: of one in wide padding these are few.
+      const int64_t before = g.padding[dim] - (n - 1) * s;
+      const int64_t first = before > 0 ? (before + d - 1) / d : 0;
+      const int64_t last = std::min(g.kernel[dim] - 1, (in.size[dim] - 1 + g.padding[dim]) / d);
+      loop.out_size[dim] = n;
+      loop.kernel[dim] = std::max<int64_t>(1, last - first + 1);
+      loop.stride[dim] = s;
+      loop.padding[dim] = g.padding[dim] - first * d;
+      loop.dilation[dim] = d;
       loop.step[dim] = in.step[dim];
-      for (int64_t k = 0; k < g.kernel[dim]; ++k) {
-        int64_t shift = k * g.dilation[dim] - g.padding[dim], s = g.stride[dim], n = out.size[dim];
+      for (int64_t k = 0; k < loop.kernel[dim]; ++k) {
+        int64_t shift = k * d - loop.padding[dim];
         int64_t begin = std::min(n, shift >= 0 ? 0 : (s - 1 - shift) / s);
         int64_t end = in.size[dim] > shift ? (in.size[dim] - 1 - shift) / s + 1 : 0;
         ranges_[dim].push_back({begin, std::clamp(end, begin, n)});

@@ -55,8 +55,22 @@ DType scan_dtype(DType out) {
   return is_floating(out) ? compute_dtype(out) : DType::Int64;
 }
 
+// Complex numbers as pairs of real ones.
+struct RealPairs {
+  Dims sizes, strides;
+  View view;
+  explicit RealPairs(const View& v) : sizes(v.shape()), strides(v.stride()) {
+    for (int64_t& step : strides) step *= 2;
+    sizes.push_back(2);
+    strides.push_back(1);
+    view = {v.data, sizes.data(), strides.data(), v.ndim + 1, 2 * v.numel, to_real(v.dtype)};
+  }
+};
+
 void scan(bool product, const View& input, int64_t dim, const View& out, bool reverse) {
   if (out.numel == 0) return;
+  if (!product && out.ndim > 0 && is_complex(input.dtype) && is_complex(out.dtype))
+    return scan(false, RealPairs(input).view, dim, RealPairs(out).view, reverse);
   const DType element = scan_dtype(out.dtype);
   LineTiles tiles({{&input, &out, element}}, dim, LineShape::pieces, reverse);
   tiles.run([=](const LineTile& tile) {

@@ -27,8 +27,8 @@ template <class... Args> class Call {
   void* function_;
   void (*call_)(void*, Args...);
 };
-// Indexed, its step, other, its step, at, count.
-using OnStrip = Call<char*, int64_t, char*, int64_t, const int64_t*, int64_t>;
+// Indexed, its step, other, its step, at, count, bytes from index to index.
+using OnStrip = Call<char*, int64_t, char*, int64_t, const int64_t*, int64_t, int64_t>;
 using OnRow = Call<char*, int64_t, char*, int64_t, int64_t>;
 
 // gather and scatter work on lines along dim, which are independent of each other.
@@ -36,12 +36,12 @@ struct Lines {
   const char* name;
   int64_t dim, dim_size, dim_step;  // of the view that is indexed
   int64_t n, index_step, other_step;
-  DType index_dtype;
+  DType dtype, index_dtype;
   StridedIterator<3> walk;  // indexed view, index, other view
   bool across;              // neighbouring lines are closer in memory than neighbours in a line
 
   Lines(const char* name, const View& indexed, int64_t dim, const View& index, const View& other)
-      : name(name), dim(dim), index_dtype(index.dtype) {
+      : name(name), dim(dim), dtype(indexed.dtype), index_dtype(index.dtype) {
     check(indexed.ndim == index.ndim && other.ndim == index.ndim, name, ": input of sizes ",
           indexed.shape(), ", index of sizes ", index.shape(), " and values of sizes ",
           other.shape(), " must have as many dims as each other");
@@ -71,10 +71,14 @@ struct Lines {
     across = walk.sizes[0] >= 4 && (n == 1 || std::abs(walk.strides[1][0]) < std::abs(index_step));
   }
 
-  // f(indexed, its step, other, its step, at, m): m elements in row-major order within each line,
-  // at[i] being the i-th one's checked index along dim. Where neighbouring lines share their
-  // indices, row(indexed, its step, other, its step, m) at the place of one index for m of them.
+  // f(indexed, its step, other, its step, at, m, down): m elements in row-major order within each
+  // line, at[i] being the i-th one's checked index and `down` the bytes from one to the next. Where
+  // neighbouring lines share their indices, row(indexed, its step, other, its step, m) at the place
+  // of one index for m of them.
   void run(OnStrip f, OnRow row) const {
+    if (n <= strip / 4 && blocks_follow(0, 1)) return run_blocks(0, 1, f);
+    const int64_t inner = walk.sizes[0];
+    if (inner > 1 && inner <= short_row && blocks_follow(1, inner)) return run_blocks(1, inner, f);
     // Parts as long as a row, or as what is done side by side: each passes all indices.
     int64_t together = !across ? 1 : walk.strides[1][0] == 0 ? walk.sizes[0] : side_by_side;
     int64_t grain = std::max<int64_t>(together, default_grain / 4 / n);
@@ -82,7 +86,7 @@ struct Lines {
       int64_t step = walk.strides[0][0], other = walk.strides[2][0];
       if (across && walk.strides[1][0] == 0) {
         run_strips(nullptr, 0, p[1], index_step, p[2], other_step, n,
-                   [&](char*, int64_t, char* from, int64_t, const int64_t* at, int64_t m) {
+                   [&](char*, int64_t, char* from, int64_t, const int64_t* at, int64_t m, int64_t) {
                      for (int64_t i = 0; i < m; ++i) {
                        prefetch_row(p[0] + at[std::min(i + prefetched_rows, m - 1)] * dim_step,
                                     step * lines);
@@ -95,8 +99,6 @@ struct Lines {
             run_strips(p[0] + j * step, step, p[1] + j * walk.strides[1][0] + i * index_step,
                        walk.strides[1][0], p[2] + j * other + i * other_step, other,
                        std::min(side_by_side, lines - j), f);
-      } else if (lines_follow()) {
-        run_short_lines(p, lines, f);
       } else {
         for (int64_t j = 0; j < lines; ++j) {
           if (j + 1 < lines) prefetch_line(p[0] + (j + 1) * step);
@@ -123,24 +125,41 @@ struct Lines {
   }
 
  private:
-  // Whether several lines make one strip, whose indices count on from its first line.
-  bool lines_follow() const {
-    return n <= strip / 4 && dim_step != 0 && walk.strides[0][0] % dim_step == 0 &&
-           walk.strides[1][0] == n * index_step && walk.strides[2][0] == n * other_step;
+  // Whether index and values lie in one piece as blocks along dim d of n rows of `row` elements.
+  bool blocks_follow(int d, int64_t row) const {
+    auto follow = [&](int view, int64_t step, int64_t size) {
+      bool dense = step == row * size && (row == 1 || walk.strides[view][0] == size);
+      return dense && (d == walk.ndim || walk.strides[view][d] == n * step);
+    };
+    return follow(1, index_step, itemsize(index_dtype)) && follow(2, other_step, itemsize(dtype));
   }
-  void run_short_lines(char* const* p, int64_t lines, OnStrip f) const {
-    const int64_t at_once = strip / n;
-    int64_t first[strip];  // index, in the strip, of the first element of the line of each
-    for (int64_t line = 0, k = 0; line < std::min(at_once, lines); ++line)
-      for (int64_t i = 0; i < n; ++i, ++k) first[k] = line * (walk.strides[0][0] / dim_step);
-    for (int64_t j = 0; j < lines; j += at_once)
-      run_strips(
-          p[0] + j * walk.strides[0][0], 0, p[1] + j * walk.strides[1][0], index_step,
-          p[2] + j * walk.strides[2][0], other_step, std::min(at_once, lines - j) * n,
-          [&](char* line, int64_t step, char* other, int64_t other_way, int64_t* at, int64_t m) {
-            for (int64_t k = 0; k < m; ++k) at[k] += first[k];
-            f(line, step, other, other_way, at, m);
-          });
+  // Strips of several such rows, whose indices count elements from the first one's block on.
+  void run_blocks(int d, int64_t row, OnStrip f) const {
+    const int64_t size = itemsize(dtype), unit = dim_step / size, rows = strip / row;
+    const int64_t height = std::max<int64_t>(1, rows / n);
+    StridedIterator<3> blocks = walk;
+    if (d == walk.ndim) {
+      blocks.sizes[d] = 1;
+      for (auto& strides : blocks.strides) strides[d] = 0;
+    }
+    int64_t first[strip], count = 0;  // of each element of a strip, without its index
+    for (int64_t i = 0; i < std::min(rows, height * n); ++i)
+      for (int64_t j = 0; j < row; ++j)
+        first[count++] = (i / n * blocks.strides[0][d] + j * walk.strides[0][0]) / size;
+    blocks.parallel_panels(d, height, default_grain / 4, [&](char* const* p, int64_t m) {
+      Interruption interruption;
+      for (int64_t i = 0; i < m * n; i += rows) {
+        if (i > 0) interruption.poll();
+        run_strips(p[0], 0, p[1] + i * index_step, itemsize(index_dtype), p[2] + i * other_step,
+                   size, std::min(rows, m * n - i) * row,
+                   [&](char* line, int64_t step, char* other, int64_t next, int64_t* at,
+                       int64_t strips, int64_t) {
+                     for (int64_t k = 0; k < strips && unit != 1; ++k) at[k] *= unit;
+                     for (int64_t k = 0; k < strips; ++k) at[k] += first[k];
+                     f(line, step, other, next, at, strips, size);
+                   });
+      }
+    });
   }
 
   // Writes wait for each other, and in random order for the memory: 2.4 ns each, with this 1.
@@ -153,6 +172,7 @@ struct Lines {
 
   // So few that all places of theirs stay in the second-level cache.
   static constexpr int64_t side_by_side = 64;
+  static constexpr int64_t short_row = 16;  // of neighbouring lines
 
   template <class F>
   void run_strips(char* indexed, int64_t step, char* index, int64_t step_of_index, char* other,
@@ -165,7 +185,7 @@ struct Lines {
       int64_t m = std::min(strip, count - i);
       if (!load_indices(index_dtype, index + i * step_of_index, step_of_index, m, dim_size, at))
         check_range(at, m);
-      f(indexed + i * step, step, other + i * step_of_other, step_of_other, at, m);
+      f(indexed + i * step, step, other + i * step_of_other, step_of_other, at, m, dim_step);
     }
   }
 
@@ -210,8 +230,8 @@ void gather(const View& input, int64_t dim, const View& index, const View& out) 
   visit_size(input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     constexpr int64_t size = sizeof(T);
-    auto element = [down = lines.dim_step](const char* x, int64_t x_step, char* y, int64_t y_step,
-                                           const int64_t* at, int64_t m) {
+    auto element = [](const char* x, int64_t x_step, char* y, int64_t y_step, const int64_t* at,
+                      int64_t m, int64_t down) {
       if (x_step == 0 && down == size && y_step == size) {
         const T* from = reinterpret_cast<const T*>(x);
         T* to = reinterpret_cast<T*>(y);
@@ -235,8 +255,8 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
         self.dtype, " and ", src.dtype);
   if (index.numel == 0) return;
   std::optional<View> shared = shared_index(index, dim);
-  if (!fresh || shared)  // before any is written
-    Lines("scatter", self, dim, index, src).check_all(index);
+  Lines lines("scatter", self, dim, index, src);
+  if (!fresh || shared) lines.check_all(index);  // before any is written
   if (shared) {
     Dims sizes = slice_sizes(self, dim, index);
     return index_combine("scatter", self.slice(dim, 0, sizes), dim, *shared,
@@ -251,8 +271,8 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
       using T = typename decltype(tag)::type;
       constexpr Combine how = decltype(op_tag)::value;
       constexpr int64_t size = sizeof(T);
-      auto element = [down = lines.dim_step](char* y, int64_t y_step, const char* x, int64_t x_step,
-                                             const int64_t* at, int64_t m) {
+      auto element = [](char* y, int64_t y_step, const char* x, int64_t x_step, const int64_t* at,
+                        int64_t m, int64_t down) {
         if (y_step == 0 && down == size && x_step == size) {
           T* to = reinterpret_cast<T*>(y);
           const T* from = reinterpret_cast<const T*>(x);
@@ -267,7 +287,10 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
       lines.run(element, row);
     });
   };
-  combine_by_steps("scatter", self, src, op, include_self, apply);
+  View values = src.ndim == 0 ? src : src.slice(dim, 0, index.shape());
+  combine_wide(self, values, index.numel, op, [&](const View& to, const View& from) {
+    combine_by_steps("scatter", to, from, op, include_self, apply);
+  });
 }
 
 void divide_by_counts(const char* name, const View& self, const View& counts) {

@@ -47,6 +47,7 @@ class SoftmaxLines {
       walk_.add(first.sizes[d], step);
     }
     walk_.finish(true);
+    if (n_ <= longest_across) walk_.lengthen_runs(least_neighbours);
     choose_tiles(longest_across);
   }
 
@@ -86,11 +87,13 @@ class SoftmaxLines {
     int64_t blocks, block, rows, row, columns, column;
   };
 
+  static constexpr int64_t least_neighbours = 4;
+
   void choose_tiles(int64_t longest_across) {
     constexpr int64_t least_turned = 16;
     const int64_t neighbours = walk_.sizes[0];
     bool lies_across = false;
-    for (int k = 0; k < N && neighbours >= 4; ++k) {
+    for (int k = 0; k < N && neighbours >= least_neighbours; ++k) {
       const int64_t line = std::abs(walk_.strides[k][0]);  // 0: the same line for all
       lies_across = lies_across || (line != 0 && line < std::abs(step_[k]));
     }

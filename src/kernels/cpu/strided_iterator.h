@@ -60,6 +60,12 @@ struct StridedIterator {
     ndim = last + 1;
   }
 
+  // Puts the longest dim in the place of an innermost one of fewer than `least`, coordinates say.
+  void lengthen_runs(int64_t least) {
+    int longest = static_cast<int>(std::max_element(sizes, sizes + ndim) - sizes);
+    if (sizes[0] < least && longest > 0) swap_dims(0, longest);
+  }
+
   // For callers that see several innermost elements as one.
   void drop_innermost() {
     numel /= sizes[0];
