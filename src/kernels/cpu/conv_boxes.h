@@ -152,6 +152,13 @@ struct Windows {
   }
 
   int64_t panels() const { return (outputs + panel_width - 1) / panel_width; }
+  // Whether results are made by dot products, each of the taps that one result has.
+  bool prefers_dots() const {
+    int64_t seen = 1;
+    for (const Axis& axis : axes)
+      seen *= scatter ? (axis.kernel + axis.stride - 1) / axis.stride : axis.kernel;
+    return kernels::prefers_dots(outputs, seen, words);
+  }
   int64_t terms() const { return taps * words; }
   int64_t element_bytes() const { return reduced ? 2 : 4; }
   // Of a product: whose panel stays in the second-level cache. Floats that the matrix unit

@@ -195,7 +195,7 @@ class Worker {
   }
 
   const Windows& w_;
-  bool dots_ = prefers_dots(w_.outputs, w_.words);
+  bool dots_ = w_.prefers_dots();
   Reader reader_;
   const PackedFilters& filters_;
   const float* bias_;
@@ -216,7 +216,7 @@ bool run_data(Windows w, const ConvProblem& p, const View& from, const View& to,
   ChannelsLast out(to, false);
   PackedFilters filters(w, weight);
   if (w.on_unit && !w.reduced) filters.split();
-  else if (prefers_dots(w.outputs, w.words)) filters.turn();
+  else if (w.prefers_dots()) filters.turn();
   double operations = operations_of(p);
   int64_t parts = parts_of(boxes.count * w.groups, w.panels(), operations);
   int64_t tasks = boxes.count * w.groups * parts;

@@ -73,10 +73,12 @@ RL_ISA_KERNEL(split_panel, (const float* panel, int64_t terms, char* to, bool* c
 // the step is 1.
 constexpr int most_dots = 8;
 RL_ISA_KERNEL(window_dots, (const WindowProduct& product))
-// Of so many terms of a span.
-inline bool prefers_dots(int64_t columns, int64_t terms) {
+// Of so many spans of terms, and the lanes of each vector, which are added at the end.
+inline bool prefers_dots(int64_t columns, int64_t spans, int64_t terms) {
+  constexpr int64_t to_add_lanes = 5;
   int64_t lanes = isa() == Isa::avx512 ? 16 : isa() == Isa::avx2 ? 8 : 4;
-  return columns <= most_dots && 4 * columns * ((terms + lanes - 1) / lanes) < 3 * terms;
+  int64_t vectors = spans * ((terms + lanes - 1) / lanes) + to_add_lanes;
+  return columns <= most_dots && 4 * columns * vectors < 3 * spans * terms;
 }
 
 }  // namespace rl::kernels
