@@ -377,6 +377,9 @@ def test_nan_stays_in_its_row_and_column():
         (2000, 2000, 13),
         (20000, 7, 5),
         (5000, 65, 1),
+        (40, 1000, 300),
+        (64, 1030, 130),
+        (64, 600, 70),
     ],
 )
 def test_the_same_for_any_number_of_threads(dtype, m, k, n):
@@ -496,6 +499,33 @@ def test_many_short_rows_by_few_columns(k, dtype):
         out = rushlight.zeros(rows, 2 * columns, dtype=a.dtype)[:, ::2]
         check(rushlight.mm(a, b.T, out=out), exact)
         check((a @ b[0])[:, None], exact[:, :1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("n", [15, 63, 64, 203])
+@pytest.mark.parametrize("k", [62, 128, 518, 1031])
+def test_some_rows_by_a_matrix_in_columns(k, n, dtype):
+    """As a layer has it; beside sums in double."""
+    rushlight.manual_seed(k)
+    w, bias = (rushlight.randn(*s).to(getattr(rushlight, dtype)) for s in ((n, k), (n,)))
+    eps = rushlight.finfo(w.dtype).eps
+    for m in (3, 5, 8, 16, 17, 33, 64, 65):
+        x = rushlight.randn(m, k).to(w.dtype)
+        exact = x.double() @ w.double().T
+        sums = x.double().abs() @ w.double().abs().T
+        bound = 4 * 2.0**-24 * sums + eps * (exact.abs() + 4)
+        if dtype == "float64":
+            bound = 4 * eps * sums + eps
+        for found, expected in (
+            (F.linear(x, w), exact),
+            (F.linear(x, w, bias), exact + bias.double()),
+            (rushlight.relu(F.linear(x, w, bias)), (exact + bias.double()).relu()),
+            ((w @ x.T).T, exact),
+            (x.T.contiguous().T @ w.T, exact),
+            (x.expand(2, m, k) @ w.T, exact.expand(2, m, n)),
+            (linear_activation(x, w, bias, "relu"), (exact + bias.double()).relu()),
+        ):
+            assert bool(((found.double() - expected).abs() <= bound).all())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

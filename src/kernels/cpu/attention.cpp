@@ -45,6 +45,7 @@ class Heads {
     h.kept_scale = a_.kept_scale;
     h.causal = a_.causal;
     h.scale = a_.scale;
+    h.packed = true;
     return h;
   }
   int64_t scratch_bytes() const {
@@ -205,11 +206,14 @@ void attention(const AttentionViews& a, const View& out, const View& log_sum) {
     attention(Widened(a).of(a), wide_out.view(), log_sum);
     return copy(wide_out.view(), out);
   }
+  // Few queries, that of the next word say, read the keys where they lie.
+  const bool packed = a.query.sizes[2] >= 4 || a.key.strides[3] != 1;
   for_blocks(
       a, all, all.scratch_bytes(),
       [&](int64_t sample, int64_t head, int64_t first, int64_t count, bool fresh, void* scratch) {
         AttentionHead h = all.at(sample, head);
-        if (fresh) attention_pack(h, false, scratch);
+        h.packed = packed;
+        if (packed && fresh) attention_pack(h, false, scratch);
         attention_block(h, first, count, matrix(out, sample, head),
                         row(log_sum, sample, head, first), scratch);
       });

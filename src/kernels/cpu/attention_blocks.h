@@ -17,6 +17,7 @@ struct AttentionHead {
   AttentionMatrix query, key, value, mask, kept;  // mask, kept: data is nullptr where there is none
   bool mask_is_bool, causal;
   double scale, kept_scale;
+  bool packed;  // whether key^T is in the scratch
 };
 
 inline constexpr int64_t attention_rows = 64;   // queries of a block

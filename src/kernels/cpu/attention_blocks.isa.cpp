@@ -40,10 +40,12 @@ template <class T> void clear(Matrix<T> m, int64_t rows, int64_t columns) {
 
 // The scores of a block of queries for the keys [from, from + columns), masked.
 template <class T>
-void score(const AttentionHead& h, const T* keys, int64_t first, int64_t count, int64_t from,
+void score(const AttentionHead& h, T* scratch, int64_t first, int64_t count, int64_t from,
            int64_t columns, T* scores) {
-  multiply<T>(count, columns, h.width, h.scale, Matrix<T>(h.query).from_row(first),
-              {const_cast<T*>(keys) + from, h.keys}, 0, {scores, columns});
+  const Matrix<T> keys =
+      h.packed ? Matrix<T>(scratch + from, h.keys) : Matrix<T>(h.key).from_row(from).transposed();
+  multiply<T>(count, columns, h.width, h.scale, Matrix<T>(h.query).from_row(first), keys, 0,
+              {scores, columns});
   for (int64_t i = 0; i < count; ++i) {
     T* row = scores + i * columns;
     int64_t at = (first + i) * h.mask.row + from * h.mask.column;
@@ -61,7 +63,6 @@ void score(const AttentionHead& h, const T* keys, int64_t first, int64_t count, 
 template <class T>
 void forward(const AttentionHead& h, int64_t first, int64_t count, const AttentionMatrix& to,
              T* log_sum, T* scratch) {
-  const T* keys = scratch;
   int64_t step = h.keys < attention_keys ? h.keys : attention_keys;
   T* scores = scratch + (h.width + h.value_width) * h.keys;
   T* sums = scores + 2 * attention_rows * step;
@@ -74,7 +75,7 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
   int64_t end = reach(h, first, count);
   for (int64_t from = 0; from < end; from += step) {
     int64_t columns = end - from < step ? end - from : step;
-    score<T>(h, keys, first, count, from, columns, scores);
+    score<T>(h, scratch, first, count, from, columns, scores);
     for (int64_t i = 0; i < count; ++i) {
       T* row = scores + i * columns;
       T top = Max::apply(high[i], fold<Max>(row, columns));
@@ -111,7 +112,7 @@ void forward(const AttentionHead& h, int64_t first, int64_t count, const Attenti
 template <class T>
 void backward(const AttentionHead& h, bool add, Matrix<T> grad, Matrix<T> out, const T* log_sum,
               Matrix<T> grad_query, Matrix<T> grad_key, Matrix<T> grad_value, T* scratch) {
-  T *keys = scratch, *values = scratch + h.width * h.keys;
+  T* values = scratch + h.width * h.keys;
   int64_t step = h.keys < attention_keys ? h.keys : attention_keys;
   T* weights = values + h.value_width * h.keys;
   T *slopes = weights + attention_rows * step, *shift = slopes + attention_rows * step;
@@ -131,7 +132,7 @@ void backward(const AttentionHead& h, bool add, Matrix<T> grad, Matrix<T> out, c
     int64_t end = reach(h, first, count);
     for (int64_t from = 0; from < end; from += step) {
       int64_t columns = end - from < step ? end - from : step;
-      score<T>(h, keys, first, count, from, columns, weights);
+      score<T>(h, scratch, first, count, from, columns, weights);
       multiply<T>(count, columns, h.value_width, 1, g, {values + from, h.keys}, 0,
                   {slopes, columns});
       for (int64_t i = 0; i < count; ++i) {

@@ -44,6 +44,11 @@ inline Wide widened(vec<float> v) {
   return {widened_halves(lower_half(bits)), widened_halves(upper_half(bits))};
 }
 
+constexpr bool multiplies_pairs = vector_registers == 32;  // AVX-512 and NEON
+
+// Pairs of bfloat16 that the processor multiplies, where has_bfloat16_products().
+struct Bfloat16Pairs {};
+
 // x * y + sum, where each lane holds an element of T or a pair of 16-bit floats or bytes E.
 template <class E, class V> RL_INLINE V add_dots(V x, V y, V sum) {
   if constexpr (std::is_same_v<E, bfloat16>) {
@@ -56,6 +61,8 @@ template <class E, class V> RL_INLINE V add_dots(V x, V y, V sum) {
     return mul_add(left.upper, right.upper, mul_add(left.lower, right.lower, sum));
   } else if constexpr (std::is_same_v<E, uint8_t>) {
     return sum + x * y + (x >> 8) * (y >> 8);  // of which the lower bytes count
+  } else if constexpr (std::is_same_v<E, Bfloat16Pairs>) {
+    return add_bfloat16_pairs(sum, x, y);
   } else {
     return mul_add(x, y, sum);
   }

@@ -15,8 +15,9 @@ namespace {
 // Products of this many rows or fewer wait for memory, which is then to be read as it lies; of sums
 // shorter than this, adding up a vector's lanes would take most of the time.
 constexpr int64_t few_rows = 16, least_dots = 128;
-// How much of the few rows stays in the first cache while columns pass them.
-constexpr int64_t cache_bytes = 32768;
+// How much of the few rows stays in the first cache while columns pass them, and how much of the
+// columns in the second one.
+constexpr int64_t cache_bytes = 32768, second_cache_bytes = 128 << 10;
 
 // One vector holds the sums of a tile's rows. Integers, which are seldom multiplied, have small
 // tiles, as each height of a tile is code of its own.
@@ -117,26 +118,35 @@ template <class T> void copy_row(const T* from, int64_t step, int64_t count, T* 
     for (int64_t k = 0; k < count; ++k) to[k] = from[k * step];
 }
 
-// A few rows by columns that are contiguous along k: reads each column once, a vector at a time,
-// for all rows, whose parts of this depth stay in the first cache.
+// Rows by columns that are contiguous along k: reads each column once, a vector at a time, for
+// all of a few rows, whose parts of this depth stay in the first cache. More rows pass as many
+// columns as stay in the second one.
 template <class T, class E> void by_dot_tiles(const Problem<T>& p) {
   constexpr int64_t bytes = sizeof(T), unit = lanes<T>;
+  const int64_t together = std::min(few_rows, p.m);
   int64_t rows = (p.m + dot_rows_of<T> - 1) / dot_rows_of<T> * dot_rows_of<T>;
-  int64_t deepest = std::min<int64_t>(4096, cache_bytes / rows) / bytes;
+  int64_t deepest = std::min<int64_t>(4096, cache_bytes / together) / bytes;
   int64_t depth = p.k <= deepest ? p.k : part(p.k, deepest, unit);
+  int64_t columns =
+      p.m <= few_rows ? p.n : second_cache_bytes / bytes / depth / tile_width * tile_width;
   // In place, rows a power of two apart would drive each other out.
   Buffer<T> packed(rows * depth);
   for (int64_t k = 0; k < p.k; k += depth) {
-    int64_t deep = std::min(depth, p.k - k), j = 0;
+    const int64_t deep = std::min(depth, p.k - k);
     for (int64_t i = 0; i < p.m; ++i)
       copy_row(p.a + i * p.a_row + k * p.a_col, p.a_col, deep, packed.data() + i * deep);
     std::fill(packed.data() + p.m * deep, packed.data() + rows * deep, T(0));
     Target<T> to = p.target.part(k == 0, false);
-    for (; j + tile_width <= p.n; j += tile_width)
-      dot_rows<T, E, tile_width>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep,
-                                 to.at(0, j));
-    for (; j < p.n; ++j)
-      dot_rows<T, E, 1>(p.m, packed.data(), p.b + k + j * p.b_col, p.b_col, deep, to.at(0, j));
+    for (int64_t first = 0; first < p.n; first += columns)
+      for (int64_t i = 0; i < p.m; i += few_rows) {
+        const int64_t m = std::min(few_rows, p.m - i), last = std::min(p.n, first + columns);
+        const T* a = packed.data() + i * deep;
+        int64_t j = first;
+        for (; j + tile_width <= last; j += tile_width)
+          dot_rows<T, E, tile_width>(m, a, p.b + k + j * p.b_col, p.b_col, deep, to.at(i, j));
+        for (; j < last; ++j)
+          dot_rows<T, E, 1>(m, a, p.b + k + j * p.b_col, p.b_col, deep, to.at(i, j));
+      }
   }
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/cpu/gemm_put.h"
 #include "kernels/cpu/gemm_unit.h"
 #include "kernels/cpu/register_tile.h"
+#include "kernels/cpu/units.h"
 #include "kernels/cpu/workspace.h"
 
 namespace rl::kernels::RL_ISA {
@@ -347,11 +348,27 @@ template <class T> bool quickly_turned(const Problem<T>& p) {
   return p.k % square == 0 && p.n % square == 0 && p.k <= elements_of_b * p.m;
 }
 
+// More rows than few, by columns that would have to be transposed, which takes as long as to
+// multiply them by 60 rows: are dot products faster, which take a little longer than tiles? All
+// parts of a product that threads share are of one mind.
+template <class T> bool is_dotted(const Problem<T>& p) {
+  constexpr int64_t most = 64, least_terms = 8;  // for each row
+  return std::is_floating_point_v<T> && p.n >= most && p.m <= std::min(most, p.k / least_terms);
+}
+
 // Pairs of 16-bit floats along k, which stand side by side in few rows, or of bfloat16 where the
 // processor multiplies them.
 template <class Finished> void solve_pairs(Problem<float>& p, Finished finished) {
-  if (std::min(p.m, p.n) <= few_pairs) {
-    if (p.n < p.m) p.transpose();
+  const bool few = std::min(p.m, p.n) <= few_pairs;
+  if (few && p.n < p.m) p.transpose();
+  if constexpr (multiplies_pairs) {
+    const bool some = p.m <= few_rows && p.m < p.n && (few || p.k >= least_dots / 2);
+    const bool waits = p.m <= 2;  // for memory
+    if (p.pairs == DType::BFloat16 && has_bfloat16_products() && p.b_row == 1 && !waits &&
+        (some || is_dotted(p)))
+      return finished(by_dot_tiles<float, Bfloat16Pairs>);
+  }
+  if (few) {
     if constexpr (least_half_bytes > 0)  // else they are widened before
       if (p.pairs == DType::Float16) return finished(by_dots<float, half>);
     return finished(by_dots<float, bfloat16>);
@@ -412,7 +429,8 @@ template <class T> void solve(Problem<T>&& p) {
   bool few = p.m <= few_rows && p.m < p.n;
   // Rows of b are then read on and on, and c, which is small, comes by more often.
   if (few && p.b_col == 1) p.deepest = std::min<int64_t>(p.deepest, 32);
-  if (p.b_row == 1 && (p.m == 1 || (!complex<T> && (p.m < 4 || (few && p.k >= least_dots)))))
+  const bool dots = p.k >= least_dots && (few || is_dotted(p));
+  if (p.b_row == 1 && (p.m == 1 || (!complex<T> && (p.m < 4 || dots))))
     return finished(by_dots<T, T>);
   if constexpr (!complex<T>) {
     if (few && p.b_col == 1 && p.target.col != 1 && p.k >= least_dots)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kernels/cpu/dot_lanes.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/register_tile.h"
 #include "kernels/cpu/tile_unit.h"
@@ -13,7 +14,6 @@ namespace {
 
 constexpr int lanes = Vector<float>::lanes;
 constexpr int most_rows = panel_tile_rows, most_width = panel_tile_width;
-constexpr bool multiplies_pairs = vector_registers == 32;  // AVX-512 and NEON
 
 // Some columns: a vector, or the first n of one.
 template <bool whole> RL_INLINE vec<float> read(const float* p, int64_t n) {
