@@ -170,7 +170,7 @@ def main():
     names = (options.library, "torch")
     table = report.Table("Size and start-up", names)
     sizes = {name: installed_bytes(name) / 1e6 for name in names}
-    table.add(report.Figure("start-up", "installed, with what it requires", "MB", sizes, limit=47))
+    table.add(report.Figure("start-up", "installed, with what it requires", "MB", sizes, limit=45))
     measured = {
         (name, what): in_fresh_process(name, what, options.rounds)
         for what in MEASURES for name in names

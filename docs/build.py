@@ -285,18 +285,27 @@ def write_documents(folder):
 
 
 def ratios(text):
-    """(heading, [(what, ratio)]) of the tables of the performance page that have ratios."""
-    title, rows = None, []
+    """(heading, [(what, ratio)]) of the sections of the performance page with columns "ratio".
+
+    What a ratio is of stands in the column before it that has no heading, or is headed "group".
+    """
+    title, header, rows = None, [], []
     for line in [*text.splitlines(), "## "]:
         if line.startswith("#"):
             if len(rows) > 2:
                 yield title, rows
             title, rows = line.lstrip("# "), []
+        if not line.startswith("|"):
+            header = []
+            continue
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("|") and len(cells) > 1:
-            number = re.fullmatch(r"\**(\d+(?:\.\d+)?)\**", cells[-1])
-            if number and cells[0]:
-                rows.append((cells[0].replace("`", ""), float(number[1])))
+        header = header or cells
+        what = None
+        for column, cell in zip(header, cells):
+            if column in ("", "group"):
+                what = cell.replace("`", "")
+            elif column == "ratio" and re.fullmatch(r"\d+(\.\d+)?", cell):
+                rows.append((what, float(cell)))
 
 
 def performance_plots(folder, text):
