@@ -388,7 +388,7 @@ def _unused(op):
 def _wrapped_dims(op):
     first = cxx_variable(op.signature.parameters[0].name)
     return [
-        f'  {v} = wrap_dim({v}, {first}.dim(), "{op.name.removesuffix("_kernel")}");'
+        f'  {v} = wrap_dim({v}, {first}.dim(), "{op.called}");'
         for v in (cxx_variable(p.name) for p in op.signature.parameters if p.wraps)
     ]
 
@@ -431,7 +431,7 @@ def _same_device(op):
     if op.row.kind != "kernel" or len(tensors) < 2:
         return []
     named = ", ".join(f'"{p.name}", {cxx_variable(p.name)}' for p in tensors)
-    return [f'  check_same_device("{op.name.removesuffix("_kernel")}", {named});']
+    return [f'  check_same_device("{op.called}", {named});']
 
 
 def _numbers(names):

@@ -52,6 +52,11 @@ class Op:
         return (f"torch.{self.name}", f"Tensor.{self.name}")
 
     @property
+    def called(self):
+        """What errors call it."""
+        return self.row.called or self.name.removesuffix("_kernel")
+
+    @property
     def tensor_parameters(self):
         return [p for p in self.signature.parameters if p.is_tensor]
 

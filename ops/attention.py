@@ -71,6 +71,10 @@ function("check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, 
     check(dim_of(q) >= 2 and dim_of(k) >= 2 and dim_of(v) >= 2,
           "scaled_dot_product_attention: Expected query, key, and value to all be at least 2 "
           "dimensional, but got ", dim_of(q), ", ", dim_of(k), " and ", dim_of(v))
+    check(size(q, -1) == size(k, -1) and size(k, -2) == size(v, -2),
+          "scaled_dot_product_attention: Expected query and key to have the same size of the last "
+          "dim, and key and value of the one before it, but got query ", sizes(q), ", key ",
+          sizes(k), " and value ", sizes(v))
     if mask is not None:
         check(dtype(mask) == bool or dtype(mask) == dtype(q) or dtype(mask) == float32,
               "scaled_dot_product_attention: Expected attn_mask dtype to be bool or float or to "

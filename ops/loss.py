@@ -31,18 +31,19 @@ kernel("log_softmax_gradient(grad_output: Tensor, output: Tensor, dim: Dim)", na
              "output": "neg(grad * exp(output) * sum(grad_output, [dim], True, None))"})
 
 elementwise("mse_elements(input: Tensor, target: Tensor)", "(input - target) * (input - target)",
-            node="MseLossBackward0", dtypes=FLOATING, names=(), loss=True,
+            node="MseLossBackward0", dtypes=FLOATING, called="mse_loss", names=(), loss=True,
             doc="Squared difference.", grad={"input": "2 * grad * (input - target)",
                                              "target": "2 * grad * (target - input)"})
 elementwise("l1_elements(input: Tensor, target: Tensor)", "abs(input - target)",
             node="AbsBackward0", dtypes=FLOATING,
-            names=(),
+            called="l1_loss", names=(),
             doc="Absolute difference.", grad={"input": "grad * sgn(input - target)",
                                               "target": "grad * sgn(target - input)"})
 elementwise("smooth_l1_elements(input: Tensor, target: Tensor, beta: float)",
             "where(abs(input - target) < beta, 0.5 * square(input - target) / beta, abs(input - "
             "target) - 0.5 * beta)",
-            node="SmoothL1LossBackward0", dtypes=FLOATING, names=(), loss=True,
+            node="SmoothL1LossBackward0", dtypes=FLOATING,
+            called="smooth_l1_loss", names=(), loss=True,
             doc="Squared difference below beta, absolute above.",
             grad={"input": "grad * where(input - target >= beta, 1, where(target - input >= beta, "
                            "-1, (input - target) / beta))",
@@ -51,7 +52,7 @@ elementwise("smooth_l1_elements(input: Tensor, target: Tensor, beta: float)",
 elementwise("huber_elements(input: Tensor, target: Tensor, delta: float)",
             "where(abs(input - target) <= delta, 0.5 * square(input - target), delta * (abs(input "
             "- target) - 0.5 * delta))",
-            node="HuberLossBackward0", dtypes=FLOATING, names=(), loss=True,
+            node="HuberLossBackward0", dtypes=FLOATING, called="huber_loss", names=(), loss=True,
             doc="Squared difference below delta, linear above.",
             grad={"input": "grad * where(input - target >= delta, delta, where(target - input >= "
                            "delta, -delta, input - target))",
@@ -59,26 +60,29 @@ elementwise("huber_elements(input: Tensor, target: Tensor, delta: float)",
                             "delta, delta, target - input))"})
 elementwise("bce_elements(input: Tensor, target: Tensor)",
             "neg(target * maximum(log(input), -100) + (1 - target) * maximum(log1p(-input), -100))",
-            node="BinaryCrossEntropyBackward0", dtypes=FLOATING, names=(), loss=True,
+            node="BinaryCrossEntropyBackward0", dtypes=FLOATING,
+            called="binary_cross_entropy", names=(), loss=True,
             doc="Binary cross entropy, logarithms held above -100.",
             grad={"input": "grad * (input - target) / clamp_min((1 - input) * input, 1e-12)",
                   "target": "grad * (clamp_min(log1p(neg(input)), -100) - clamp_min(log(input), "
                             "-100))"})
 elementwise("bce_plain_logits_elements(input: Tensor, target: Tensor)",
             "(1 - target) * input + log1pexp(neg(input))",
-            node="BinaryCrossEntropyWithLogitsBackward0", dtypes=FLOATING, names=(), loss=True,
+            node="BinaryCrossEntropyWithLogitsBackward0", dtypes=FLOATING,
+            called="binary_cross_entropy_with_logits", names=(), loss=True,
             doc="Binary cross entropy of sigmoid(input).",
             grad={"input": "grad * (sigmoid(input) - target)", "target": "neg(grad * input)"})
 elementwise("bce_logits_elements(input: Tensor, target: Tensor, pos_weight: Tensor)",
             "(1 - target) * input + (1 + (pos_weight - 1) * target) * log1pexp(neg(input))",
-            node="BinaryCrossEntropyWithLogitsBackward0", dtypes=FLOATING, names=(), loss=True,
+            node="BinaryCrossEntropyWithLogitsBackward0", dtypes=FLOATING,
+            called="binary_cross_entropy_with_logits", names=(), loss=True,
             doc="Binary cross entropy of sigmoid(input), the positives weighted.",
             grad={"input": "grad * (1 - target - (1 + (pos_weight - 1) * target) * "
                            "sigmoid(neg(input)))",
                   "target": "grad * ((pos_weight - 1) * softplus(neg(input)) - input)",
                   "pos_weight": "grad * target * softplus(neg(input))"})
 elementwise("kl_elements(input: Tensor, target: Tensor)", "xlogy(target, target) - target * input",
-            node="SubBackward0", dtypes=FLOATING, names=(),
+            node="SubBackward0", dtypes=FLOATING, called="kl_div", names=(),
             doc="target * (log(target) - input).",
             grad={"input": "neg(grad * target)",
                   "target": "grad * where(target == 0, 0, log(where(target == 0, 1, target)) + 1 - "

@@ -27,6 +27,7 @@ kernel("masked_fill__value(input: Tensor, mask: Tensor, value: Scalar)", inplace
        doc="input with value where mask holds.", grad={"input": "masked_fill(grad, mask, 0)"},
        batch="elementwise")
 kernel("masked_pick(input: Tensor, mask: Tensor)", node="MaskedSelectBackward0", names=(),
+       called="masked_select",
        doc="masked_select of a mask in input's shape.",
        grad={"input": "masked_scatter(zeros_of(grad, sizes(input)), mask, grad)"})
 composite("masked_select(input: Tensor, mask: Tensor)", """

@@ -36,6 +36,9 @@ class Row:
     signature: str
     doc: str = ""
     names: tuple = None  # Python names; default ("torch.X", "Tensor.X")
+    # The function that errors name, of a row that is a part of it; default: the row's own name
+    # without "_kernel".
+    called: str = None
     # elementwise: the formula of one element
     kernel: str = None
     # elementwise: common, float (integers become floats), bool, real

@@ -267,3 +267,36 @@ def test_views_of_a_buffer():
     assert nested.unbind()[1].tolist() == [[6, 7, 8]]
     (nested * 2).to_padded_tensor(0.0).sum().backward()
     assert buffer.grad.tolist() == [2.0] * 9 + [0.0] * 3
+
+
+def test_shapes_of_jagged_batches():
+    parts = [rushlight.arange(16.0).reshape(2, 8), rushlight.arange(40.0).reshape(5, 8)]
+    x = rushlight.nested.nested_tensor(parts, layout=rushlight.jagged)
+    heads = x.unflatten(-1, [2, 4])
+    assert all(p.equal(q) for p, q in zip(heads.flatten(-2).unbind(), parts, strict=True))
+    assert heads.transpose(1, 2).transpose(1, 2).flatten(2, 3).shape == x.shape
+    with pytest.raises(RuntimeError, match="flatten: the dim that differs"):
+        heads.flatten(1, 2)
+    assert [tuple(p.shape) for p in x.permute(0, -1, 1).unbind()] == [(8, 2), (8, 5)]
+    with pytest.raises(ValueError, match="permute: dim 0"):
+        x.permute(1, 0, 2)
+    wide = x.unsqueeze(-1).expand(2, -1, 8, 3)
+    assert [tuple(p.shape) for p in wide.unbind()] == [(2, 8, 3), (5, 8, 3)]
+    assert x.view_as(x).shape == x.expand_as(x).shape == x.shape
+    with pytest.raises(RuntimeError, match="expand: the first of"):
+        x.expand(3, -1, 8)
+
+
+def test_extremes_of_jagged_batches():
+    parts = [rushlight.randn(2, 8), rushlight.randn(5, 8)]
+    x = rushlight.nested.nested_tensor(parts, layout=rushlight.jagged)
+    values, places = x.max(1)  # along the dim that differs: a row for each tensor
+    assert values.equal(rushlight.stack([p.amax(0) for p in parts]))
+    assert places.equal(x.argmax(1)) and places.shape == (2, 8)
+    found = x.min(-1, keepdim=True)
+    assert found.values.unbind()[1].equal(parts[1].amin(-1, keepdim=True))
+    assert found.indices.unbind()[1].equal(parts[1].argmin(-1, keepdim=True))
+    assert x.max().item() == max(p.max().item() for p in parts)
+    assert x.argmax(2).unbind()[0].equal(parts[0].argmax(1))
+    with pytest.raises(RuntimeError, match="max: dim 0"):
+        x.max(0)

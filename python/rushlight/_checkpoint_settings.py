@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import rushlight
-from rushlight._ignored import warn_once
+from rushlight._ignored import warn_once, warn_program
 
 
 class LoadEndianness(enum.Enum):
@@ -258,9 +258,8 @@ def check_module_version_greater_or_equal(module, req_version_tuple, error_if_ma
         message = f"'{module.__name__}' module version string is malformed '{module.__version__}'"
         if error_if_malformed:
             raise RuntimeError(message) from error
-        import warnings
 
-        warnings.warn(message + ", it is taken to be new enough", stacklevel=2)
+        warn_program(message + ", it is taken to be new enough")
         return True
     return version >= tuple(req_version_tuple)
 

@@ -24,11 +24,17 @@ def warn_once(text: str) -> None:
 
 
 def warn_program(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn of the line outside of rushlight that led here."""
+    """Warn of the line outside of rushlight that led here; the core warns by it too."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and _is_on_the_way(frame):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)
+
+
+def _is_on_the_way(frame):
+    """Of this library, or of the standard library's wrappers, which call it for a program."""
+    name = frame.f_globals.get("__name__")
+    return frame.f_code.co_filename.startswith(_PACKAGE) or name in ("contextlib", "functools")
 
 
 def older_name(name: str, newer: str) -> None:

@@ -216,9 +216,9 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
 
 
 def _warn(text):
-    import warnings
+    from rushlight._ignored import warn_program
 
-    warnings.warn(text, stacklevel=3)
+    warn_program(text)
 
 
 _GONE = {
@@ -266,9 +266,7 @@ def _for_quantized(name):
 
 def _for_sparse(name):
     def function(input, *args, **kwargs):
-        raise NotImplementedError(
-            f"{name}: of sparse tensors alone; see resize_"
-        )
+        raise NotImplementedError(f"{name}: of sparse tensors alone; see resize_")
 
     function.__name__ = name
     function.__doc__ = "Refused: the tensor is not sparse."

@@ -568,11 +568,10 @@ def _convert(result, cls):
 
 
 def _warn_lost_history():
-    import warnings
+    from rushlight._ignored import warn_program
 
-    warnings.warn(
+    warn_program(
         "a tensor that was computed is pickled without its history: the copy is a leaf",
-        stacklevel=4,
     )
 
 

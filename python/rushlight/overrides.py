@@ -11,10 +11,10 @@ import functools
 import inspect
 import itertools
 import types
-import warnings
 
 import rushlight
 from rushlight import _C, Tensor, _numpy_names
+from rushlight._ignored import warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,10 +144,31 @@ def _overridable(function, home, numpy_names=None):
             return _C._handle_torch_function(checked, relevant, args, kwargs)
         if kwargs and numpy_names:
             kwargs = _numpy_names.rename(function, numpy_names, kwargs)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except (AttributeError, TypeError):
+            _check_tensors(function, args, kwargs)
+            raise
 
     checked.__module__ = home  # where pickle finds it
     return checked
+
+
+def _check_tensors(function, args, kwargs):
+    """Say which argument should have been a tensor, if that is why the function failed."""
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except TypeError:  # which says itself what is wrong
+        return
+    for position, (name, value) in enumerate(given.items(), 1):
+        is_number = isinstance(value, (bool, int, float, complex))  # an operation may take one
+        if function.__annotations__.get(name) == "Tensor" and not (
+            is_number or isinstance(value, Tensor) or is_tensor_like(value)
+        ):
+            raise TypeError(
+                f"{function.__name__}(): argument '{name}' (position {position}) must be Tensor, "
+                f"not {type(value).__name__}"
+            ) from None
 
 
 def _make_overridable(names, home, but=(), only=None, core=None):
@@ -212,9 +233,8 @@ class TorchFunctionMode:
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
         """The older way to write `cls(...)`."""
-        warnings.warn(
+        warn_program(
             "`Mode.push()` is `Mode()` by now: enter it by `with`",
-            stacklevel=2,
         )
         return cls(*args, **kwargs)
 

@@ -12,7 +12,6 @@ import os
 import pickle
 import struct
 import sys
-import warnings
 import zipfile
 from collections.abc import Callable
 
@@ -44,7 +43,7 @@ from rushlight._checkpoint_settings import (  # noqa: F401 (the settings are par
 from rushlight._checkpoint_types import bytes_of, storage_of, typed_storage
 from rushlight._checkpoint_writer import CheckpointWriter
 from rushlight._core_members import as_tensor_of_bytes
-from rushlight._ignored import warn_of
+from rushlight._ignored import warn_of, warn_program
 from rushlight._replaced_file import replacing
 from rushlight._set_module import set_module
 
@@ -117,11 +116,21 @@ def save(
                     f"{type(f).__name__}, which has no attribute 'write'"
                 )
             stem, stream = "archive", f
-        if _use_new_zipfile_serialization:
-            stem = stem or "archive"
-            _write_archive(obj, stream, stem, pickle_protocol, _disable_byteorder_record)
-        else:
-            write_legacy(obj, stream, pickle_protocol)
+        try:
+            if _use_new_zipfile_serialization:
+                stem = stem or "archive"
+                _write_archive(obj, stream, stem, pickle_protocol, _disable_byteorder_record)
+            else:
+                write_legacy(obj, stream, pickle_protocol)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            from rushlight._pickling import note_unpicklable
+
+            note_unpicklable(
+                error, "save", {"obj": obj},
+                lambda value: CheckpointWriter(io.BytesIO(), pickle_protocol).dump(value),
+                "save its state_dict(), or define the function or class in a module",
+            )  # fmt: skip
+            raise
         if hasattr(stream, "flush"):  # who reads the file by its name finds all of it
             stream.flush()
 
@@ -211,10 +220,9 @@ def load(
         others = {k: v for k, v in pickle_load_args.items() if k != "encoding"}
         warn_of("load", "rushlight's own reader reads the file", **others)
     elif weights_only is None:
-        warnings.warn(
+        warn_program(
             "load: pickle_module lets the file run any code on this machine; use it only for files "
             "whose source you trust, and say so by weights_only=False",
-            stacklevel=2,
         )
     place = _Placement(map_location)
 
@@ -270,10 +278,9 @@ def _forced(weights_only):
     if force:
         return True
     if lift and weights_only is None:
-        warnings.warn(
+        warn_program(
             "load: environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is set, and weights_only "
             "was not given: forcing weights_only=False, so that the file may run any code",
-            stacklevel=3,
         )
         return False
     return weights_only

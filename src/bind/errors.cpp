@@ -29,9 +29,14 @@ PyObject* python_class(ErrorKind kind) {
   return PyExc_RuntimeError;
 }
 
+// Of the program's line, as Python's part of the library warns.
 void show_warning(const char* text) {
   WithGil gil;
-  if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw CarriedError::take();
+  PyObject* module = PyImport_ImportModule("rushlight._ignored");
+  PyObject* done = module ? PyObject_CallMethod(module, "warn_program", "s", text) : nullptr;
+  Py_XDECREF(module);
+  if (!done) throw CarriedError::take();
+  Py_DECREF(done);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-import warnings
 
 import rushlight
+from rushlight._ignored import warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ class GradScaler:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._device = device
         if enabled and str(device).startswith("cuda") and not rushlight.cuda.is_available():
-            warnings.warn(
-                "GradScaler is enabled, but CUDA is not available. Disabling.", stacklevel=2
-            )
+            warn_program("GradScaler is enabled, but CUDA is not available. Disabling.")
             enabled = False
         self._enabled = enabled
         self._scale, self._growth_factor, self._backoff_factor = (
@@ -168,11 +166,10 @@ class GradScaler:
             self._check_gradients(optimizer)
         self._check_recorded(optimizer)
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
-            warnings.warn(
+            warn_program(
                 "GradScaler gives itself to step(grad_scaler=...), which is deprecated: read "
                 "self.grad_scale and self.found_inf in step().",
                 FutureWarning,
-                stacklevel=3,
             )
             return optimizer.step(*args, **kwargs, grad_scaler=self)
         device = next(self._gradients(optimizer)).device

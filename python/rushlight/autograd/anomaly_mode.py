@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 from rushlight import _C
+from rushlight._ignored import warn_program
 
 
 class set_detect_anomaly:
@@ -38,9 +37,8 @@ class detect_anomaly:
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
-        warnings.warn(
+        warn_program(
             "Anomaly Detection has been enabled. It slows the program down: use it for debugging.",
-            stacklevel=2,
         )
 
     def __enter__(self) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import warnings
 
 from rushlight import _C
+from rushlight._ignored import warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +32,10 @@ class _Mode:
 
     def __call__(self, function: F) -> F:
         if isinstance(function, type):
-            warnings.warn(
+            warn_program(
                 f"{type(self).__name__}: Decorating classes is deprecated, as it concerns their "
                 "construction alone; decorate functions or methods",
                 FutureWarning,
-                stacklevel=2,
             )
         code = getattr(function, "__code__", None)
         if code is not None and code.co_flags & _GENERATOR_FLAG:

@@ -8,10 +8,10 @@ serves all combinations of real and complex inputs and outputs.
 from __future__ import annotations
 
 import itertools
-import warnings
 
 import rushlight
 from rushlight import autograd
+from rushlight._ignored import warn_program
 from rushlight.autograd.function import Function
 
 TYPE_CHECKING = False
@@ -245,10 +245,9 @@ class _Check:
             if not _needs_gradient(tensor):
                 continue
             if tensor.dtype not in (rushlight.float64, rushlight.complex128):
-                warnings.warn(
+                warn_program(
                     f"gradcheck: Input #{position} requires gradient and is not a double precision"
                     f" number but of {tensor.dtype}, for which differences are not precise enough",
-                    stacklevel=4,
                 )
             strides = zip(tensor.stride(), tensor.shape, strict=True)
             if any(stride == 0 and size > 1 for stride, size in strides):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import bisect
 import uuid
-import warnings
 
 from rushlight import _C, profiler as _profiler
+from rushlight._ignored import warn_program
 from rushlight.profiler import (
     DeviceType,
     EventList,
@@ -38,9 +38,9 @@ def _usable(device):
         raise AssertionError("profile: MTIA devices are not supported")
     if device in _USABLE:
         name = device.upper()
-        warnings.warn(f"{name} is not available, disabling {name} profiling", stacklevel=3)
+        warn_program(f"{name} is not available, disabling {name} profiling")
     else:
-        warnings.warn(f"The {device} is not a valid device option.", stacklevel=3)
+        warn_program(f"The {device} is not a valid device option.")
     return None
 
 
@@ -83,11 +83,10 @@ class profile(_profiler.profile):
         activity_filters: dict[ProfilerActivity, set[str]] | None = None,
     ) -> None:  # fmt: skip
         if enabled and use_cuda:
-            warnings.warn(
+            warn_program(
                 "The attribute `use_cuda` will be deprecated soon, please use"
                 " ``use_device = 'cuda'`` instead.",
                 FutureWarning,
-                stacklevel=2,
             )
             use_device = "cuda"
         self.use_device: str | None = _usable(use_device) if enabled else None

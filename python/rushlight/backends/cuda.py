@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 from rushlight import _absent
 from rushlight._C import _cuda
+from rushlight._ignored import warn_program
 from rushlight.nn.attention import SDPBackend as SDPBackend
 
 TYPE_CHECKING = False
@@ -114,9 +115,7 @@ class SDPAParams:
 def _cannot(params, debug):
     """False, with a warning if `debug`: kernels of GPUs take no tensors of the CPU."""
     if debug:
-        import warnings
-
-        warnings.warn(f"not for tensors on {params.query.device}", stacklevel=3)
+        warn_program(f"not for tensors on {params.query.device}")
     return False
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import warnings
 
 import rushlight
+from rushlight._ignored import warn_program
 from rushlight.autograd.graph import increment_version
 from rushlight.distributed._agreement import Call, agree, fits_agreement
 from rushlight.distributed._engine import Work
@@ -88,9 +88,8 @@ def member(group: ProcessGroup | None, name: str) -> Any:
     """The group that an argument means; None, with a warning, in a process not in it."""
     found = resolve(group)
     if found is None:
-        warnings.warn(
+        warn_program(
             f"Running {name} on global rank which does not belong to the given group.",
-            stacklevel=3,
         )
     return found
 

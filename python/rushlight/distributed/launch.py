@@ -5,8 +5,8 @@ each worker gets its place as an argument too, `--local-rank=N`, unless `--use-e
 from __future__ import annotations
 
 import sys
-import warnings
 
+from rushlight._ignored import warn_program
 from rushlight.distributed import run as _run
 
 TYPE_CHECKING = False
@@ -39,10 +39,9 @@ def launch(args: argparse.Namespace) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """What the command does."""
-    warnings.warn(
+    warn_program(
         "distributed.launch is the older launcher: use distributed.run, and read LOCAL_RANK",
         FutureWarning,
-        stacklevel=2,
     )
     launch(parse_args(args))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import rushlight
 from rushlight import Size, Tensor
+from rushlight._ignored import warn_program
 from rushlight.distributions import constraints
 from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.utils import broadcast_all, lazy_property
@@ -62,9 +62,8 @@ class Distribution:
         try:
             arg_constraints = self.arg_constraints
         except NotImplementedError:
-            warnings.warn(
+            warn_program(
                 f"{type(self).__name__} states no arg_constraints: its parameters are not checked",
-                stacklevel=4,
             )
             return
         for name, constraint in arg_constraints.items():
@@ -157,7 +156,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Tensor:
         """Draw n samples: the older form of sample((n,))."""
-        warnings.warn("sample_n(n) will be removed. Use .sample((n,)) instead", FutureWarning, 2)
+        warn_program("sample_n(n) will be removed. Use .sample((n,)) instead", FutureWarning)
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -215,7 +214,7 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            warnings.warn(f"{name} states no support: its values are not checked", stacklevel=3)
+            warn_program(f"{name} states no support: its values are not checked")
             return
         if not support.check(value).all():
             raise ValueError(

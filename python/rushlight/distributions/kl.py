@@ -6,12 +6,12 @@ Most pairs are one line: KL(p | q) = -H(p) - E_p[log q(x)], and E_p[log q] takes
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import rushlight
 from rushlight import Tensor, inf, where
+from rushlight._ignored import warn_program
 from rushlight.distributions.bernoulli import Bernoulli
 from rushlight.distributions.beta import Beta
 from rushlight.distributions.binomial import Binomial
@@ -82,11 +82,10 @@ def _closest(type_p, type_q):
     other = min(pairs, key=lambda pair: distance(pair)[::-1])
     if _KL_REGISTRY[best] is not _KL_REGISTRY[other]:
         shown = [f"({a.__name__}, {b.__name__})" for a, b in (best, other)]
-        warnings.warn(
+        warn_program(
             f"kl_divergence of {type_p.__name__} and {type_q.__name__} is ambiguous: {shown[0]} "
             f"is taken, not {shown[1]}; register the pair itself",
             RuntimeWarning,
-            stacklevel=3,
         )
     return _KL_REGISTRY[best]
 

@@ -8,12 +8,12 @@ import functools
 import inspect
 import itertools
 import math
-import warnings
 from types import CodeType, FunctionType
 
 import rushlight
 from rushlight import Tensor
 from rushlight._core_names import ScriptObject  # noqa: F401 (torch has it here)
+from rushlight._ignored import warn_program
 from rushlight._set_module import home_of
 from rushlight.fx import proxy as proxies
 from rushlight.fx._names import function_modules
@@ -537,10 +537,9 @@ class Tracer(TracerBase):
             elif value is None:
                 self.create_proxy("call_function", _assert_is_none, (given, message), {})
             else:
-                warnings.warn(
+                warn_program(
                     "Was not able to add assertion to guarantee correct input "
                     f"{name}: the recorded program has the {type(value).__name__} that was given",
-                    stacklevel=5,
                 )
             return value
 

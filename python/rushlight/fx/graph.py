@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import enum
 import operator
-import warnings
 import weakref
 from collections import namedtuple
 
 import rushlight
-from rushlight._ignored import warn_of
+from rushlight._ignored import warn_of, warn_program
 from rushlight.fx._names import (
     GLOBALS,
     IN_PLACE_OPERATORS,
@@ -175,9 +174,8 @@ class Graph:
         """Insert the fetching of a module's attribute, such as "layer1.weight"."""
         owner = self.owning_module
         if owner is not None and not _has_attribute(owner, qualified_name):
-            warnings.warn(
+            warn_program(
                 f"get_attr: {qualified_name!r} is not an attribute of the owning module, yet",
-                stacklevel=2,
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
@@ -187,9 +185,8 @@ class Graph:
         """Insert a call of a submodule."""
         owner = self.owning_module
         if owner is not None and not _has_attribute(owner, module_name):
-            warnings.warn(
+            warn_program(
                 f"call_module: {module_name!r} is not a module of the owning module, yet",
-                stacklevel=2,
             )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
@@ -305,7 +302,7 @@ class Graph:
         if to_erase.graph is not self:
             raise RuntimeError(f"erase_node: {to_erase} belongs to another graph")
         if to_erase._erased:
-            warnings.warn(f"erase_node: {to_erase} was erased before", stacklevel=2)
+            warn_program(f"erase_node: {to_erase} was erased before")
             return
         for hook in getattr(self.owning_module, "_erase_node_hooks", ()):
             hook(to_erase)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
-import warnings
 
+from rushlight._ignored import warn_program
 from rushlight.jit._errors import errors_of_scripts
 from rushlight.jit._values import CompilationError
 from rushlight.nn import Module
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
-def warn_interpreted(name: str, reason: Exception | str, stacklevel: int = 4) -> None:
+def warn_interpreted(name: str, reason: Exception | str) -> None:
     """Say that something runs as Python, and why."""
-    warnings.warn(
-        f"{name} runs as Python, and cannot be saved: {reason}", UserWarning, stacklevel=stacklevel
-    )
+    warn_program(f"{name} runs as Python, and cannot be saved: {reason}")
 
 
 class Interpreted:

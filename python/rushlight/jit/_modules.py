@@ -501,7 +501,7 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     if mod.training:
         raise RuntimeError("jit.freeze: the module must be in evaluation mode: call eval()")
     if isinstance(mod, Interpreted):
-        warn_interpreted(f"jit.freeze: {mod.original_name}", mod._reason, 3)
+        warn_interpreted(f"jit.freeze: {mod.original_name}", mod._reason)
         return mod
     if preserved_attrs:
         raise NotImplementedError("jit.freeze: preserved_attrs")

@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 import traceback
-import warnings
+
+from rushlight._ignored import warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,9 +186,7 @@ class ProcessContext:
         for process in self.processes:
             process.join(max(0.0, deadline - time.monotonic()))
             if process.is_alive():
-                warnings.warn(
-                    f"process {process.pid} did not end when told to and is killed", stacklevel=4
-                )
+                warn_program(f"process {process.pid} did not end when told to and is killed")
                 process.kill()
                 process.join()
         self.sentinels.clear()
@@ -281,9 +280,8 @@ def spawn(
         ProcessExitedException if it was ended by a signal or an exit code.
     """
     if start_method != "spawn":
-        warnings.warn(
+        warn_program(
             f"spawn always starts fresh processes; start_processes takes {start_method!r}",
             FutureWarning,
-            stacklevel=2,
         )
     return start_processes(fn, args, nprocs, join, daemon, "spawn")

@@ -515,6 +515,7 @@ def _rules():
     rules |= dict.fromkeys(_OF_ROWS.split(), _each)
     rules |= dict.fromkeys(_ALONG, _along)
     rules |= dict.fromkeys("sum mean amax amin prod any all".split(), _reduction)
+    rules |= dict.fromkeys("max min argmax argmin".split(), _extreme)
     rules |= dict.fromkeys(("dim", "ndimension"), lambda func, x: _dims(x))
     rules |= {
         "size": _size, "transpose": _transpose, "chunk": _divided, "split": _divided,
@@ -529,7 +530,11 @@ def _rules():
         "is_contiguous": lambda func, x, **options: _is_contiguous(x, **options),
         "is_floating_point": lambda func, x: x.dtype.is_floating_point,
         "is_complex": lambda func, x: x.dtype.is_complex,
-        "reshape": _reshape, "view": _reshape,
+        "reshape": _reshape, "view": _reshape, "flatten": _flatten, "permute": _permute,
+        "expand": _expand,
+        "view_as": lambda func, x, other: _reshape(rushlight.Tensor.view, x, other.shape),
+        "reshape_as": lambda func, x, other: _reshape(rushlight.reshape, x, other.shape),
+        "expand_as": lambda func, x, other: _expand(rushlight.Tensor.expand, x, other.shape),
         "requires_grad_": _requires_grad, "backward": _backward, "grad": _gradients,
         "values": lambda func, x: NestedTensor.values(x),
         "contiguous": lambda func, x, **options: (
@@ -649,8 +654,57 @@ def _reduction(func, x, dim=None, keepdim=False, **kwargs):
     return make(results, x._jagged, x._ragged)
 
 
+def _extreme(func, x, dim=None, keepdim=False):
+    """Values, places, or both: of all elements, or along a dim of each tensor."""
+    if isinstance(dim, Tensor):
+        raise NotImplementedError(f"nested: {func.__name__} of two tensors: see maximum")
+    if dim is None:
+        return func(rushlight.cat([p.reshape(-1) for p in x._parts]))
+    inner = _inner(x, dim, func.__name__)
+    results = [func(p, inner, keepdim) for p in x._parts]
+
+    def joined(parts):
+        if x._jagged and inner == _ragged_dim(x):
+            return rushlight.stack(parts)
+        return make(parts, x._jagged, x._ragged)
+
+    if isinstance(results[0], Tensor):
+        return joined(results)
+    return type(results[0])([joined(list(parts)) for parts in zip(*results, strict=True)])
+
+
+def _given(dims):
+    """The numbers of a call, which are given one by one or as a list."""
+    return tuple(dims[0]) if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
+
+
+def _flatten(func, x, start_dim=0, end_dim=-1):
+    start, end = (_inner(x, d, "flatten") for d in (start_dim, end_dim))
+    if x._jagged and start <= _ragged_dim(x) <= end:
+        raise RuntimeError("nested: flatten: the dim that differs cannot be joined with others")
+    return make([p.flatten(start, end) for p in x._parts], x._jagged, x._ragged)
+
+
+def _permute(func, x, *dims):
+    first, *rest = (d % _dims(x) for d in _given(dims))
+    if first:
+        raise ValueError("nested: permute: dim 0, that of the batch, stays the first")
+    return make([p.permute([d - 1 for d in rest]) for p in x._parts], x._jagged, x._ragged)
+
+
+def _expand(func, x, *sizes):
+    first, *inner = _given(sizes)
+    if first not in (-1, len(x._parts)):
+        raise RuntimeError(
+            f"nested: expand: the first of {(first, *inner)} must be that of the batch, "
+            f"{len(x._parts)}"
+        )
+    inner = [-1 if isinstance(n, RaggedSize) else n for n in inner]
+    return make([p.expand(inner) for p in x._parts], x._jagged, x._ragged)
+
+
 def _reshape(func, x, *shape):
-    shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    shape = _given(shape)
     if not shape or shape[0] not in (len(x._parts), -1):
         raise RuntimeError(
             f"nested: {func.__name__}: the first of {shape} must be that of the batch, "

@@ -6,7 +6,6 @@ What they draw, and in which order, is part of the contract: equal seeds give eq
 from __future__ import annotations
 
 import math
-import warnings
 
 import rushlight
 from rushlight import Tensor
@@ -60,16 +59,14 @@ def dropout2d(
     """Dropout of whole channels of (N, C, H, W)."""
     _check_probability(p)
     if input.dim() not in (3, 4):
-        warnings.warn(
+        warn_program(
             f"dropout2d: Received a {input.dim()}-D input to dropout2d, where a 4D one is "
             "expected; dims 0 and 1 are taken as batch and channels",
-            stacklevel=2,
         )
     if input.dim() == 3:
-        warnings.warn(
+        warn_program(
             "dropout2d: Received a 3D input, which is taken as (N, C, L), assuming that "
             "channel-wise 1D dropout behavior is desired; for that use dropout1d",
-            stacklevel=2,
         )
     return _feature_dropout(input, p, training, inplace)
 
@@ -80,10 +77,9 @@ def dropout3d(
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     _check_probability(p)
     if input.dim() not in (4, 5):
-        warnings.warn(
+        warn_program(
             f"dropout3d: Received a {input.dim()}-D input to dropout3d, where a 4D or 5D one is "
             "expected; dims 0 and 1 are taken as batch and channels",
-            stacklevel=2,
         )
     return _feature_dropout(input, p, training, inplace, batched=input.dim() != 4)
 

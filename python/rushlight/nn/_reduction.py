@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 from rushlight import Tensor
+from rushlight._ignored import warn_program
 
 
 def legacy_get_string(
@@ -17,7 +16,7 @@ def legacy_get_string(
         meant = "none"
     else:
         meant = "sum" if size_average is False else "mean"
-    warnings.warn(f"size_average and reduce are deprecated, use reduction='{meant}'", stacklevel=4)
+    warn_program(f"size_average and reduce are deprecated, use reduction='{meant}'")
     return meant
 
 

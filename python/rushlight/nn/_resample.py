@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 
 from rushlight import Tensor
 from rushlight._autocast import autocasts
+from rushlight._ignored import warn_program
 from rushlight._table import nn_functional as _table
 from rushlight.nn import _pooling
 
@@ -117,9 +117,7 @@ def grid_sample(
             f"'reflection', but got: {padding_mode!r}"
         )
     if align_corners is None:
-        warnings.warn(
-            "grid_sample: align_corners is False by default since version 1.3", stacklevel=2
-        )
+        warn_program("grid_sample: align_corners is False by default since version 1.3")
         align_corners = False
     orders = [0] * (input.dim() - 2)
     return _table._grid_sample(input, grid, orders, mode, padding_mode, bool(align_corners))

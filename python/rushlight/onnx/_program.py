@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
-import warnings
 
 import rushlight
+from rushlight._ignored import warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,10 +189,9 @@ class ONNXProgram:
         places = {w.name: w for w in self.model_proto.graph.initializer}
         for name, tensor in state_dict.items():
             if name not in places:
-                warnings.warn(
+                warn_program(
                     f"Weight '{name}' not found in the model. Skipped applying.",
                     OnnxExporterWarning,
-                    stacklevel=2,
                 )
                 continue
             array = tensor.detach().contiguous().numpy()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from functools import wraps
 from typing import Any
 
 from rushlight import Tensor
+from rushlight._ignored import warn_program
 from rushlight.optim.optimizer import Optimizer
 
 
@@ -95,26 +95,20 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Go on by one step, or to `epoch` (deprecated)."""
         if self._step_count == 1 and not getattr(self.optimizer.step, "_is_noted", False):
-            warnings.warn(
+            warn_program(
                 "Seems like `optimizer.step()` has been overridden after the schedule was made: "
                 "make the schedule last",
-                UserWarning,
-                stacklevel=2,
             )
         elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(
+            warn_program(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first "
                 "learning rate is never used",
-                UserWarning,
-                stacklevel=2,
             )
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(
+            warn_program(
                 "The epoch parameter in `scheduler.step()` was not necessary and is deprecated: "
                 "schedules count their steps",
-                UserWarning,
-                stacklevel=2,
             )
         self._update_lr(epoch)
 
@@ -142,10 +136,8 @@ class LRScheduler:
 
     def _warn_outside_step(self):
         if not self._get_lr_called_within_step:
-            warnings.warn(
+            warn_program(
                 "To get the last learning rate, call get_last_lr(); get_lr() is for step() to call",
-                UserWarning,
-                stacklevel=3,
             )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight._ignored import warn_program
 from rushlight.optim._lr_base import (
     LRScheduler,
     _as_list,
@@ -184,7 +184,7 @@ class ReduceLROnPlateau(LRScheduler):
         if epoch is None:
             epoch = self.last_epoch + 1
         else:
-            warnings.warn("step(epoch) is deprecated, call step()", UserWarning, stacklevel=2)
+            warn_program("step(epoch) is deprecated, call step()")
         self.last_epoch: Any = epoch
         if self._is_better(current, self.best):
             self.best: float = current

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
@@ -11,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import rushlight
 from rushlight import Tensor, _spans, strided
-from rushlight._ignored import warn_of
+from rushlight._ignored import warn_of, warn_program
 from rushlight.utils._foreach_utils import (
     _get_foreach_kernels_supported_devices,
     _get_fused_kernels_supported_devices,
@@ -248,7 +247,10 @@ class Optimizer:
         self.param_groups: list[Any] = []
         groups = list(params)
         if len(groups) == 0:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError(
+                "optimizer got an empty parameter list; of the modules and parameters in a plain "
+                "list or dict none is found: see nn.ModuleList and nn.ParameterList"
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -417,7 +419,7 @@ class Optimizer:
                 )
             param_group["param_names"] = [name for name, _ in params]
             param_group["params"] = params = [param for _, param in params]
-        for param in params:
+        for place, param in enumerate(params):
             if not isinstance(param, Tensor):
                 raise TypeError(
                     f"params: can only optimize Tensors, but one is a {type(param).__name__}"
@@ -425,7 +427,10 @@ class Optimizer:
             if not self.defaults.get("differentiable", None) and not (
                 param.is_leaf or param.retains_grad
             ):
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise ValueError(
+                    f"can't optimize a non-leaf Tensor: parameter {place} is a result of "
+                    f"{param.grad_fn.name()}; make it an nn.Parameter, or retain_grad()"
+                )
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(
@@ -433,9 +438,7 @@ class Optimizer:
                 )
             param_group.setdefault(name, default)
         if len(params) != len(set(params)):
-            warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters", stacklevel=3
-            )
+            warn_program("optimizer contains a parameter group with duplicate parameters")
         known = {param for group in self.param_groups for param in group["params"]}
         if not known.isdisjoint(params):
             raise ValueError("some parameters appear in more than one parameter group")

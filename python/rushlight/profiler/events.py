@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict, namedtuple
 
 from rushlight._enums import NativeEnum as _NativeEnum
+from rushlight._ignored import warn_program
 from rushlight._set_module import set_module
 
 TYPE_CHECKING = False
@@ -78,9 +78,7 @@ def _deprecated(name: str, instead: str, attribute: str | None = None) -> Any:
     """A property of an older name, which warns as torch's does."""
 
     def older(self):
-        warnings.warn(
-            f"`{name}` is deprecated. Use `{instead}` instead.", FutureWarning, stacklevel=2
-        )
+        warn_program(f"`{name}` is deprecated. Use `{instead}` instead.", FutureWarning)
         return getattr(self, attribute or instead)
 
     return property(older, doc=f"Deprecated: use `{instead}`.")

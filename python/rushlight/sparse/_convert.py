@@ -236,11 +236,7 @@ def sparse_to_sparse(
         return to_coo(sparse)
     if layout is sparse.layout:
         own_blocks = tuple(values_of(sparse).shape[-2 - has[1] :][:2])
-        if (
-            layout not in (BSR, BSC)
-            or blocksize is None
-            or own_blocks == tuple(_block(blocksize))
-        ):
+        if layout not in (BSR, BSC) or blocksize is None or own_blocks == tuple(_block(blocksize)):
             return sparse
     if dense_dim not in (None, has[1]):
         raise RuntimeError(f"to_sparse: the tensor has {has[1]} dense dims, not {dense_dim}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import cmath
 import collections.abc
 import sys
-import warnings
 
 import rushlight
+from rushlight._ignored import warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def assert_allclose(
     msg: str = "",
 ) -> None:
     """Old form of `assert_close`, without checks of device, dtype and stride."""
-    warnings.warn("assert_allclose is deprecated, use assert_close", FutureWarning, stacklevel=2)
+    warn_program("assert_allclose is deprecated, use assert_close", FutureWarning)
     actual, expected = (
         value if isinstance(value, rushlight.Tensor) else rushlight.tensor(value)
         for value in (actual, expected)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import rushlight
+from rushlight._ignored import warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,11 +92,10 @@ def _interval(low, high, dtype, is_real):
     if low > high or (low == high and not is_real):
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     if low == high:
-        warnings.warn(
+        warn_program(
             "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is "
             "deprecated: call `torch.full`",
             FutureWarning,
-            stacklevel=3,
         )
     lowest, highest = _limits(dtype, is_real)
     if high < lowest or low >= highest:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 
+from rushlight._ignored import warn_program
 from rushlight._module_paths import add_modules as _add_modules
 from rushlight.ao.pruning.sparsifier import BaseSparsifier
 
@@ -59,9 +59,7 @@ class BaseScheduler:
 
     def _warn_outside_step(self):
         if not self._get_sl_called_within_step:
-            warnings.warn(
-                "get_sl: call get_last_sl for the levels that the schedule set last", stacklevel=3
-            )
+            warn_program("get_sl: call get_last_sl for the levels that the schedule set last")
 
     def print_sl(self, is_verbose: bool, group: int, sl: float, epoch: int | None = None) -> None:
         """Print the level of a weight."""
@@ -81,10 +79,8 @@ class BaseScheduler:
             epoch: what is printed, where `verbose` is set.
         """
         if self._step_count == 1 and self.sparsifier._step_count < 1:
-            warnings.warn(
+            warn_program(
                 "scheduler.step() was called before sparsifier.step(): the first level is not used",
-                UserWarning,
-                stacklevel=2,
             )
         self._step_count += 1
         self.last_epoch += 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 
 import rushlight
 from rushlight import Tensor
 from rushlight._absent_dtypes import qint8, qint32, quint4x2, quint8
+from rushlight._ignored import warn_program
 from rushlight._quantized._tensor import (
     per_channel_affine,
     per_channel_affine_float_qparams,
@@ -178,9 +178,7 @@ class UniformQuantizationObserverBase(ObserverBase):
         ):
             raise NotImplementedError("reduce_range with a symmetric qscheme of quint8")
         if reduce_range:
-            warnings.warn(
-                "reduce_range is deprecated; give quant_min and quant_max instead", stacklevel=2
-            )
+            warn_program("reduce_range is deprecated; give quant_min and quant_max instead")
         self.qscheme, self.reduce_range = qscheme, reduce_range
         options = _factory_kwargs(factory_kwargs)
         self.register_buffer("eps", rushlight.tensor([eps], **options))
@@ -221,10 +219,9 @@ class UniformQuantizationObserverBase(ObserverBase):
 def _check_range(min_val, max_val):
     empty = min_val.numel() == 0 or max_val.numel() == 0
     if empty or (min_val.dim() == 0 and min_val == _INF and max_val == -_INF):
-        warnings.warn(
+        warn_program(
             "calculate_qparams: the observer has seen no tensor; scale 1 and zero point 0 are "
             "returned",
-            stacklevel=4,
         )
         return False
     if (min_val > max_val).any():
@@ -496,7 +493,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
             x = x_orig.detach()
             least, most = x.aminmax()
             if least == -_INF or most == _INF:
-                warnings.warn("HistogramObserver: infinite elements are left out", stacklevel=2)
+                warn_program("HistogramObserver: infinite elements are left out")
                 x = x[x.abs() != _INF]
                 if not x.numel():
                     return x_orig
@@ -666,7 +663,7 @@ class PlaceholderObserver(ObserverBase):
         self.eps: Any = _EPS if eps is None else eps
         self.custom_op = custom_op_name
         if compute_dtype:
-            warnings.warn("compute_dtype is deprecated; give is_dynamic instead", stacklevel=2)
+            warn_program("compute_dtype is deprecated; give is_dynamic instead")
 
     def forward(self, x: Tensor) -> Tensor:
         return x

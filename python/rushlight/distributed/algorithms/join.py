@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 import rushlight
+from rushlight._ignored import warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,12 +112,11 @@ class Join:
         while True:
             iterations += 1
             if iterations == 1000:
-                warnings.warn(
+                warn_program(
                     f"Detected uneven input skew of greater than 1000. This means that rank "
                     f"{self._rank} has at least 1000 fewer inputs than other currently-active "
                     "ranks. This level of skew could lead to performance degradation during "
                     "training.",
-                    stacklevel=3,
                 )
             working = rushlight.zeros(1)
             rushlight.distributed.all_reduce(working, group=self._group)

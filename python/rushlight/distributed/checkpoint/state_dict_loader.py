@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 
+from rushlight._ignored import warn_program
 from rushlight.distributed import _group
 from rushlight.distributed.checkpoint._together import Together
 from rushlight.distributed.checkpoint.default_planner import (
@@ -43,11 +43,10 @@ def load_state_dict(
         coordinator_rank: the member that plans for all.
         others: see load. Values with `load_state_dict` do not get theirs.
     """
-    warnings.warn(
+    warn_program(
         "`load_state_dict` is deprecated and will be removed in future versions. Please use `load` "
         "instead.",
         FutureWarning,
-        stacklevel=2,
     )
     _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)
 

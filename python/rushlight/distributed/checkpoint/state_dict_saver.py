@@ -7,7 +7,6 @@ import enum
 import functools
 import inspect
 import os
-import warnings
 from dataclasses import dataclass
 
 from rushlight._ignored import warn_program as _warn_program
@@ -50,11 +49,10 @@ def save_state_dict(
         coordinator_rank: the member that plans for all.
         others: see save. Values with `state_dict` are not asked for theirs.
     """
-    warnings.warn(
+    _warn_program(
         "`save_state_dict` is deprecated and will be removed in future versions. Please use `save` "
         "instead.",
         FutureWarning,
-        stacklevel=2,
     )
     storage_writer.reset()
     processes = Together(process_group, no_dist, coordinator_rank)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any
-from warnings import warn
 
 import rushlight
+from rushlight._ignored import warn_program
 from rushlight.nn import functional as F
 
 TYPE_CHECKING = False
@@ -46,8 +46,10 @@ class CausalBias(rushlight.Tensor):
             raise AssertionError(f"CausalBias: expected a CausalVariant but got {variant!r}")
         self.variant, self.seq_len_q, self.seq_len_kv = variant, seq_len_q, seq_len_kv
         if seq_len_q > seq_len_kv and variant is CausalVariant.LOWER_RIGHT:
-            warn("Lower right causal bias will produce NaNs in the output when seq_len_q > "
-                 "seq_len_kv!", stacklevel=3)  # fmt: skip
+            warn_program(
+                "Lower right causal bias will produce NaNs in the output when seq_len_q > "
+                "seq_len_kv!"
+            )
 
     def _materialize(self, device=None):
         """The mask, True where a query may see a key."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight._ignored import warn_of
+from rushlight._ignored import warn_of, warn_program
 from rushlight._set_module import set_module
 from rushlight.nn.attention._block_mask import (
     DEFAULT_SIZE as _DEFAULT_SPARSE_BLOCK_SIZE,
@@ -132,10 +131,9 @@ def create_block_mask(
     if _takes_scores(mask_mod):
         raise AssertionError(f"create-block_mask requires a mask_mod function! Got {mask_mod}")
     if _compile:
-        warnings.warn(
+        warn_program(
             "create_block_mask: _compile is deprecated; the mask is made by the function as it is",
             DeprecationWarning,
-            stacklevel=2,
         )
     if not isinstance(dq_kv_order, bool):
         raise ValueError("dq_kv_order must be a bool when using create_block_mask")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 from rushlight import Tensor
+from rushlight._ignored import warn_program
 from rushlight.utils.hooks import BackwardHook, RemovableHandle
 
 TYPE_CHECKING = False
@@ -236,10 +236,9 @@ class _Hooks:
         result = call.result
         if boundary is not None:
             if not isinstance(result, (Tensor, tuple)):
-                warnings.warn(
+                warn_program(
                     f"{type(self).__name__}: full backward hooks need forward to return a tensor "
                     f"or a tuple of tensors, not {type(result).__name__}; they will not run",
-                    stacklevel=3,
                 )
             result = boundary.setup_output_hook(result)
         if old:
@@ -285,7 +284,7 @@ class _Hooks:
             try:
                 self._run_forward_hook(hook_id, hook, call)
             except Exception as error:  # the failure of forward is the one to report
-                warnings.warn(f"forward hook with always_call raised {error!r}", stacklevel=2)
+                warn_program(f"forward hook with always_call raised {error!r}")
 
     def _attach_old_backward_hooks(self, hooks, args, result):
         tensor = result
@@ -319,9 +318,8 @@ class _Hooks:
             if {v.grad_fn for v in inputs if v.grad_fn is not None} != next_nodes:
                 reason = "the forward contains multiple autograd Nodes"
         if reason is not None:
-            warnings.warn(
+            warn_program(
                 f"{type(self).__name__}: register_backward_hook misses some gradients, as "
                 f"{reason}; use register_full_backward_hook",
                 FutureWarning,
-                stacklevel=4,
             )

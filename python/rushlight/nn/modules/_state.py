@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import rushlight
 from rushlight.__future__ import _flags as _conversions
+from rushlight._ignored import warn_program
 from rushlight.nn.modules._hooks import _add, _WrappedHook
 from rushlight.nn.parameter import Parameter, is_lazy
 from rushlight.overrides import is_tensor_like
@@ -98,10 +98,9 @@ class _State:
             An OrderedDict whose `_metadata` holds each module's version.
         """
         if args:
-            warnings.warn(
+            warn_program(
                 "state_dict: positional arguments are deprecated; name them",
                 FutureWarning,
-                stacklevel=2,
             )
             destination = args[0] if destination is None else destination
             prefix = args[1] if len(args) > 1 and prefix == "" else prefix
@@ -204,11 +203,10 @@ class _State:
                     f"checkpoint, the shape in current model is {target.shape}."
                 )
             if target.is_meta and not source.is_meta and not assign:
-                warnings.warn(
+                warn_program(
                     f"load_state_dict: for {key}: copying from a non-meta parameter in the "
                     "checkpoint to a meta parameter in the current model, which is a no-op; "
                     "use assign=True",
-                    stacklevel=2,
                 )
         swap = _conversions["swap_module_params_on_conversion"]
         try:

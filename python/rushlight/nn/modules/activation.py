@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import rushlight
 from rushlight import Tensor
+from rushlight._ignored import warn_program
 from rushlight._set_module import set_module
 from rushlight.nn import functional as F, init as _init
 from rushlight.nn.modules._attention import MultiheadAttention
@@ -106,7 +106,7 @@ def _renamed(old_name, old, name, value):
     """The value of an argument, which may have come under its older name."""
     if old is None:
         return value
-    warnings.warn(f"{old_name} is deprecated, use {name}", FutureWarning, stacklevel=3)
+    warn_program(f"{old_name} is deprecated, use {name}", FutureWarning)
     return old
 
 

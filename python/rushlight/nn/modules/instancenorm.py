@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 from rushlight import Tensor
+from rushlight._ignored import warn_program
 from rushlight.nn import functional as F
 from rushlight.nn.modules.batchnorm import _LazyNormBase, _NormBase
 from rushlight.types import Device, _dtype
@@ -83,7 +82,7 @@ class _InstanceNorm(_NormBase):
             )
             if self.affine:
                 raise ValueError(differs)
-            warnings.warn(f"{differs}; without affine=True it is not used", stacklevel=2)
+            warn_program(f"{differs}; without affine=True it is not used")
         if input.dim() == no_batch:
             return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
         return self._apply_instance_norm(input)

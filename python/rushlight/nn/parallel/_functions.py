@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from rushlight import Tensor
+from rushlight._ignored import warn_program
 from rushlight.autograd import Function
 from rushlight.cuda import comm
 from rushlight.cuda.comm import place
@@ -50,10 +50,9 @@ class Gather(Function):
         ctx.dim, ctx.homes = dim, [input.device for input in inputs]
         ctx.are_numbers = dim == 0 and all(input.dim() == 0 for input in inputs)
         if ctx.are_numbers:
-            warnings.warn(
+            warn_program(
                 "Was asked to gather along dimension 0, but all input tensors were scalars; will "
                 "instead unsqueeze and return a vector.",
-                stacklevel=2,
             )
             inputs = tuple(input.view(1) for input in inputs)
         ctx.sizes = [input.size(dim) for input in inputs]

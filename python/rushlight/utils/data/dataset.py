@@ -5,13 +5,12 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import rushlight
 from rushlight import Generator, Tensor
-from rushlight._ignored import older_name
+from rushlight._ignored import older_name, warn_program
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
@@ -238,8 +237,7 @@ def _sizes_from_fractions(fractions, total):
         sizes[extra % len(sizes)] += 1
     for position, size in enumerate(sizes):
         if size == 0:
-            warnings.warn(
+            warn_program(
                 f"Length of split at index {position} is 0. This might result in an empty dataset.",
-                stacklevel=3,
             )
     return sizes

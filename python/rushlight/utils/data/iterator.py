@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import collections
-import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
 
 from rushlight import Tensor, _spans
+from rushlight._ignored import warn_program
 from rushlight.utils.data import pipe_settings
 from rushlight.utils.data.pin import pin_memory
 from rushlight.utils.data.pool import ProcessPool, ThreadPool
@@ -85,11 +85,10 @@ class EpochIterator:
             _spans.end(span)
 
     def _warn_of_length(self):
-        warnings.warn(
+        warn_program(
             f"DataLoader: the length of the IterableDataset {self._source.dataset} is"
             f" {self._promised}, but {self._num_yielded} batches or samples have been read; with"
             " workers, each must read a part of its own",
-            stacklevel=3,
         )
 
     def __len__(self) -> int:

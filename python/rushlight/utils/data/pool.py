@@ -7,12 +7,15 @@ reply, or None after `timeout` seconds, and `close()`.
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import signal
 import threading
 import time
+from multiprocessing import reduction
 from typing import Any
 
+from rushlight._pickling import note_unpicklable
 from rushlight.utils.data import transfer
 from rushlight.utils.data.worker import process_main, thread_main
 
@@ -43,8 +46,15 @@ class ProcessPool:
                 self._connections.append(ours)
                 self._receivers.append(transfer.Receiver(ours))
                 self._processes.append(process)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, (pickle.PicklingError, AttributeError, TypeError)):
+                note_unpicklable(
+                    error, "DataLoader", {**job.source._asdict(), "worker_init_fn": job.init_fn},
+                    reduction.ForkingPickler.dumps,
+                    "where workers are started by 'spawn' or 'forkserver' they get a copy of what "
+                    "they work with; define functions and classes in a module",
+                )  # fmt: skip
             raise
 
     def send(self, worker: int, message: Any) -> None:

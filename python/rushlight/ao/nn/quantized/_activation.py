@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import rushlight
 from rushlight import Tensor
 from rushlight._absent_dtypes import quint8
+from rushlight._ignored import warn_program
 from rushlight._quantized._tensor import QuantizedTensor, dequantize
 from rushlight.ao.nn.quantizable import MultiheadAttention as _ObservedAttention
 from rushlight.ao.nn.quantized import functional as _functional
@@ -243,10 +242,9 @@ class PReLU(Module):
         slopes = mod.weight.detach().float()
         observer(slopes)
         if observer.dtype is not quint8:
-            warnings.warn(
+            warn_program(
                 f"quantized PReLU: the weight's observer should have dtype quint8, got "
                 f"{observer.dtype}",
-                stacklevel=3,
             )
         step, zero = observer.calculate_qparams()
         layer.set_weight(rushlight.quantize_per_tensor(slopes, float(step), int(zero), quint8))

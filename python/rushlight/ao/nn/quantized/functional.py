@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import rushlight
 from rushlight import Tensor
 from rushlight._absent_dtypes import quint8
+from rushlight._ignored import warn_program
 from rushlight._quantized._tensor import QuantizedTensor, dequantize
 from rushlight.nn import functional as F
 
@@ -208,19 +207,19 @@ def upsample(
     align_corners: bool | None = None,
 ) -> Tensor:
     """The older name of `interpolate`."""
-    warnings.warn("upsample is deprecated; use interpolate instead", stacklevel=2)
+    warn_program("upsample is deprecated; use interpolate instead")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` with mode "bilinear" and aligned corners."""
-    warnings.warn("upsample_bilinear is deprecated; use interpolate instead", stacklevel=2)
+    warn_program("upsample_bilinear is deprecated; use interpolate instead")
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` with mode "nearest"."""
-    warnings.warn("upsample_nearest is deprecated; use interpolate instead", stacklevel=2)
+    warn_program("upsample_nearest is deprecated; use interpolate instead")
     return interpolate(input, size, scale_factor, "nearest")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import re
-import warnings
 
 import rushlight
+from rushlight._ignored import warn_program
 from rushlight.ao.nn.intrinsic import _FusedModule
 from rushlight.ao.quantization.observer import FixedQParamsObserver, PlaceholderObserver
 from rushlight.ao.quantization.qconfig import (
@@ -191,7 +191,7 @@ def _satisfies(observer, bounds: DTypeWithConstraints, qconfig):
         elif (float(inner.scale), int(inner.zero_point)) != exact:
             problem = f"another scale and zero point than {exact}"
     if problem:
-        warnings.warn(f"QConfig {qconfig} is ignored: it has {problem}", stacklevel=2)
+        warn_program(f"QConfig {qconfig} is ignored: it has {problem}")
     return problem is None
 
 

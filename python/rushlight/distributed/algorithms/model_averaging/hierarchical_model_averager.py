@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
+from rushlight._ignored import warn_program
 from rushlight.distributed._group import new_subgroups
 from rushlight.distributed.algorithms.model_averaging import utils
 from rushlight.distributed.algorithms.model_averaging.averagers import ModelAverager
@@ -49,10 +48,9 @@ class HierarchicalModelAverager(ModelAverager):
         if warmup_steps < 0:
             raise ValueError("Arg ``warmup_steps`` must be a non-negative number.")
         if periods[-1] == 1:
-            warnings.warn(
+            warn_program(
                 "HierarchicalModelAverager: a mean of parameters in each step costs as much as one "
                 "of gradients, which DistributedDataParallel takes",
-                stacklevel=2,
             )
         self.warmup_steps = warmup_steps
         self.period_process_group_dict: dict[int, Any] = {}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import abc
 import functools
 import time
-import warnings
 from typing import NamedTuple
+
+from rushlight._ignored import warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def put_metric(metric_name: str, metric_value: int, metric_group: str = "torchel
 
 def publish_metric(metric_group: str, metric_name: str, metric_value: int) -> None:
     """The older name of `put_metric`."""
-    warnings.warn("publish_metric: use put_metric", FutureWarning, stacklevel=2)
+    warn_program("publish_metric: use put_metric", FutureWarning)
     put_metric(metric_name, metric_value, metric_group)
 
 
@@ -148,7 +149,7 @@ def prof(fn: Callable[..., Any] | None = None, group: str = "torchelastic") -> A
 
 def profile(group: str | None = None) -> Callable[..., Any]:
     """The older `prof`: names are those of functions alone."""
-    warnings.warn("profile: use prof", FutureWarning, stacklevel=2)
+    warn_program("profile: use prof", FutureWarning)
     return lambda function: _measured(function, function.__name__, group)
 
 

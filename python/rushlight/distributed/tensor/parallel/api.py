@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-import warnings
 
+from rushlight._ignored import warn_program
 from rushlight.distributed.tensor._dtensor import _mesh_or_current
 from rushlight.distributed.tensor.parallel.style import ParallelStyle
 
@@ -45,7 +45,7 @@ def parallelize_module(
     if mesh.ndim != 1:
         raise ValueError(f"parallelize_module: the mesh must have one dim, got {mesh.ndim}")
     if parallelize_plan is None:
-        warnings.warn("No parallelize_plan is provided: nothing is divided", stacklevel=2)
+        warn_program("No parallelize_plan is provided: nothing is divided")
         return module
     if isinstance(parallelize_plan, ParallelStyle):
         parallelize_plan.src_data_rank = src_data_rank
@@ -66,7 +66,7 @@ def parallelize_module(
                 if fnmatch.fnmatch(name, piece)
             ]
         if not found:
-            warnings.warn(f"Parallelize plan key {pattern!r} could not be resolved", stacklevel=2)
+            warn_program(f"Parallelize plan key {pattern!r} could not be resolved")
         for one in found:
             parallelize_module(one, mesh, style, src_data_rank=src_data_rank)
     return module

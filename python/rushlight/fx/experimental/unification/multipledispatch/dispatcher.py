@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 
+from rushlight._ignored import warn_program
 from rushlight.fx.experimental.unification.multipledispatch.conflict import (
     AmbiguityWarning,
     ambiguities,
@@ -40,18 +40,18 @@ class MDNotImplementedError(NotImplementedError):
 
 def ambiguity_warn(dispatcher: Dispatcher, ambiguities: set[Any]) -> None:
     """Warn of signatures of which none is more special."""
-    warnings.warn(warning_text(dispatcher.name, ambiguities), AmbiguityWarning, stacklevel=2)
+    warn_program(warning_text(dispatcher.name, ambiguities), AmbiguityWarning)
 
 
 def halt_ordering() -> None:
     """Warn that there is nothing to halt: signatures are put in order when they are needed."""
-    warnings.warn("`halt_ordering` is deprecated: leave it out", FutureWarning, stacklevel=2)
+    warn_program("`halt_ordering` is deprecated: leave it out", FutureWarning)
 
 
 def restart_ordering(on_ambiguity: Callable[..., None] = ambiguity_warn) -> None:
     """Warn that there is nothing to restart: call `reorder` of each dispatcher."""
     del on_ambiguity
-    warnings.warn("`restart_ordering` is deprecated: call `reorder`", FutureWarning, stacklevel=2)
+    warn_program("`restart_ordering` is deprecated: call `reorder`", FutureWarning)
 
 
 def variadic_signature_matches_iter(
@@ -225,8 +225,7 @@ class Dispatcher:
 
     def resolve(self, types: tuple[type, ...]) -> Callable[..., Any] | None:
         """The function for types, with a warning: `dispatch` is the name."""
-        warnings.warn("`resolve()` is deprecated: call dispatch(*types)", FutureWarning,
-                      stacklevel=2)  # fmt: skip
+        warn_program("`resolve()` is deprecated: call dispatch(*types)", FutureWarning)  # fmt: skip
         return self.dispatch(*types)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+from rushlight._ignored import warn_program
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
 
 TYPE_CHECKING = False
@@ -31,12 +32,9 @@ class IterableWrapperIterDataPipe(IterDataPipe):
             try:
                 source = copy.deepcopy(source)
             except TypeError:  # a generator cannot be copied
-                import warnings
-
-                warnings.warn(
+                warn_program(
                     "The input iterable can not be deepcopied, please be aware of in-place "
                     "modification would affect source data.",
-                    stacklevel=2,
                 )
         yield from source
 
