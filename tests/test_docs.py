@@ -11,6 +11,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,12 @@ from ops.examples import EXAMPLES
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
-    path
-    for folder in (".", "docs", "docs/guide", "examples", "licenses")
-    for path in (ROOT / folder).glob("*.md")
+    [
+        *ROOT.glob("*.md"),
+        *(p for f in ("docs", "examples", "licenses") for p in (ROOT / f).rglob("*.md")),
+    ]
 )
+OF_THE_LIVE_SITE = ROOT / "docs" / "live"  # whose programs draw, and read digits
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -114,6 +117,8 @@ def blocks(path):
 def test_blocks_of_pages_run(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(schema, "TABLE", [])  # not that of the build
+    if path.parent == OF_THE_LIVE_SITE:
+        put_in_a_page(tmp_path, monkeypatch)
     names = {"__name__": path.stem}
     if any("as_torch()" in block for block in blocks(path)):  # which changes the process
         program = tmp_path / f"{path.stem}_blocks.py"
@@ -124,6 +129,17 @@ def test_blocks_of_pages_run(path, tmp_path, monkeypatch):
     for block in blocks(path):
         exec(compile(block, str(path), "exec"), names)
     names.clear()
+
+
+def put_in_a_page(folder, monkeypatch):
+    """What a program of the live site finds: the page, which shows nothing here, and a file."""
+    pytest.importorskip("sklearn")
+    monkeypatch.syspath_prepend(str(OF_THE_LIVE_SITE))
+    page = types.ModuleType("live_page")
+    page.show = lambda text: None
+    monkeypatch.setitem(sys.modules, "live_page", page)
+    digits = OF_THE_LIVE_SITE / "digits.py"
+    subprocess.run([sys.executable, str(digits), str(folder / "digits.bin")], check=True)
 
 
 def fences(path):
