@@ -41,6 +41,8 @@ def public_objects():
                 value = getattr(module, name)
             if value is set_module or isinstance(value, types.ModuleType):
                 continue
+            if getattr(value, "__module__", None) == "rushlight._ignored":
+                continue  # how the library warns, which many modules import
             if callable(value):
                 yield module_name, name, value
 

@@ -107,7 +107,6 @@ EXCEPTIONS = {
             "sgd",
         )
     },  # fmt: skip
-    "onnx/__init__.py:register_custom_op_symbolic": "it warns in any case",
     "onnx/symbolic_helper.py": "libraries describe operations when imported; export raises",
     "sparse/_make.py": {"check_invariants": "they are always checked"},
     "sparse/_functions.py:same": {"options": "there is one device and no memory format"},

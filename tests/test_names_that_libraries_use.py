@@ -267,10 +267,20 @@ def test_what_refuses_says_why():
         rushlight._dynamo.explain(lambda x: x)
     with pytest.raises(NotImplementedError, match="give a folder"):
         rushlight.hub._validate_not_a_forked_repo("a", "b", "main")
-    with warnings.catch_warnings(record=True) as given:
-        warnings.simplefilter("always")
-        rushlight.onnx.register_custom_op_symbolic("mine::op", print, 18)
-    assert "mine::op" in str(given[0].message)
+
+
+def test_symbolics_of_onnx_are_warned_of_where_an_export_meets_them():
+    """Not where a library registers them, which is when it is imported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("aten::relu", "mine::op"):
+            rushlight.onnx.register_custom_op_symbolic(name, print, 18)
+    program = rushlight.export.export(rushlight.nn.ReLU(), (rushlight.ones(2),))
+    with pytest.warns(UserWarning, match="aten::relu: what register_custom_op_symbolic"):
+        rushlight.onnx._warn_of_symbolics(program)
+    for name in ("aten::relu", "mine::op"):
+        rushlight.onnx.unregister_custom_op_symbolic(name, 18)
+    assert not rushlight.onnx._symbolics
 
 
 # ---- data

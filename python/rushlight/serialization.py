@@ -43,7 +43,7 @@ from rushlight._checkpoint_settings import (  # noqa: F401 (the settings are par
 from rushlight._checkpoint_types import bytes_of, storage_of, typed_storage
 from rushlight._checkpoint_writer import CheckpointWriter
 from rushlight._core_members import as_tensor_of_bytes
-from rushlight._ignored import warn_of, warn_program
+from rushlight._ignored import warn_of, warn_program as _warn_program
 from rushlight._replaced_file import replacing
 from rushlight._set_module import set_module
 
@@ -220,7 +220,7 @@ def load(
         others = {k: v for k, v in pickle_load_args.items() if k != "encoding"}
         warn_of("load", "rushlight's own reader reads the file", **others)
     elif weights_only is None:
-        warn_program(
+        _warn_program(
             "load: pickle_module lets the file run any code on this machine; use it only for files "
             "whose source you trust, and say so by weights_only=False",
         )
@@ -278,7 +278,7 @@ def _forced(weights_only):
     if force:
         return True
     if lift and weights_only is None:
-        warn_program(
+        _warn_program(
             "load: environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is set, and weights_only "
             "was not given: forcing weights_only=False, so that the file may run any code",
         )

@@ -17,7 +17,7 @@ import rushlight
 from rushlight import Tensor, _absent
 from rushlight._autocast import autocasts as _autocasts
 from rushlight._enums import NativeEnum as _NativeEnum
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._integers import is_integer as _is_integer
 from rushlight._set_module import set_module
 from rushlight._table import nn_functional as _table
@@ -202,7 +202,7 @@ def _warning_of_broadcast(loss):
     @functools.wraps(loss)
     def checked(input: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if input.shape != target.shape:
-            warn_program(
+            _warn_program(
                 f"{loss.__name__}: Using a target size ({target.size()}) that is different to the "
                 f"input size ({input.size()}). They are broadcast to one shape, which is rarely "
                 "meant. Please ensure they have the same size.",
@@ -280,7 +280,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             f"affine_grid: Expected theta to have floating point type, got {theta.dtype}"
         )
     if align_corners is None:
-        warn_program("affine_grid: align_corners is False by default since version 1.3")
+        _warn_program("affine_grid: align_corners is False by default since version 1.3")
         align_corners = False
     dims = len(size) - 2
     if dims not in (2, 3):
@@ -293,7 +293,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     if min(size) <= 0:
         raise ValueError(f"affine_grid: Expected non-zero, positive output size, got {list(size)}")
     if align_corners and min(size[2:]) == 1:
-        warn_program(
+        _warn_program(
             "affine_grid: with align_corners=True the only point along a size of 1 is at 0, since "
             "version 1.3. See the documentation of affine_grid for details.",
         )
@@ -319,7 +319,7 @@ def upsample(
     align_corners: bool | None = None,
 ) -> Tensor:
     """Deprecated name of `interpolate`."""
-    warn_program("nn.functional.upsample is deprecated, use interpolate")
+    _warn_program("nn.functional.upsample is deprecated, use interpolate")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
@@ -327,7 +327,7 @@ def upsample_nearest(
     input: Tensor, size: int | Sequence[int] | None = None, scale_factor: Any = None
 ) -> Any:
     """Deprecated: `interpolate` with mode="nearest"."""
-    warn_program("nn.functional.upsample_nearest is deprecated, use interpolate")
+    _warn_program("nn.functional.upsample_nearest is deprecated, use interpolate")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
@@ -335,7 +335,7 @@ def upsample_bilinear(
     input: Tensor, size: int | Sequence[int] | None = None, scale_factor: Any = None
 ) -> Any:
     """Deprecated: `interpolate` with mode="bilinear" and aligned corners."""
-    warn_program("nn.functional.upsample_bilinear is deprecated, use interpolate")
+    _warn_program("nn.functional.upsample_bilinear is deprecated, use interpolate")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 

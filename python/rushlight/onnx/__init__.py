@@ -127,6 +127,7 @@ def export(
                 dynamic_shapes.append({d: Dim(n) for d, n in axes.items()} or None)
         with _exporting(), _exported_in(model, training):
             program = export_program(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    _warn_of_symbolics(program)
     if optimize:
         program = passes.fold_constants(program)
     made = ONNXProgram(
@@ -154,6 +155,7 @@ def dynamo_export(
 
 
 _is_exporting = False
+_symbolics = {}
 
 
 @contextlib.contextmanager
@@ -174,14 +176,27 @@ def is_in_onnx_export() -> bool:
 def register_custom_op_symbolic(
     symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int
 ) -> None:
-    """Warns: `export` has its own operators for operations."""
-    from rushlight._ignored import warn_once
-
-    warn_once(f"onnx.register_custom_op_symbolic: {symbolic_name}: export does not ask for it")
+    """Accepted, as libraries call it when they are imported. `export` has its own operators for
+    operations, and warns where a program has one of these.
+    """
+    _symbolics[symbolic_name] = symbolic_fn, opset_version
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
     """Undo `register_custom_op_symbolic`."""
+    if _symbolics.get(symbolic_name, (None, None))[1] == opset_version:
+        del _symbolics[symbolic_name]
+
+
+def _warn_of_symbolics(program):
+    from rushlight._ignored import warn_once
+
+    for node in program.graph.nodes:
+        name = node.target.name() if hasattr(node.target, "name") else None
+        if name in _symbolics:
+            warn_once(
+                f"onnx.export: {name}: what register_custom_op_symbolic was given is not used"
+            )
 
 
 def __getattr__(name: str) -> object:

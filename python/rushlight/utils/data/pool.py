@@ -15,7 +15,7 @@ import time
 from multiprocessing import reduction
 from typing import Any
 
-from rushlight._pickling import note_unpicklable
+from rushlight import _pickling
 from rushlight.utils.data import transfer
 from rushlight.utils.data.worker import process_main, thread_main
 
@@ -49,7 +49,7 @@ class ProcessPool:
         except BaseException as error:
             self.close()
             if isinstance(error, (pickle.PicklingError, AttributeError, TypeError)):
-                note_unpicklable(
+                _pickling.note_unpicklable(
                     error, "DataLoader", {**job.source._asdict(), "worker_init_fn": job.init_fn},
                     reduction.ForkingPickler.dumps,
                     "where workers are started by 'spawn' or 'forkserver' they get a copy of what "
