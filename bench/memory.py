@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from bench.process import peak_bytes, resident_bytes
+from bench.startup import peak_bytes, resident_bytes
 
 LARGEST_BATCH = 256
 

@@ -237,3 +237,14 @@ def test_what_is_said_of_arguments_is_said_of_some():
     assert set(ARGUMENTS) - used == {"out", "out (several)"}
     names = {op.name for ops in read_tables().values() for op in ops}
     assert set(EXAMPLES) <= names and set(SHAPES) <= names
+
+
+def test_benches_find_what_they_import():
+    """Most need torch, and are run by hand alone."""
+    for path in sorted((ROOT / "bench").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bench."):
+                source = (ROOT / f"{node.module.replace('.', '/')}.py").read_text()
+                defined = re.findall(r"^(?:def |class )?(\w+)(?:\(|:| =)", source, re.MULTILINE)
+                missing = {alias.name for alias in node.names} - set(defined)
+                assert not missing, f"{path.name}: {node.module} has no {missing}"
