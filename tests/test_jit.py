@@ -767,3 +767,13 @@ def test_classes_derived_from_script_module():
     assert module.double()(x.double()).dtype is torch.float64
     with pytest.raises(AttributeError, match="nothing_there"):
         _ = module.nothing_there
+
+
+def test_a_lambda_is_compiled_where_its_line_has_no_other():
+    one = torch.jit.script(lambda x: x * 2 + 1)
+    assert isinstance(one, torch.jit.ScriptFunction)
+    assert one(torch.ones(2)).tolist() == [3.0, 3.0]
+    several = {"double": lambda x: 2 * x, "half": lambda x: x / 2}
+    with pytest.warns(UserWarning, match="a lambda is not compiled unless it is the only one"):
+        half = torch.jit.script(several["half"])
+    assert half(torch.ones(2)).tolist() == [0.5, 0.5]

@@ -67,8 +67,23 @@ def _source(function):
             f"jit.script: the source of {getattr(function, '__qualname__', function)!r} cannot be "
             "read"
         ) from None
-    tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
-    return tree, inspect.getsourcefile(function), first
+    source = textwrap.dedent("".join(lines))
+    file = inspect.getsourcefile(function)
+    if getattr(function, "__name__", None) != "<lambda>":
+        return ast.parse(source).body[0], file, first
+    try:
+        found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Lambda)]
+    except SyntaxError:  # a part of a statement
+        found = []
+    if len(found) != 1:
+        raise CompilationError(
+            "jit.script: a lambda is not compiled unless it is the only one of a statement of one "
+            "line: define a function"
+        )
+    (made,) = found
+    body = ast.copy_location(ast.Return(made.body), made.body)
+    whole = ast.FunctionDef(name="<lambda>", args=made.args, body=[body], decorator_list=[])
+    return ast.copy_location(whole, made), file, first
 
 
 def _is_known(v):
@@ -91,7 +106,7 @@ class Function:
         self.tree, self.file, self.first = _source(self.function)
         self.builder, self.depth = builder, depth
         self.names = {}
-        if not isinstance(self.tree, (ast.FunctionDef, ast.Lambda)):
+        if not isinstance(self.tree, ast.FunctionDef):
             self.refuse(self.tree, f"a {type(self.tree).__name__}")
 
     def refuse(self, node, what, hint=""):
