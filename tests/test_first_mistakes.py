@@ -138,3 +138,19 @@ def test_what_cannot_be_pickled_is_found(tmp_path):
         iter(DataLoader(Samples(), num_workers=1, multiprocessing_context="spawn"))
     (note,) = caught.value.__notes__
     assert note.startswith("DataLoader: dataset.steps['scale'][1] is Samples.__init__.<locals>")
+
+
+def test_the_library_warns_of_nothing_of_its_own_making():
+    x = rushlight.ones(2, requires_grad=True)
+    optimizer = rushlight.optim.LBFGS([x], line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (x - 3).square().sum()
+        loss.backward()
+        return loss
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer.step(closure)
+    assert x.detach().allclose(rushlight.tensor(3.0))

@@ -93,7 +93,7 @@ class LBFGS(Optimizer):
     def _directional_evaluate(self, closure, start, t, direction):
         """Loss and gradient at start + t direction; the parameters go back to `start`."""
         self._add_grad(t, direction)
-        loss = float(closure())
+        loss = _value(closure())
         flat_grad = self._gather_flat_grad()
         self._set_param(start)
         return loss, flat_grad
@@ -116,7 +116,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first_loss = closure()
-        loss = float(first_loss)
+        loss = _value(first_loss)
         evaluations = 1
         state["func_evals"] += 1
         flat_grad = self._gather_flat_grad()
@@ -193,11 +193,16 @@ class LBFGS(Optimizer):
         self._add_grad(t, d)
         if iteration == group["max_iter"]:  # the last one's gradient would not be used
             return loss, flat_grad, t, 0
-        loss = float(closure())
+        loss = _value(closure())
         return loss, self._gather_flat_grad(), t, 1
 
 
 # -- line search -----------------------------------------------------------------------------------
+
+
+def _value(loss):
+    """Its number, which is meant to have no gradient."""
+    return float(loss.detach() if isinstance(loss, Tensor) else loss)
 
 
 def _ratio(a, b):
