@@ -13,6 +13,7 @@
 #include "bind/types.h"
 #include "core/alignment.h"
 #include "core/device_placement.h"
+#include "core/warning.h"
 #include "dispatch/host_elements.h"
 #include "kernels/cuda/runtime.h"
 #include "ops_create.h"
@@ -90,11 +91,12 @@ DType parse_typestr(PyObject* array, PyObject* typestr) {
 }
 
 void warn_read_only(const char* what) {
-  checked(PyErr_WarnFormat(PyExc_UserWarning, 1,
-                           "The given %s is not writable. The tensor shares its memory: in-place "
-                           "operations on it raise an error. Copy the %s to protect its data or "
-                           "make it writable.",
-                           what, what));
+  std::string kind = what;
+  std::string shown = "The given " + kind +
+                      " is not writable. The tensor shares its memory: in-place operations on it "
+                      "raise an error. Copy the " +
+                      kind + " to protect its data or make it writable.";
+  warn(shown.c_str());
 }
 
 // The interface does not say that an array without elements may have other strides, 0 in NumPy.

@@ -9,6 +9,7 @@
 #include "bind/storage_type.h"
 #include "bind/types.h"
 #include "core/device_placement.h"
+#include "core/warning.h"
 #include "dispatch/sparse.h"
 #include "ops_create.h"
 #include "ops_shape.h"
@@ -287,10 +288,9 @@ constexpr Parameter grad_parameter = {"requires_grad", Kind::Bool, false, true, 
 constexpr Parameter pin_parameter = {"pin_memory", Kind::Bool, false, true, true, -1};
 
 void warn_of_tensor_as_data() {
-  checked(PyErr_WarnEx(PyExc_UserWarning,
-                       "To copy construct from a tensor, it is recommended to use "
-                       "source.detach().clone(): here it is taken for data.",
-                       1));
+  warn(
+      "To copy construct from a tensor, it is recommended to use source.detach().clone(): here "
+      "it is taken for data.");
 }
 
 bool flag(const Arguments& a, int i) { return a.given(i) && a.boolean(i); }

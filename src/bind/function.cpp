@@ -15,6 +15,7 @@
 #include "bind/types.h"
 #include "bind/volatile.h"
 #include "core/observer.h"
+#include "core/warning.h"
 #include "dispatch/trap.h"
 
 namespace rl::bind {
@@ -123,7 +124,7 @@ struct FunctionNode final : Node {
   void tell_where() const {
     std::string text =
         "Error detected in " + name() + ". It belongs to the call on " + describe(where) + ".";
-    if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw CarriedError::take();
+    warn(text.c_str());
   }
 
   Object call_backward(const Gradients& grads) {

@@ -255,11 +255,9 @@ bool is_tuple_in_disguise(PyObject* o) {
 }
 
 void warn_disguised() {
-  checked(
-      PyErr_WarnEx(PyExc_UserWarning,
-                   "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
-                   "x[tuple(seq)] instead of x[seq]",
-                   1));
+  warn(
+      "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
+      "x[tuple(seq)] instead of x[seq]");
 }
 
 Index read_index(const Tensor& self, PyObject* index) {

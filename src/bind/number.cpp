@@ -7,6 +7,7 @@
 #include "bind/tensor_type.h"
 #include "bind/torch_function.h"
 #include "bind_operators.h"
+#include "core/warning.h"
 #include "ops_basic.h"
 
 namespace rl::bind {
@@ -224,11 +225,9 @@ Py_hash_t hash(PyObject* self) {
 void warn_of_lost_gradient(const Tensor& t) {
   static std::atomic<bool> told{false};
   if (!requires_grad(t) || told.exchange(true)) return;
-  checked(
-      PyErr_WarnEx(PyExc_UserWarning,
-                   "a tensor that requires grad becomes a Python number, which has no gradient; "
-                   "detach() or item() says that this is meant",
-                   1));
+  warn(
+      "a tensor that requires grad becomes a Python number, which has no gradient; "
+      "detach() or item() says that this is meant");
 }
 
 void add_number_slots(PyTypeObject& type) {

@@ -9,6 +9,7 @@
 #include "bind/torch_function.h"
 #include "bind/types.h"
 #include "bind/volatile.h"
+#include "core/warning.h"
 #include "ops_create.h"
 #include "ops_shape.h"
 #include "tensor/sparse.h"
@@ -52,11 +53,10 @@ int set_attribute(PyObject* self, PyObject* value, void* closure) {
 PyObject* get_grad(const Tensor& t) {
   Tensor grad = grad_of(t);
   if (!grad.defined() && grad_fn(t) && !t.impl()->retains_grad)
-    checked(PyErr_WarnEx(PyExc_UserWarning,
-                         "The .grad attribute of a Tensor that is not a leaf Tensor is being "
-                         "accessed: backward() keeps gradients of leaves alone. Call "
-                         ".retain_grad() on this tensor before to have its own.",
-                         1));
+    warn(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed: "
+        "backward() keeps gradients of leaves alone. Call .retain_grad() on this tensor before "
+        "to have its own.");
   return wrap(std::move(grad));
 }
 
@@ -182,17 +182,12 @@ void set_imag(const Tensor& t, PyObject* value) {
 // ---- transposes
 // --------------------------------------------------------------------------------------
 
-void warn_of_number(const char* text) { checked(PyErr_WarnEx(PyExc_UserWarning, text, 1)); }
-
 PyObject* get_T(const Tensor& t) {
-  if (t.dim() == 0)
-    warn_of_number("Tensor.T of a 0-d tensor is deprecated: it is the tensor itself");
+  if (t.dim() == 0) warn("Tensor.T of a 0-d tensor is deprecated: it is the tensor itself");
   if (t.dim() != 2 && t.dim() != 0)
-    checked(PyErr_WarnEx(
-        PyExc_UserWarning,
+    warn(
         "The use of `x.T` on tensors of dimension other than 2 is deprecated: `x.mT` transposes "
-        "batches of matrices, and `x.permute(*range(x.ndim)[::-1])` reverses all dims.",
-        1));
+        "batches of matrices, and `x.permute(*range(x.ndim)[::-1])` reverses all dims.");
   Dims order(t.dim());
   for (int64_t i = 0; i < t.dim(); ++i) order[i] = t.dim() - 1 - i;
   return wrap(ops::permute(t, order));
@@ -200,8 +195,7 @@ PyObject* get_T(const Tensor& t) {
 PyObject* get_mT(const Tensor& t) {
   check(t.dim() != 1, "tensor.mT is only supported on matrices or batches of matrices. Got ",
         t.dim(), "-D tensor.");
-  if (t.dim() == 0)
-    warn_of_number("Tensor.mT of a 0-d tensor is deprecated: it is the tensor itself");
+  if (t.dim() == 0) warn("Tensor.mT of a 0-d tensor is deprecated: it is the tensor itself");
   return wrap(t.dim() == 0 ? alias(t) : ops::transpose(t, -2, -1));
 }
 Tensor adjoint(const Tensor& t) {
@@ -213,7 +207,7 @@ PyObject* get_H(const Tensor& t) {
         t.dim(), "-D tensor.",
         t.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
   if (t.dim() == 0) {
-    warn_of_number("Tensor.H of a 0-d tensor is deprecated: write x.conj()");
+    warn("Tensor.H of a 0-d tensor is deprecated: write x.conj()");
     return wrap(ops::conj(t));
   }
   return wrap(adjoint(t));
@@ -222,7 +216,7 @@ PyObject* get_mH(const Tensor& t) {
   check(t.dim() != 1, "tensor.mH is only supported on matrices or batches of matrices. Got ",
         t.dim(), "-D tensor.");
   if (t.dim() == 0) {
-    warn_of_number("Tensor.mH of a 0-d tensor is deprecated: write x.conj()");
+    warn("Tensor.mH of a 0-d tensor is deprecated: write x.conj()");
     return wrap(ops::conj(t));
   }
   return wrap(adjoint(t));
