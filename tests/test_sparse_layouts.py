@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import warnings
 
 import pytest
 
@@ -700,3 +701,13 @@ def test_layouts_without_blocks_take_no_blocksize(layout):
     sparse = make(rushlight, layout)
     with pytest.raises(RuntimeError, match="has no blocks"):
         sparse.to_sparse(layout=sparse.layout, blocksize=(1, 1))
+
+
+def test_data_is_not_asked_once_something_was_volatile():
+    """Then every call is looked at; what it is given as data is data all the same."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kept = rushlight.autograd.Variable(rushlight.ones(2), volatile=True)
+        sparse = rushlight.eye(2).to_sparse()
+        assert rushlight.tensor(sparse).layout is rushlight.as_tensor(sparse).layout
+    assert kept.volatile

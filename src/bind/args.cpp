@@ -398,8 +398,9 @@ Object public_function(const char* qualified) {
 int Arguments::ask_subclasses(const Call& call) {
   Overriding found;
   if (subclasses_enabled())
-    for (int i = 0; i < overload_->count; ++i)
-      if (slots_[i]) collect_overriding(slots_[i], found);
+    for (int i = 0; i < overload_->count; ++i)  // what is any object is data: nobody is asked
+      if (slots_[i] && overload_->parameters[i].kind != Kind::Object)
+        collect_overriding(slots_[i], found);
   const bool taken = !found.empty() || function_mode_active();
   std::vector<PyObject*> slots(slots_, slots_ + overload_->count);
   if (!taken && std::none_of(slots.begin(), slots.end(), is_sparse_layout)) {
