@@ -46,7 +46,7 @@ ELSEWHERE = {
     "nn.parallel.comm": GPU, "numa": "of launchers, which refuse it",
     "backends.mps": "of macOS", "nn.utils.spectral_norm": INSIDE,
     **dict.fromkeys((
-        "autograd.profiler", "autograd.profiler_util", "export", "functional", "fx.graph",
+        "autograd.profiler", "autograd.profiler_util", "export", "fx.graph",
         "fx.immutable_collections", "fx.passes", "profiler", "serialization", "utils.data",
     ), INSIDE),
 }  # fmt: skip

@@ -9,7 +9,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight._autocast import autocasts as _autocasts
 from rushlight._contraction_order import contraction_order
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._integers import integers as _integers, is_integer as _is_integer
 from rushlight._out import into
 from rushlight._set_module import set_module
@@ -77,7 +77,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
-        warn_program("meshgrid: say indexing='ij' or 'xy'; it is 'ij' where nothing is said")
+        _warn_program("meshgrid: say indexing='ij' or 'xy'; it is 'ij' where nothing is said")
     elif indexing not in ("ij", "xy"):
         raise RuntimeError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'

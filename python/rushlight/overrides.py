@@ -14,7 +14,7 @@ import types
 
 import rushlight
 from rushlight import _C, Tensor, _numpy_names
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class TorchFunctionMode:
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
         """The older way to write `cls(...)`."""
-        warn_program(
+        _warn_program(
             "`Mode.push()` is `Mode()` by now: enter it by `with`",
         )
         return cls(*args, **kwargs)

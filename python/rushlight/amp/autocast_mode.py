@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 import rushlight
 from rushlight import Tensor
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module
 from rushlight.overrides import TorchFunctionMode, _get_current_function_mode_stack, _remove_mode
 
@@ -335,12 +335,12 @@ class autocast:
                 raise RuntimeError(
                     f"autocast: Invalid device string: {device_type!r}; expected a kind"
                 )
-            warn_program(
+            _warn_program(
                 f"User provided device_type of {device_type!r}, but it is not available. Disabling",
             )
             enabled = False
         if enabled and self.fast_dtype not in _DTYPES:
-            warn_program(
+            _warn_program(
                 f"autocast: the target dtype {self.fast_dtype} is not supported. Disabling.\n"
                 "CPU autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
             )

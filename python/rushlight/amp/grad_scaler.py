@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 import rushlight
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class GradScaler:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._device = device
         if enabled and str(device).startswith("cuda") and not rushlight.cuda.is_available():
-            warn_program("GradScaler is enabled, but CUDA is not available. Disabling.")
+            _warn_program("GradScaler is enabled, but CUDA is not available. Disabling.")
             enabled = False
         self._enabled = enabled
         self._scale, self._growth_factor, self._backoff_factor = (
@@ -166,7 +166,7 @@ class GradScaler:
             self._check_gradients(optimizer)
         self._check_recorded(optimizer)
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
-            warn_program(
+            _warn_program(
                 "GradScaler gives itself to step(grad_scaler=...), which is deprecated: read "
                 "self.grad_scale and self.found_inf in step().",
                 FutureWarning,

@@ -8,7 +8,7 @@ import warnings
 
 import rushlight
 from rushlight import _C
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.autograd import function, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function
@@ -158,7 +158,7 @@ def _older_argument(function, older, given, newer, other):
     if other is not None:
         raise RuntimeError(f"{function}: {newer} and its old name {older} were both given")
     text = f"`{older}` is deprecated. Use `{newer}` instead."
-    warn_program(text, FutureWarning)
+    _warn_program(text, FutureWarning)
     return given
 
 
@@ -259,7 +259,7 @@ def grad(
             "gives zeros where nothing depends on an input"
         )
     if not only_inputs:
-        warn_program("only_inputs is deprecated and ignored.", FutureWarning)
+        _warn_program("only_inputs is deprecated and ignored.", FutureWarning)
     roots, targets = _as_tuple(outputs), _as_tuple(inputs)
     if materialize_grads and any(isinstance(t, graph.GradientEdge) for t in targets):
         raise RuntimeError(

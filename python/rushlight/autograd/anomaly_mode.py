@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 
 class set_detect_anomaly:
@@ -37,7 +37,7 @@ class detect_anomaly:
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
-        warn_program(
+        _warn_program(
             "Anomaly Detection has been enabled. It slows the program down: use it for debugging.",
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from rushlight import _C
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class _Mode:
 
     def __call__(self, function: F) -> F:
         if isinstance(function, type):
-            warn_program(
+            _warn_program(
                 f"{type(self).__name__}: Decorating classes is deprecated, as it concerns their "
                 "construction alone; decorate functions or methods",
                 FutureWarning,

@@ -11,7 +11,7 @@ import itertools
 
 import rushlight
 from rushlight import autograd
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.autograd.function import Function
 
 TYPE_CHECKING = False
@@ -245,7 +245,7 @@ class _Check:
             if not _needs_gradient(tensor):
                 continue
             if tensor.dtype not in (rushlight.float64, rushlight.complex128):
-                warn_program(
+                _warn_program(
                     f"gradcheck: Input #{position} requires gradient and is not a double precision"
                     f" number but of {tensor.dtype}, for which differences are not precise enough",
                 )

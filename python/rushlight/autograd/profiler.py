@@ -6,7 +6,7 @@ import bisect
 import uuid
 
 from rushlight import _C, profiler as _profiler
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.profiler import (
     DeviceType,
     EventList,
@@ -38,9 +38,9 @@ def _usable(device):
         raise AssertionError("profile: MTIA devices are not supported")
     if device in _USABLE:
         name = device.upper()
-        warn_program(f"{name} is not available, disabling {name} profiling")
+        _warn_program(f"{name} is not available, disabling {name} profiling")
     else:
-        warn_program(f"The {device} is not a valid device option.")
+        _warn_program(f"The {device} is not a valid device option.")
     return None
 
 
@@ -83,7 +83,7 @@ class profile(_profiler.profile):
         activity_filters: dict[ProfilerActivity, set[str]] | None = None,
     ) -> None:  # fmt: skip
         if enabled and use_cuda:
-            warn_program(
+            _warn_program(
                 "The attribute `use_cuda` will be deprecated soon, please use"
                 " ``use_device = 'cuda'`` instead.",
                 FutureWarning,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from rushlight import _absent
 from rushlight._C import _cuda
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.nn.attention import SDPBackend as SDPBackend
 
 TYPE_CHECKING = False
@@ -115,7 +115,7 @@ class SDPAParams:
 def _cannot(params, debug):
     """False, with a warning if `debug`: kernels of GPUs take no tensors of the CPU."""
     if debug:
-        warn_program(f"not for tensors on {params.query.device}")
+        _warn_program(f"not for tensors on {params.query.device}")
     return False
 
 

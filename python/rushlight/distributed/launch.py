@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.distributed import run as _run
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ def launch(args: argparse.Namespace) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """What the command does."""
-    warn_program(
+    _warn_program(
         "distributed.launch is the older launcher: use distributed.run, and read LOCAL_RANK",
         FutureWarning,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Size, Tensor
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.distributions import constraints
 from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.utils import broadcast_all, lazy_property
@@ -62,7 +62,7 @@ class Distribution:
         try:
             arg_constraints = self.arg_constraints
         except NotImplementedError:
-            warn_program(
+            _warn_program(
                 f"{type(self).__name__} states no arg_constraints: its parameters are not checked",
             )
             return
@@ -156,7 +156,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Tensor:
         """Draw n samples: the older form of sample((n,))."""
-        warn_program("sample_n(n) will be removed. Use .sample((n,)) instead", FutureWarning)
+        _warn_program("sample_n(n) will be removed. Use .sample((n,)) instead", FutureWarning)
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -214,7 +214,7 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            warn_program(f"{name} states no support: its values are not checked")
+            _warn_program(f"{name} states no support: its values are not checked")
             return
         if not support.check(value).all():
             raise ValueError(

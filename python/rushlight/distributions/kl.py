@@ -11,7 +11,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor, inf, where
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.distributions.bernoulli import Bernoulli
 from rushlight.distributions.beta import Beta
 from rushlight.distributions.binomial import Binomial
@@ -82,7 +82,7 @@ def _closest(type_p, type_q):
     other = min(pairs, key=lambda pair: distance(pair)[::-1])
     if _KL_REGISTRY[best] is not _KL_REGISTRY[other]:
         shown = [f"({a.__name__}, {b.__name__})" for a, b in (best, other)]
-        warn_program(
+        _warn_program(
             f"kl_divergence of {type_p.__name__} and {type_q.__name__} is ambiguous: {shown[0]} "
             f"is taken, not {shown[1]}; register the pair itself",
             RuntimeWarning,

@@ -8,7 +8,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Size, Tensor, nan
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.distributions import constraints
 from rushlight.distributions.chi2 import Chi2
 from rushlight.distributions.constraints import Constraint
@@ -71,7 +71,7 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
         self.__dict__[name] = matrix.expand(batch_shape + event_shape)
         Distribution.__init__(self, batch_shape, event_shape, validate_args=validate_args)
         if (self.df < event_shape[-1]).any():
-            warn_program(
+            _warn_program(
                 "Wishart: df below the size of the matrices gives samples that may be singular",
             )
         self._set_matrix(name, matrix, batch_shape)
@@ -135,7 +135,7 @@ class Wishart(_HasScaleMatrix, ExponentialFamily):
             again = self._bartlett_sampling(sample_shape)
             sample = again if attempt == 0 else again.where(singular, sample)
         if not self.support.check(sample).all():
-            warn_program("Wishart: a sample is singular, all draws of it were")
+            _warn_program("Wishart: a sample is singular, all draws of it were")
         return sample
 
     def _log_gamma(self, half_df):

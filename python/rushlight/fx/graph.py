@@ -9,7 +9,7 @@ import weakref
 from collections import namedtuple
 
 import rushlight
-from rushlight._ignored import warn_of, warn_program
+from rushlight._ignored import warn_of, warn_program as _warn_program
 from rushlight.fx._names import (
     GLOBALS,
     IN_PLACE_OPERATORS,
@@ -174,7 +174,7 @@ class Graph:
         """Insert the fetching of a module's attribute, such as "layer1.weight"."""
         owner = self.owning_module
         if owner is not None and not _has_attribute(owner, qualified_name):
-            warn_program(
+            _warn_program(
                 f"get_attr: {qualified_name!r} is not an attribute of the owning module, yet",
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
@@ -185,7 +185,7 @@ class Graph:
         """Insert a call of a submodule."""
         owner = self.owning_module
         if owner is not None and not _has_attribute(owner, module_name):
-            warn_program(
+            _warn_program(
                 f"call_module: {module_name!r} is not a module of the owning module, yet",
             )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
@@ -302,7 +302,7 @@ class Graph:
         if to_erase.graph is not self:
             raise RuntimeError(f"erase_node: {to_erase} belongs to another graph")
         if to_erase._erased:
-            warn_program(f"erase_node: {to_erase} was erased before")
+            _warn_program(f"erase_node: {to_erase} was erased before")
             return
         for hook in getattr(self.owning_module, "_erase_node_hooks", ()):
             hook(to_erase)

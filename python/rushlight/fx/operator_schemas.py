@@ -10,7 +10,7 @@ import typing
 from typing import Any, NamedTuple
 
 import rushlight
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.library import _schema
 from rushlight.library._operator import OpOverload, OpOverloadPacket as _Packet, _Builtin
 
@@ -296,7 +296,7 @@ def create_type_hint(x: object) -> object:
             base = kind
         return hint(base)
     except TypeError:
-        warn_program(f"create_type_hint: {x} holds what is no type")
+        _warn_program(f"create_type_hint: {x} holds what is no type")
         return x
 
 
@@ -312,7 +312,7 @@ def type_matches(signature_type: Any, argument_type: Any) -> bool:
         if argument_type is int and element is int:
             return True  # one number for several
         if not inspect.isclass(element):
-            warn_program(f"type_matches: lists in {signature_type} are not looked into")
+            _warn_program(f"type_matches: lists in {signature_type} are not looked into")
             return False
         if typing.get_origin(argument_type) not in (list, tuple):
             return False

@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class ProcessContext:
         for process in self.processes:
             process.join(max(0.0, deadline - time.monotonic()))
             if process.is_alive():
-                warn_program(f"process {process.pid} did not end when told to and is killed")
+                _warn_program(f"process {process.pid} did not end when told to and is killed")
                 process.kill()
                 process.join()
         self.sentinels.clear()
@@ -280,7 +280,7 @@ def spawn(
         ProcessExitedException if it was ended by a signal or an exit code.
     """
     if start_method != "spawn":
-        warn_program(
+        _warn_program(
             f"spawn always starts fresh processes; start_processes takes {start_method!r}",
             FutureWarning,
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Generator, Tensor
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 __all__ = [
     "calculate_gain",
@@ -141,7 +141,7 @@ def trunc_normal_(
     if tensor.is_meta:
         return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
-        warn_program(
+        _warn_program(
             f"trunc_normal_: mean {mean} is more than 2 std from [{a}, {b}]; the result may be "
             "inaccurate",
         )
@@ -272,7 +272,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
 def _kaiming_std(tensor, a, mode, nonlinearity):
     """gain / sqrt(fan), or None with a warning for a tensor without elements."""
     if 0 in tensor.shape:
-        warn_program("Initializing zero-element tensors is a no-op")
+        _warn_program("Initializing zero-element tensors is a no-op")
         return None
     fan = _calculate_correct_fan(tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
@@ -359,7 +359,7 @@ def _old_name(function):
     name = function.__name__[:-1]
 
     def deprecated(*args, **kwargs):
-        warn_program(f"nn.init.{name} is deprecated, use nn.init.{name}_", FutureWarning)
+        _warn_program(f"nn.init.{name} is deprecated, use nn.init.{name}_", FutureWarning)
         return function(*args, **kwargs)
 
     deprecated.__name__ = name

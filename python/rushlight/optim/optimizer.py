@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import rushlight
 from rushlight import Tensor, _spans, strided
-from rushlight._ignored import warn_of, warn_program
+from rushlight._ignored import warn_of, warn_program as _warn_program
 from rushlight.utils._foreach_utils import (
     _get_foreach_kernels_supported_devices,
     _get_fused_kernels_supported_devices,
@@ -438,7 +438,7 @@ class Optimizer:
                 )
             param_group.setdefault(name, default)
         if len(params) != len(set(params)):
-            warn_program("optimizer contains a parameter group with duplicate parameters")
+            _warn_program("optimizer contains a parameter group with duplicate parameters")
         known = {param for group in self.param_groups for param in group["params"]}
         if not known.isdisjoint(params):
             raise ValueError("some parameters appear in more than one parameter group")

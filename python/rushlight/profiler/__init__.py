@@ -19,7 +19,7 @@ import weakref
 from enum import Enum
 
 from rushlight import _C
-from rushlight._ignored import warn_of, warn_once, warn_program
+from rushlight._ignored import warn_of, warn_once, warn_program as _warn_program
 from rushlight._set_module import set_module
 from rushlight.profiler.events import DeviceType, EventList, FunctionEvent, FunctionEventAvg
 
@@ -96,7 +96,7 @@ def schedule(
             f" must not be negative, and active={active} must be positive"
         )
     if warmup == 0:
-        warn_program("Profiler won't be using warmup, this can skew profiler results")
+        _warn_program("Profiler won't be using warmup, this can skew profiler results")
 
     def action(step):
         if step < 0:
@@ -325,7 +325,7 @@ class profile:
         post_processing_timeout_s: float | None = None,
     ) -> None:  # fmt: skip
         if use_cuda is not None:
-            warn_program(
+            _warn_program(
                 "`use_cuda` is deprecated, use `activities` argument instead",
                 FutureWarning,
             )
@@ -420,13 +420,13 @@ class profile:
         is_over = following is None
         if action is ProfilerAction.WARMUP:
             if following is ProfilerAction.NONE:
-                warn_program("Incorrect schedule: WARMUP followed by NONE")
+                _warn_program("Incorrect schedule: WARMUP followed by NONE")
             if is_over or following is ProfilerAction.NONE:  # a trace of nothing
                 self.start_trace()
                 self.stop_trace()
         elif action is ProfilerAction.RECORD:
             if following in (ProfilerAction.NONE, ProfilerAction.WARMUP):
-                warn_program(f"Incorrect schedule: RECORD followed by {following.name}")
+                _warn_program(f"Incorrect schedule: RECORD followed by {following.name}")
             if is_over or following in (ProfilerAction.NONE, ProfilerAction.WARMUP):
                 self.stop_trace()
         elif action is ProfilerAction.RECORD_AND_SAVE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, namedtuple
 
 from rushlight._enums import NativeEnum as _NativeEnum
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module
 
 TYPE_CHECKING = False
@@ -78,7 +78,7 @@ def _deprecated(name: str, instead: str, attribute: str | None = None) -> Any:
     """A property of an older name, which warns as torch's does."""
 
     def older(self):
-        warn_program(f"`{name}` is deprecated. Use `{instead}` instead.", FutureWarning)
+        _warn_program(f"`{name}` is deprecated. Use `{instead}` instead.", FutureWarning)
         return getattr(self, attribute or instead)
 
     return property(older, doc=f"Deprecated: use `{instead}`.")

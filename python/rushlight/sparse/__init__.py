@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _absent
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._numpy_names import takes_numpy_names as _takes_numpy_names
 from rushlight._shown_name import shown_as as _shown_as
 from rushlight._typed_tensors import TensorMembers as _TensorMembers
@@ -202,7 +202,7 @@ class _SparseType(_TensorMembers):
 
     def __call__(cls, *args: Any) -> Tensor:
         name = f"sparse.{cls.__name__}"
-        warn_program(f"{name}: the older name of sparse_coo_tensor, which takes dtype")
+        _warn_program(f"{name}: the older name of sparse_coo_tensor, which takes dtype")
         if not args or isinstance(args[0], int):  # sizes alone
             return sparse_coo_tensor(args or (0,), dtype=cls.dtype)
         if len(args) == 1:  # torch.Size

@@ -7,7 +7,7 @@ import collections.abc
 import sys
 
 import rushlight
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def assert_allclose(
     msg: str = "",
 ) -> None:
     """Old form of `assert_close`, without checks of device, dtype and stride."""
-    warn_program("assert_allclose is deprecated, use assert_close", FutureWarning)
+    _warn_program("assert_allclose is deprecated, use assert_close", FutureWarning)
     actual, expected = (
         value if isinstance(value, rushlight.Tensor) else rushlight.tensor(value)
         for value in (actual, expected)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import rushlight
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _interval(low, high, dtype, is_real):
     if low > high or (low == high and not is_real):
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     if low == high:
-        warn_program(
+        _warn_program(
             "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is "
             "deprecated: call `torch.full`",
             FutureWarning,

@@ -9,7 +9,7 @@ import contextlib
 
 import rushlight
 from rushlight import _C, Tensor, _absent
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module
 from rushlight.utils import _checkpoint_log
 from rushlight.utils._checkpoint_policy import (
@@ -125,7 +125,7 @@ def checkpoint(
     """
     preserve_rng_state = kwargs.pop("preserve_rng_state", True)
     if use_reentrant is None:
-        warn_program(
+        _warn_program(
             "checkpoint: the use_reentrant parameter should be passed explicitly, False being "
             "recommended; without it, it is"
             " True.",
@@ -322,7 +322,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
 def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if no tensor requires a gradient."""
     if not any(i.requires_grad for i in inputs if isinstance(i, Tensor)):
-        warn_program("None of the inputs have requires_grad=True. Gradients will be None")
+        _warn_program("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 def checkpoint_sequential(
@@ -346,7 +346,7 @@ def checkpoint_sequential(
         torch.Size([1, 2])
     """
     if use_reentrant is None:
-        warn_program(
+        _warn_program(
             "checkpoint_sequential: the use_reentrant parameter should be passed explicitly, False "
             "being recommended; without"
             " it, it is True.",

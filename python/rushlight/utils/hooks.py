@@ -8,7 +8,7 @@ import weakref
 from collections import OrderedDict
 
 import rushlight
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def warn_if_has_hooks(tensor: Tensor) -> None:
     """Warn about backward hooks of `tensor` that saving will drop."""
     for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warn_program(f"backward hook {hook!r} on a tensor is not saved with it")
+            _warn_program(f"backward hook {hook!r} on a tensor is not saved with it")
 
 
 _identity = None

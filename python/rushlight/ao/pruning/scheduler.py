@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._module_paths import add_modules as _add_modules
 from rushlight.ao.pruning.sparsifier import BaseSparsifier
 
@@ -59,7 +59,7 @@ class BaseScheduler:
 
     def _warn_outside_step(self):
         if not self._get_sl_called_within_step:
-            warn_program("get_sl: call get_last_sl for the levels that the schedule set last")
+            _warn_program("get_sl: call get_last_sl for the levels that the schedule set last")
 
     def print_sl(self, is_verbose: bool, group: int, sl: float, epoch: int | None = None) -> None:
         """Print the level of a weight."""
@@ -79,7 +79,7 @@ class BaseScheduler:
             epoch: what is printed, where `verbose` is set.
         """
         if self._step_count == 1 and self.sparsifier._step_count < 1:
-            warn_program(
+            _warn_program(
                 "scheduler.step() was called before sparsifier.step(): the first level is not used",
             )
         self._step_count += 1

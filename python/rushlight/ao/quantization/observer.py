@@ -7,7 +7,7 @@ import functools
 import rushlight
 from rushlight import Tensor
 from rushlight._absent_dtypes import qint8, qint32, quint4x2, quint8
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._quantized._tensor import (
     per_channel_affine,
     per_channel_affine_float_qparams,
@@ -178,7 +178,7 @@ class UniformQuantizationObserverBase(ObserverBase):
         ):
             raise NotImplementedError("reduce_range with a symmetric qscheme of quint8")
         if reduce_range:
-            warn_program("reduce_range is deprecated; give quant_min and quant_max instead")
+            _warn_program("reduce_range is deprecated; give quant_min and quant_max instead")
         self.qscheme, self.reduce_range = qscheme, reduce_range
         options = _factory_kwargs(factory_kwargs)
         self.register_buffer("eps", rushlight.tensor([eps], **options))
@@ -219,7 +219,7 @@ class UniformQuantizationObserverBase(ObserverBase):
 def _check_range(min_val, max_val):
     empty = min_val.numel() == 0 or max_val.numel() == 0
     if empty or (min_val.dim() == 0 and min_val == _INF and max_val == -_INF):
-        warn_program(
+        _warn_program(
             "calculate_qparams: the observer has seen no tensor; scale 1 and zero point 0 are "
             "returned",
         )
@@ -493,7 +493,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
             x = x_orig.detach()
             least, most = x.aminmax()
             if least == -_INF or most == _INF:
-                warn_program("HistogramObserver: infinite elements are left out")
+                _warn_program("HistogramObserver: infinite elements are left out")
                 x = x[x.abs() != _INF]
                 if not x.numel():
                     return x_orig
@@ -663,7 +663,7 @@ class PlaceholderObserver(ObserverBase):
         self.eps: Any = _EPS if eps is None else eps
         self.custom_op = custom_op_name
         if compute_dtype:
-            warn_program("compute_dtype is deprecated; give is_dynamic instead")
+            _warn_program("compute_dtype is deprecated; give is_dynamic instead")
 
     def forward(self, x: Tensor) -> Tensor:
         return x

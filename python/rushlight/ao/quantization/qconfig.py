@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import rushlight
 from rushlight._absent_dtypes import qint8
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.ao.quantization import fake_quantize as _fake, observer as _observers
 from rushlight.ao.quantization.fake_quantize import FakeQuantize, FusedMovingAvgObsFakeQuantize
 from rushlight.ao.quantization.observer import (
@@ -117,7 +117,7 @@ class QConfigDynamic(namedtuple("QConfigDynamic", ["activation", "weight"])):
     def __new__(
         cls, activation: Callable[..., Any] = Identity, weight: Callable[..., Any] = Identity
     ) -> QConfigDynamic:
-        warn_program("QConfigDynamic is deprecated; use QConfig instead")
+        _warn_program("QConfigDynamic is deprecated; use QConfig instead")
         if isinstance(weight, Module):
             raise ValueError("QConfigDynamic: expected a constructor of observers, got an observer")
         return super().__new__(cls, activation, weight)
@@ -174,7 +174,7 @@ def get_default_qconfig_dict(backend: str = "x86", version: int = 0) -> dict[str
     """The older form of `get_default_qconfig_mapping`."""
     from rushlight.ao.quantization.qconfig_mapping import get_default_qconfig_mapping
 
-    warn_program(
+    _warn_program(
         "get_default_qconfig_dict is deprecated; use get_default_qconfig_mapping instead",
         FutureWarning,
     )
@@ -185,7 +185,7 @@ def get_default_qat_qconfig_dict(backend: str = "x86", version: int = 1) -> dict
     """The older form of `get_default_qat_qconfig_mapping`."""
     from rushlight.ao.quantization.qconfig_mapping import get_default_qat_qconfig_mapping
 
-    warn_program(
+    _warn_program(
         "get_default_qat_qconfig_dict is deprecated; use get_default_qat_qconfig_mapping instead",
         FutureWarning,
     )

@@ -8,7 +8,7 @@ import inspect
 import rushlight
 from rushlight import nn
 from rushlight._absent_dtypes import qint8, quint4x2, quint8
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.ao.nn import (
     intrinsic as _intrinsic,
     quantizable as _quantizable,
@@ -162,7 +162,7 @@ def prepare(
     model = model if inplace else copy.deepcopy(model)
     propagate_qconfig_(model, None, prepare_custom_config_dict)
     if not any(getattr(layer, "qconfig", None) for layer in model.modules()):
-        warn_program("prepare: no module has a qconfig: none is observed")
+        _warn_program("prepare: no module has a qconfig: none is observed")
     observed = get_default_qconfig_propagation_list() if allow_list is None else set(allow_list)
     _add_observers(model, observed, set(observer_non_leaf_module_list or ()), custom)
     return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import rushlight
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Join:
         while True:
             iterations += 1
             if iterations == 1000:
-                warn_program(
+                _warn_program(
                     f"Detected uneven input skew of greater than 1000. This means that rank "
                     f"{self._rank} has at least 1000 fewer inputs than other currently-active "
                     "ranks. This level of skew could lead to performance degradation during "

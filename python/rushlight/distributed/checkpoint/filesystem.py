@@ -20,7 +20,7 @@ from pathlib import Path
 
 import rushlight
 from rushlight._checkpoint_writer import CheckpointWriter
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.distributed.checkpoint import _pieces as pieces, _safetensors, metadata as kinds
 from rushlight.distributed.checkpoint.metadata import Metadata, MetadataIndex, StorageMeta
 from rushlight.distributed.checkpoint.planner import (
@@ -177,7 +177,7 @@ class FileSystemWriter(BlockingAsyncStager, StorageWriter):
         if (self.path / _metadata_name(None if self.use_collectives else 0)).exists():
             if not self.overwrite:
                 raise RuntimeError(f"Checkpoint already exists in {self.path}, and overwrite=False")
-            warn_program(f"FileSystemWriter: the checkpoint in {self.path} is replaced")
+            _warn_program(f"FileSystemWriter: the checkpoint in {self.path} is replaced")
         if not self.use_collectives:
             plan = dataclasses.replace(plan, storage_data=_StoragePrefix(f"__{self.rank}_"))
         return plan

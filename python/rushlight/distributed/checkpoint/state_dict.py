@@ -6,7 +6,7 @@ import dataclasses
 from typing import TypeAlias, Union
 
 import rushlight
-from rushlight._ignored import warn_once, warn_program
+from rushlight._ignored import warn_once, warn_program as _warn_program
 from rushlight.distributed import _collectives as collectives, _group, _objects as objects
 from rushlight.distributed.tensor._dtensor import DTensor, distribute_tensor
 from rushlight.nn.parallel.distributed import DistributedDataParallel
@@ -123,7 +123,7 @@ def get_model_state_dict(model: Module, *, submodules: Any = None, options: Any 
         if not (options.ignore_frozen_params and name_of(name) in frozen)
     }
     if submodules:
-        warn_program(
+        _warn_program(
             "get_model_state_dict: submodules is an older argument: leave out of the state what is "
             "not wanted",
             FutureWarning,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.distributed import _group
 from rushlight.distributed.checkpoint._together import Together
 from rushlight.distributed.checkpoint.default_planner import (
@@ -43,7 +43,7 @@ def load_state_dict(
         coordinator_rank: the member that plans for all.
         others: see load. Values with `load_state_dict` do not get theirs.
     """
-    warn_program(
+    _warn_program(
         "`load_state_dict` is deprecated and will be removed in future versions. Please use `load` "
         "instead.",
         FutureWarning,

@@ -7,7 +7,7 @@ import functools
 
 import rushlight
 from rushlight import Tensor, nn
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.fx import _symbolic_trace
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import map_aggregate
@@ -239,7 +239,7 @@ class MetaTracer(_symbolic_trace.Tracer):
             given, named = map_aggregate((args, kwargs), proxys_to_metas)
             proxy.install_tensor_meta(self._computed(kind, target, given, dict(named)))
         except Exception as error:  # the program is recorded nevertheless
-            warn_program(f"MetaTracer: {kind} {target} gives no sizes: {error}")
+            _warn_program(f"MetaTracer: {kind} {target} gives no sizes: {error}")
         return proxy
 
     def _computed(self, kind, target, args, kwargs):

@@ -9,7 +9,7 @@ from typing import Any
 
 from rushlight import _absent
 from rushlight._enums import NativeEnum as _NativeEnum
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 __all__ = [
     "SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "activate_flash_attention_impl",
@@ -63,7 +63,7 @@ def activate_flash_attention_impl(impl: str) -> None:
 def restore_flash_attention_impl(_raise_warn: bool = True) -> None:
     """Use the library's own kernel of attention again, which is in use."""
     if _raise_warn:
-        warn_program("the library's own kernel of attention is in use")
+        _warn_program("the library's own kernel of attention is in use")
 
 
 globals().update(

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 import rushlight
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.nn import functional as F
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ class CausalBias(rushlight.Tensor):
             raise AssertionError(f"CausalBias: expected a CausalVariant but got {variant!r}")
         self.variant, self.seq_len_q, self.seq_len_kv = variant, seq_len_q, seq_len_kv
         if seq_len_q > seq_len_kv and variant is CausalVariant.LOWER_RIGHT:
-            warn_program(
+            _warn_program(
                 "Lower right causal bias will produce NaNs in the output when seq_len_q > "
                 "seq_len_kv!"
             )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight._ignored import warn_of, warn_program
+from rushlight._ignored import warn_of, warn_program as _warn_program
 from rushlight._set_module import set_module
 from rushlight.nn.attention._block_mask import (
     DEFAULT_SIZE as _DEFAULT_SPARSE_BLOCK_SIZE,
@@ -131,7 +131,7 @@ def create_block_mask(
     if _takes_scores(mask_mod):
         raise AssertionError(f"create-block_mask requires a mask_mod function! Got {mask_mod}")
     if _compile:
-        warn_program(
+        _warn_program(
             "create_block_mask: _compile is deprecated; the mask is made by the function as it is",
             DeprecationWarning,
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module
 from rushlight.nn import functional as F, init as _init
 from rushlight.nn.modules._attention import MultiheadAttention
@@ -106,7 +106,7 @@ def _renamed(old_name, old, name, value):
     """The value of an argument, which may have come under its older name."""
     if old is None:
         return value
-    warn_program(f"{old_name} is deprecated, use {name}", FutureWarning)
+    _warn_program(f"{old_name} is deprecated, use {name}", FutureWarning)
     return old
 
 

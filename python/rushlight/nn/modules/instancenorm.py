@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight import Tensor
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.nn import functional as F
 from rushlight.nn.modules.batchnorm import _LazyNormBase, _NormBase
 from rushlight.types import Device, _dtype
@@ -82,7 +82,7 @@ class _InstanceNorm(_NormBase):
             )
             if self.affine:
                 raise ValueError(differs)
-            warn_program(f"{differs}; without affine=True it is not used")
+            _warn_program(f"{differs}; without affine=True it is not used")
         if input.dim() == no_batch:
             return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
         return self._apply_instance_norm(input)

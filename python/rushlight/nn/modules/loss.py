@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from rushlight import Tensor
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.nn import functional as F
 from rushlight.nn._reduction import legacy_get_string
 from rushlight.nn.modules.distance import PairwiseDistance
@@ -163,7 +163,7 @@ class NLLLoss2d(NLLLoss):
         reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:
-        warn_program("NLLLoss2d is deprecated, use NLLLoss", FutureWarning)
+        _warn_program("NLLLoss2d is deprecated, use NLLLoss", FutureWarning)
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.nn import _recurrent, init
 from rushlight.nn.modules._printing import _changed_options
 from rushlight.nn.modules.module import Module
@@ -324,7 +324,7 @@ def _check_sizes(mode, input_size, hidden_size, num_layers, dropout, proj_size):
     if not is_number or not 0 <= dropout <= 1:
         raise ValueError(f"dropout: expected a probability between 0 and 1 but got {dropout!r}")
     if dropout > 0 and num_layers == 1:
-        warn_program(f"dropout={dropout}: acts between layers, of which num_layers=1 has none")
+        _warn_program(f"dropout={dropout}: acts between layers, of which num_layers=1 has none")
     if input_size <= 0:
         raise ValueError(f"input_size must be greater than zero but is {input_size}")
     if not isinstance(hidden_size, int):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 import rushlight
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.cuda.comm import place
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parallel.replicate import parallel_apply, replicate
@@ -36,7 +36,7 @@ def _warn_of_unequal(devices):
         values = [getattr(p, what) for p in properties]
         if values and min(values) / max(values) < 0.75:
             small, large = values.index(min(values)), values.index(max(values))
-            warn_program(
+            _warn_program(
                 f"There is an imbalance between your GPUs: {devices[small]} has less than 75% of "
                 f"the {what} of {devices[large]}. Leave it out by setting device_ids or "
                 "CUDA_VISIBLE_DEVICES.",

@@ -7,7 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def clip_grad_norm_(
     else:
         parameters = list(parameters)  # a generator is gone through twice
         if not parameters:
-            warn_program("clip_grad_norm_: there are no parameters")
+            _warn_program("clip_grad_norm_: there are no parameters")
     total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(parameters, max_norm, total, foreach)
     return total
@@ -101,7 +101,7 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """Deprecated name of `clip_grad_norm_`."""
-    warn_program("nn.utils.clip_grad_norm is deprecated, use clip_grad_norm_", FutureWarning)
+    _warn_program("nn.utils.clip_grad_norm is deprecated, use clip_grad_norm_", FutureWarning)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 

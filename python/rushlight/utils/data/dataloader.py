@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import rushlight
 from rushlight import Generator
-from rushlight._ignored import warn_of, warn_program
+from rushlight._ignored import warn_of, warn_program as _warn_program
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.iterator import EpochIterator, ParallelIterator, SerialIterator
@@ -163,7 +163,7 @@ class DataLoader(Generic[_T_co]):
         if num_workers > 0 and prefetch_factor is None:
             prefetch_factor = _PREFETCH
         if num_workers > 0 and sys.platform == "emscripten":
-            warn_program(
+            _warn_program(
                 f"DataLoader: num_workers={num_workers}, but this system has neither processes nor"
                 " threads: the caller reads the batches itself",
             )
@@ -309,7 +309,7 @@ class DataLoader(Generic[_T_co]):
             return False
         if rushlight.cuda.is_available():
             return True
-        warn_program(
+        _warn_program(
             "DataLoader: pin_memory=True has no effect, for no accelerator is available",
         )
         return False
@@ -319,7 +319,7 @@ class DataLoader(Generic[_T_co]):
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
         available = available or os.cpu_count()
         if self.worker_type == "process" and available and self.num_workers > available:
-            warn_program(
+            _warn_program(
                 f"This DataLoader will create {self.num_workers} worker processes, more than the "
                 f"{available} processors available to this program, which may slow loading down",
             )

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import rushlight
 from rushlight import Generator, Tensor
-from rushlight._ignored import older_name, warn_program
+from rushlight._ignored import older_name, warn_program as _warn_program
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
@@ -237,7 +237,7 @@ def _sizes_from_fractions(fractions, total):
         sizes[extra % len(sizes)] += 1
     for position, size in enumerate(sizes):
         if size == 0:
-            warn_program(
+            _warn_program(
                 f"Length of split at index {position} is 0. This might result in an empty dataset.",
             )
     return sizes

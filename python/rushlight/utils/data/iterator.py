@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rushlight import Tensor, _spans
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.utils.data import pipe_settings
 from rushlight.utils.data.pin import pin_memory
 from rushlight.utils.data.pool import ProcessPool, ThreadPool
@@ -85,7 +85,7 @@ class EpochIterator:
             _spans.end(span)
 
     def _warn_of_length(self):
-        warn_program(
+        _warn_program(
             f"DataLoader: the length of the IterableDataset {self._source.dataset} is"
             f" {self._promised}, but {self._num_yielded} batches or samples have been read; with"
             " workers, each must read a part of its own",

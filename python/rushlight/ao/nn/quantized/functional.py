@@ -5,7 +5,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import Tensor
 from rushlight._absent_dtypes import quint8
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight._quantized._tensor import QuantizedTensor, dequantize
 from rushlight.nn import functional as F
 
@@ -207,19 +207,19 @@ def upsample(
     align_corners: bool | None = None,
 ) -> Tensor:
     """The older name of `interpolate`."""
-    warn_program("upsample is deprecated; use interpolate instead")
+    _warn_program("upsample is deprecated; use interpolate instead")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` with mode "bilinear" and aligned corners."""
-    warn_program("upsample_bilinear is deprecated; use interpolate instead")
+    _warn_program("upsample_bilinear is deprecated; use interpolate instead")
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` with mode "nearest"."""
-    warn_program("upsample_nearest is deprecated; use interpolate instead")
+    _warn_program("upsample_nearest is deprecated; use interpolate instead")
     return interpolate(input, size, scale_factor, "nearest")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.distributed._group import new_subgroups
 from rushlight.distributed.algorithms.model_averaging import utils
 from rushlight.distributed.algorithms.model_averaging.averagers import ModelAverager
@@ -48,7 +48,7 @@ class HierarchicalModelAverager(ModelAverager):
         if warmup_steps < 0:
             raise ValueError("Arg ``warmup_steps`` must be a non-negative number.")
         if periods[-1] == 1:
-            warn_program(
+            _warn_program(
                 "HierarchicalModelAverager: a mean of parameters in each step costs as much as one "
                 "of gradients, which DistributedDataParallel takes",
             )

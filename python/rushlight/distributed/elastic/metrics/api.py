@@ -7,7 +7,7 @@ import functools
 import time
 from typing import NamedTuple
 
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def put_metric(metric_name: str, metric_value: int, metric_group: str = "torchel
 
 def publish_metric(metric_group: str, metric_name: str, metric_value: int) -> None:
     """The older name of `put_metric`."""
-    warn_program("publish_metric: use put_metric", FutureWarning)
+    _warn_program("publish_metric: use put_metric", FutureWarning)
     put_metric(metric_name, metric_value, metric_group)
 
 
@@ -149,7 +149,7 @@ def prof(fn: Callable[..., Any] | None = None, group: str = "torchelastic") -> A
 
 def profile(group: str | None = None) -> Callable[..., Any]:
     """The older `prof`: names are those of functions alone."""
-    warn_program("profile: use prof", FutureWarning)
+    _warn_program("profile: use prof", FutureWarning)
     return lambda function: _measured(function, function.__name__, group)
 
 

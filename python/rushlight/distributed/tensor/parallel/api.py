@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.distributed.tensor._dtensor import _mesh_or_current
 from rushlight.distributed.tensor.parallel.style import ParallelStyle
 
@@ -45,7 +45,7 @@ def parallelize_module(
     if mesh.ndim != 1:
         raise ValueError(f"parallelize_module: the mesh must have one dim, got {mesh.ndim}")
     if parallelize_plan is None:
-        warn_program("No parallelize_plan is provided: nothing is divided")
+        _warn_program("No parallelize_plan is provided: nothing is divided")
         return module
     if isinstance(parallelize_plan, ParallelStyle):
         parallelize_plan.src_data_rank = src_data_rank
@@ -66,7 +66,7 @@ def parallelize_module(
                 if fnmatch.fnmatch(name, piece)
             ]
         if not found:
-            warn_program(f"Parallelize plan key {pattern!r} could not be resolved")
+            _warn_program(f"Parallelize plan key {pattern!r} could not be resolved")
         for one in found:
             parallelize_module(one, mesh, style, src_data_rank=src_data_rank)
     return module

@@ -14,7 +14,7 @@ import socket
 import time
 import traceback
 
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.distributed._errors import DistError
 from rushlight.distributed.elastic.events import Event, EventSource, record
 from rushlight.distributed.elastic.metrics import prof, put_metric
@@ -83,7 +83,7 @@ class WorkerSpec:
                 f"{self.local_world_size} and {self.monitor_interval}"
             )
         if self.fn is not None:
-            warn_program("WorkerSpec: fn is the older name of entrypoint", DeprecationWarning)
+            _warn_program("WorkerSpec: fn is the older name of entrypoint", DeprecationWarning)
             self.entrypoint = self.fn
         if not self.entrypoint:
             raise AssertionError("WorkerSpec: entrypoint is missing")

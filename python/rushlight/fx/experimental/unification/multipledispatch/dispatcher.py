@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.fx.experimental.unification.multipledispatch.conflict import (
     AmbiguityWarning,
     ambiguities,
@@ -40,18 +40,18 @@ class MDNotImplementedError(NotImplementedError):
 
 def ambiguity_warn(dispatcher: Dispatcher, ambiguities: set[Any]) -> None:
     """Warn of signatures of which none is more special."""
-    warn_program(warning_text(dispatcher.name, ambiguities), AmbiguityWarning)
+    _warn_program(warning_text(dispatcher.name, ambiguities), AmbiguityWarning)
 
 
 def halt_ordering() -> None:
     """Warn that there is nothing to halt: signatures are put in order when they are needed."""
-    warn_program("`halt_ordering` is deprecated: leave it out", FutureWarning)
+    _warn_program("`halt_ordering` is deprecated: leave it out", FutureWarning)
 
 
 def restart_ordering(on_ambiguity: Callable[..., None] = ambiguity_warn) -> None:
     """Warn that there is nothing to restart: call `reorder` of each dispatcher."""
     del on_ambiguity
-    warn_program("`restart_ordering` is deprecated: call `reorder`", FutureWarning)
+    _warn_program("`restart_ordering` is deprecated: call `reorder`", FutureWarning)
 
 
 def variadic_signature_matches_iter(
@@ -225,7 +225,7 @@ class Dispatcher:
 
     def resolve(self, types: tuple[type, ...]) -> Callable[..., Any] | None:
         """The function for types, with a warning: `dispatch` is the name."""
-        warn_program("`resolve()` is deprecated: call dispatch(*types)", FutureWarning)  # fmt: skip
+        _warn_program("`resolve()` is deprecated: call dispatch(*types)", FutureWarning)
         return self.dispatch(*types)
 
     def __reduce__(self) -> tuple[Any, ...]:

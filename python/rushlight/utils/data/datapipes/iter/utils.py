@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from rushlight._ignored import warn_program
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ class IterableWrapperIterDataPipe(IterDataPipe):
             try:
                 source = copy.deepcopy(source)
             except TypeError:  # a generator cannot be copied
-                warn_program(
+                _warn_program(
                     "The input iterable can not be deepcopied, please be aware of in-place "
                     "modification would affect source data.",
                 )
