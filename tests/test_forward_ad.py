@@ -440,3 +440,51 @@ def test_duals_are_printed_with_their_tangents():
         dual = fwAD.make_dual(rl.ones(1), rl.tensor([2.0]))
         assert repr(dual * 3) == "tensor([3.], tangent=tensor([6.]))"
     assert repr(dual) == "tensor([1.])"
+
+
+class ByNumbers(rl.autograd.Function):
+    """Computes outside of operations, so that only its own rules know its derivatives."""
+
+    @staticmethod
+    def forward(ctx, x, power):
+        ctx.power = power
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        return rl.tensor([v**power for v in x.tolist()])
+
+    @staticmethod
+    def slope(ctx):
+        (x,) = ctx.saved_tensors
+        return rl.tensor([ctx.power * v ** (ctx.power - 1) for v in x.tolist()])
+
+    @staticmethod
+    def backward(ctx, grad):
+        slopes = ByNumbers.slope(ctx).tolist()
+        return rl.tensor([g * s for g, s in zip(grad.tolist(), slopes)]), None
+
+    @staticmethod
+    def jvp(ctx, move, move_power):
+        assert move_power is None
+        return move * ByNumbers.slope(ctx)
+
+
+def test_func_jvp_goes_by_the_functions_own_jvp():
+    x, v = rl.tensor([1.0, 2.0]), rl.tensor([1.0, -1.0])
+    value, moved = jvp(lambda x: ByNumbers.apply(x * 2, 3) * 5, (x,), (v,))
+    assert value.tolist() == [40.0, 320.0] and moved.tolist() == [120.0, -480.0]
+    assert jvp(lambda x: Twice.apply(x, x + 2), (x,), (v,))[1].tolist() == [40.0, -60.0]
+    assert jvp(lambda x: Twice.apply(x, v), (x,), (v,))[1].tolist() == [10.0, 10.0]
+    assert jacfwd(lambda x: Twice.apply(x, v))(x).tolist() == [[10.0, 0.0], [0.0, -10.0]]
+    assert jvp(lambda x: InPlace.apply(x * 1, True), (x,), (v,))[1].tolist() == [3.0, -3.0]
+    assert jvp(lambda x: WithoutZeros.apply(x, v), (x,), (v,))[1].tolist() == v.tolist()
+    assert v.tolist() == [1.0, -1.0]
+    slope = rl.func.grad(lambda x: jvp(lambda y: Twice.apply(y, y), (x,), (v,))[1].sum())(x)
+    assert slope.tolist() == [20.0, -20.0]  # of 10 v x + 10 v x
+    assert rl.func.grad(lambda x: Twice.apply(x, v).sum())(x).tolist() == v.tolist()
+
+
+def test_func_jvp_of_a_function_without_backward():
+    number = rl.tensor([2, 3])
+    x, v = rl.tensor([1.0, 2.0]), rl.tensor([1.0, -1.0])
+    part, product = jvp(lambda x: Several.apply(x, number)[::3], (x,), (v,))[1]
+    assert part.tolist() == [-1.0] and product.tolist() == [5.0, -5.0]

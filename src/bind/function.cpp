@@ -2,6 +2,7 @@
 // that the call records; ctx and grad_fn are the same object, as in torch.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "autograd/engine.h"
 #include "autograd/inplace.h"
@@ -196,6 +197,10 @@ Object tuple_attribute(PyObject* value, const char* name) {
   return Object::share(value);
 }
 
+// Does a function run that is differentiated forward by what is recorded? Then contexts note their
+// arguments, which a Function's own jvp is told of.
+__thread bool pushes_forward = false;
+
 class Application {
  public:
   // `contexts` is context_class(cls).
@@ -212,6 +217,7 @@ class Application {
 
   PyObject* run() {
     Object results = compute();
+    if (__builtin_expect(pushes_forward, 0) && node_) note_arguments();
     // An output among these would keep itself alive through its node.
     Py_CLEAR(context()->to_save);
     Py_CLEAR(context()->dirty_tensors);
@@ -227,6 +233,11 @@ class Application {
   }
 
  private:
+  void note_arguments() const {
+    static Imported note("rushlight.autograd.function", "_note_arguments");
+    checked(PyObject_CallFunctionObjArgs(note.get(), context_.get(), inputs_.get(), nullptr));
+  }
+
   Object compute() {
     observer::Scope event(EventKind::Function, name());
     if (Event* e = event.event()) {
@@ -435,6 +446,11 @@ PyObject* apply_for_jvp(PyObject* cls, PyObject* const* args, Py_ssize_t count) 
   });
 }
 
+// _push_forward(bool): sets `pushes_forward` of this thread, and returns what it was.
+PyObject* push_forward(PyObject*, PyObject* on) {
+  return PyBool_FromLong(std::exchange(pushes_forward, on == Py_True));
+}
+
 // ---- the context
 // -----------------------------------------------------------------------------------------
 
@@ -516,6 +532,7 @@ PyMethodDef methods[] = {
      "Runs forward and records a node that will run backward."},
     {"_apply_for_jvp", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(apply_for_jvp)),
      METH_FASTCALL | METH_CLASS, nullptr},
+    {"_push_forward", push_forward, METH_O | METH_STATIC, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -8,6 +8,7 @@ records a node that runs `backward`.
 from __future__ import annotations
 
 import functools
+import threading
 
 import rushlight
 from rushlight import _C
@@ -191,6 +192,8 @@ def _context_class(cls):
     forward = _boxed(cls) if cls.boxed_grads_call else cls
     if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
         forward = _with_two_gradients(cls)
+    if cls.jvp is not Function.jvp:
+        forward = _with_jvp(forward)
     names = {"_forward_cls": forward, "__module__": cls.__module__, "__doc__": None}
     names["_made_for"] = cls
     names["_completes_calls"] = _has_setup_context(cls) and any(
@@ -212,6 +215,68 @@ def _with_two_gradients(cls):
         )
 
     return type(cls.__name__, (cls,), {"backward": backward, "__module__": cls.__module__})
+
+
+def _with_jvp(cls):
+    """A `Function` as the engine calls it, for one with a `jvp`, which `func.jvp` goes by.
+
+    `func.jvp` differentiates gradients by their weights: the derivative of this one is `cls.jvp`.
+    """
+    gradient = cls.vjp if cls.backward is Function.backward else cls.backward
+
+    def backward(ctx, *grads):
+        weighing = getattr(_transposing, "active", False) and "_arguments" in ctx.__dict__
+        return (_Transposed.apply if weighing else gradient)(ctx, *grads)
+
+    names = {"backward": staticmethod(backward), "vjp": Function.vjp, "__module__": cls.__module__}
+    return type(cls.__name__, (cls,), names)
+
+
+_transposing = threading.local()  # .active: is backward run to be differentiated by its weights?
+
+
+def _note_arguments(ctx, inputs):
+    """Keep in a context what its function's `jvp` is told of the arguments."""
+    if ctx._forward_cls.jvp is not Function.jvp:
+        ctx._arguments = [
+            (one.shape, one.dtype, one.device)
+            if isinstance(one, rushlight.Tensor) and (one.is_floating_point() or one.is_complex())
+            else None
+            for one in inputs
+        ]
+        ctx._changes_tangents = bool(ctx.dirty_tensors)
+
+
+class _Transposed(Function):
+    """The gradients of a custom `Function` as a function of their weights, whose own gradient is
+    the Function's `jvp`. Its values are asked for at weights of 0 alone, and are 0."""
+
+    @staticmethod
+    def forward(ctx: Any, of: Any, *weights: Any) -> Any:
+        ctx.of = of
+        ctx.set_materialize_grads(False)
+        return tuple(one and _zeros(one) for one in of._arguments)
+
+    @staticmethod
+    def backward(ctx: Any, *tangents: Any) -> Any:
+        of = ctx.of
+        if of.materialize_grads:
+            tangents = [
+                _zeros(one) if one and t is None else t for one, t in zip(of._arguments, tangents)
+            ]
+        if of._changes_tangents:
+            tangents = [t if t is None else t.clone() for t in tangents]
+        outer, of._forward_mode = of._forward_mode, True
+        try:
+            moved = of._forward_cls.jvp(of, *tangents)
+        finally:
+            of._forward_mode = outer
+        return (None, *moved) if isinstance(moved, (tuple, list)) else (None, moved)
+
+
+def _zeros(argument):
+    shape, dtype, device = argument
+    return rushlight.zeros(shape, dtype=dtype, device=device)
 
 
 def _has_setup_context(cls):

@@ -7,7 +7,7 @@ import threading
 
 import rushlight
 from rushlight import _C
-from rushlight.autograd.function import Function
+from rushlight.autograd.function import Function, _transposing
 from rushlight.func._vmap import lift
 from rushlight.nn.utils import stateless
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
@@ -121,11 +121,15 @@ class _Run:
                 given = [_Alias.apply(leaf) for leaf in leaves] if pushes else leaves
                 args[place] = tree_unflatten(given, structure)
             outer = _C._ignore_no_grad(pushes and (depth == 0 or _C._ignores_no_grad()))
+            pushed = Function._push_forward(True)
+            if not pushes:  # for a run around it, if any
+                Function._push_forward(pushed)
             _running.depth = depth + 1
             try:
                 output = func(*args, **kwargs)
             finally:
                 _running.depth = depth
+                Function._push_forward(pushed)
                 _C._ignore_no_grad(outer)
         if has_aux and not (isinstance(output, tuple) and len(output) == 2):
             raise RuntimeError(
@@ -192,7 +196,12 @@ class _Run:
         outputs, self._structure = _tensors_of("jvp(f, primals, tangents)", self.output)
         with rushlight.enable_grad():
             self._weights = [rushlight.zeros_like(out).requires_grad_() for out in outputs]
-            self._pulled = self.gradients(outputs, self._weights, True)
+            outer = _transposing.__dict__.get("active", False)
+            _transposing.active = True
+            try:
+                self._pulled = self.gradients(outputs, self._weights, True)
+            finally:
+                _transposing.active = outer
         self._own |= {id(t) for weight in self._weights for t in _with_examples(weight)}
         self._keep = self.leads_out(outputs)
 
