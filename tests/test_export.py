@@ -1046,3 +1046,29 @@ def test_unflatten_computes_sizes_again_where_signatures_are_kept(kept):
     )
     made = torch.export.unflatten(program)
     assert made(torch.ones(6), torch.arange(6.0)).tolist() == [3, 6, 9]
+
+
+class OfTrees(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, named, y):
+        return {"a": self.layer(named["x"]), "b": (y + 1, named["x"])}
+
+
+def test_the_graph_of_a_programs_module_runs_in_other_modules():
+    args = ({"x": torch.ones(1, 3)}, torch.ones(2))
+    module = export(OfTrees(), args).module()
+    expected = module(*args)
+    for other in (
+        torch.fx.GraphModule(module, module.graph),
+        torch.fx.GraphModule(nn.Sequential(module)[0], module.graph, "Other"),
+        torch.fx.Transformer(module).transform(),
+        torch.fx.Interpreter(module).run,
+    ):
+        found = other(*args)
+        assert list(found) == ["a", "b"] and found["a"].equal(expected["a"])
+        assert found["b"][0].tolist() == [2, 2]
+        with pytest.raises(GuardError):
+            other({"x": torch.ones(2, 3)}, torch.ones(2))

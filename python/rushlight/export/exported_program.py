@@ -199,21 +199,31 @@ class _Calls(CodeGen):
         names = [name for name in free_vars if name != "self"]
         listed = f"{', '.join(names)}, = " if names else ""
         return (
-            f"def forward(self, *args, **kwargs):\n    {listed}self._program_inputs(args, kwargs)"
+            f"def forward(self, *args, **kwargs):\n    {listed}_program.inputs(self, args, kwargs)"
         )
 
     def generate_output(self, output_args: Any) -> str:
-        return f"return self._program_outputs({output_args})"
+        return f"return _program.process_outputs({output_args})"
+
+    def additional_globals(self) -> list[tuple[str, Any]]:
+        return [("_program", self)]
+
+    def inputs(self, module: Any, args: Any, kwargs: Any) -> list[Any]:
+        """The leaves of the arguments, of a module of any class that has the graph."""
+        complete = getattr(module, "_complete_call", None)
+        if complete is not None:
+            args, kwargs = complete(args, kwargs)
+        return self.program.flat_inputs(args, kwargs)
+
+    def process_inputs(self, *args: Any) -> Any:
+        return self.program.flat_inputs(args, {})
+
+    def process_outputs(self, outputs: Any) -> Any:
+        return tree_unflatten(list(outputs), self.program.out_spec)
 
 
 class ProgramModule(GraphModule):
     """A module that runs a program: its parameters and buffers are the module's own."""
-
-    def _program_inputs(self, args, kwargs):
-        return self._program.flat_inputs(args, kwargs)
-
-    def _program_outputs(self, values):
-        return tree_unflatten(list(values), self._program.out_spec)
 
     def train(self, mode: bool = True) -> Self:
         """Refused: the mode was fixed when the program was exported."""

@@ -45,11 +45,9 @@ def _bound(signature, args, kwargs):
 class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
     """A module that runs a graph: made by `trace`, `script` or `load`."""
 
-    def _program_inputs(self, args, kwargs):
+    def _complete_call(self, args, kwargs):
         signature = self.__dict__.get("_signature")
-        if signature is not None:
-            args, kwargs = _bound(signature, args, kwargs), {}
-        return super()._program_inputs(args, kwargs)
+        return (args, kwargs) if signature is None else (_bound(signature, args, kwargs), {})
 
     @errors_of_scripts
     def __call__(self, *args, **kwargs):
