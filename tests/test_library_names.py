@@ -267,6 +267,10 @@ def test_gradients_of_each_example():
             rushlight.testing.assert_close(parameter.grad_sample[i], grad)
     with pytest.raises(RuntimeError, match="grad_sample"):
         call_for_per_sample_grads(net)
+    plain = rushlight.nn.LayerNorm(3, elementwise_affine=False)
+    x = rushlight.randn(4, 3, requires_grad=True)
+    call_for_per_sample_grads(plain)(x)[:, 0].sum().backward()
+    assert x.grad.abs().sum() > 0
     net, x = nn.Linear(3, 2), rushlight.randn(5, 4, 3, requires_grad=True)
     (call_for_per_sample_grads(net, batch_first=False)(x) ** 2).sum().backward()
     expected = rushlight.autograd.grad((net(x) ** 2).sum(), (x, net.weight))

@@ -328,3 +328,51 @@ def test_elements_of_quantized_tensors_are_set():
     assert repr(empty).count("size=") == 1 and empty.q_scale() == 2
     with pytest.raises(NotImplementedError, match="into an ordinary one"):
         torch.ones(4)[:] = made()[0]
+
+
+def test_the_engine_that_a_program_names():
+    engines = torch.backends.quantized
+    assert engines.engine == "x86" and {"fbgemm", "qnnpack"} <= set(engines.supported_engines)
+    try:
+        for engine in engines.supported_engines:
+            engines.engine = engine
+            by_name, chosen = map(quantization.get_default_qconfig, (engine, engines.engine))
+            assert str(by_name) == str(chosen)
+        with pytest.raises(RuntimeError, match="abacus is not a valid value for quantized engine"):
+            engines.engine = "abacus"
+        assert engines.engine == engine
+    finally:
+        engines.engine = "x86"
+
+
+def test_arguments_by_position_of_trained_layers_with_a_norm():
+    qat = torch.ao.nn.intrinsic.qat
+    config = quantization.get_default_qat_qconfig("x86")
+    layer = qat.ConvBnReLU2d(2, 4, 3, 1, 1, 1, 2, True, "circular", 1e-3, 0.2, True, config)
+    assert (layer.groups, layer.padding_mode, layer.padding) == (2, "circular", (1, 1))
+    assert (layer.bn.eps, layer.bn.momentum, layer.bn.training) == (1e-3, 0.2, False)
+    assert layer.bias.shape == (4,) and layer.freeze_bn and layer.qconfig is config
+    assert layer(torch.ones(1, 2, 3, 3)).shape == (1, 4, 3, 3)
+    layer = qat.LinearBn1d(2, 4, False, 1e-3, 0.2, False, config)
+    assert layer.bias is None and layer.bn.eps == 1e-3
+    with pytest.raises(AssertionError, match="ConvBn1d: qconfig"):
+        qat.ConvBn1d(2, 4, 3)
+
+
+@pytest.mark.filterwarnings("ignore:reduce_range is deprecated")
+def test_observers_take_a_shape_while_a_state_dict_holds_what_they_had():
+    for config in (
+        quantization.get_default_qat_qconfig("x86"),
+        quantization.get_default_qat_qconfig("x86", 0),
+    ):
+        model = nn.Sequential(nn.Linear(3, 4))
+        model.qconfig = config
+        quantization.prepare_qat(model.train(), inplace=True)
+        held = model.state_dict()
+        model(torch.randn(5, 3)).sum().backward()
+        fake = model[0].weight_fake_quant
+        assert fake.activation_post_process.min_val.shape == fake.scale.shape == (4,)
+        assert held["0.weight_fake_quant.scale"].shape == (1,)
+        held = model.state_dict()
+        model(torch.randn(5, 3))
+        assert held["0.weight_fake_quant.scale"].data_ptr() == fake.scale.data_ptr()

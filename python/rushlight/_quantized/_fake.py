@@ -231,13 +231,22 @@ def _fake_quantize_learnable_per_channel_affine(
     return _learnable(input, scale, zero_point, shape, dims, limits, grad_factor)
 
 
+def set_values(buffer: Tensor, values: Tensor) -> None:
+    """Write values into a buffer, which takes their shape: in memory of its own, if it changes, as
+    a dict of states may share what it had."""
+    if buffer.shape == values.shape:
+        buffer.copy_(values)
+    else:
+        buffer.data = values.to(buffer.dtype, copy=True)
+
+
 def _observe(x, running_min, running_max, averaging_const, per_row, ch_axis):
     if per_row:
         rows = x.movedim(ch_axis, 0).flatten(1)
         least, most = rows.aminmax(dim=1)
         if running_min.numel() == 0:
-            running_min.resize_(least.shape).fill_(float("inf"))
-            running_max.resize_(most.shape).fill_(-float("inf"))
+            set_values(running_min, rushlight.full_like(least, float("inf")))
+            set_values(running_max, rushlight.full_like(most, -float("inf")))
     else:
         least, most = x.aminmax()
     fresh = running_min.isinf() | running_max.isinf()
@@ -278,8 +287,8 @@ def fused_moving_avg_obs_fake_quant(
                 running_min, running_max, quant_min, quant_max, symmetric_quant
             )
             scales, zeros = scales.reshape(-1), zeros.reshape(-1)
-            scale.resize_(scales.shape).copy_(scales)
-            zero_point.resize_(zeros.shape).copy_(zeros)
+            set_values(scale, scales)
+            set_values(zero_point, zeros)
     if not int(fake_quant_on):
         return input
     if per_row_fake_quant:

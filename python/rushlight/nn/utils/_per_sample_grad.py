@@ -75,13 +75,14 @@ def call_for_per_sample_grads(
 
 
 def _call(module, dim, scale, args, kwargs):
-    names, parameters = zip(*[(n, p) for n, p in module.named_parameters() if p.requires_grad])
+    trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    parameters = trained.values()
 
     def one(values, arguments, named):
         # An example of its own, as a batch of one.
         arguments = [a.unsqueeze(dim) if isinstance(a, Tensor) else a for a in arguments]
         named = {n: a.unsqueeze(dim) if isinstance(a, Tensor) else a for n, a in named.items()}
-        output = functional_call(module, dict(zip(names, values)), tuple(arguments), named)
+        output = functional_call(module, dict(zip(trained, values)), tuple(arguments), named)
         return output.squeeze(dim)
 
     leaves, structure = tree_flatten((args, kwargs))

@@ -82,16 +82,28 @@ class _ConvBn:
 
     def __init__(
         self,
-        *args: Any,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
         bias: bool | None = None,
+        padding_mode: str = "zeros",
         eps: float = 1e-5,
         momentum: float = 0.1,
         freeze_bn: bool = False,
         qconfig: Any = None,
-        **kwargs: Any,
     ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bool(bias),
+            padding_mode,
+        )  # fmt: skip
+        self._add_norm(eps, momentum, freeze_bn, qconfig)
+
+    def _add_norm(self, eps, momentum, freeze_bn, qconfig):
         _qat.check_qconfig(type(self), qconfig)
-        super().__init__(*args, bias=bool(bias), **kwargs)
         self.qconfig = qconfig
         self.bn: Any = self._norm_class(self.out_channels, eps, momentum)
         self.weight_fake_quant: Any = qconfig.weight()
@@ -239,10 +251,8 @@ class LinearBn1d(_ConvBn, _linear.Linear):
         freeze_bn: bool = False,
         qconfig: Any = None,
     ) -> None:
-        super().__init__(
-            in_features, out_features, bias=bias, eps=eps, momentum=momentum, freeze_bn=freeze_bn,
-            qconfig=qconfig,
-        )  # fmt: skip
+        _linear.Linear.__init__(self, in_features, out_features, bias)
+        self._add_norm(eps, momentum, freeze_bn, qconfig)
 
     @property
     def out_channels(self) -> int:
