@@ -777,3 +777,59 @@ def test_a_lambda_is_compiled_where_its_line_has_no_other():
     with pytest.warns(UserWarning, match="a lambda is not compiled unless it is the only one"):
         half = torch.jit.script(several["half"])
     assert half(torch.ones(2)).tolist() == [0.5, 0.5]
+class Tenfold(torch.Tensor):
+    """Its sums are ten times as large."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        result = super().__torch_function__(func, types, args, kwargs or {})
+        return result * 10 if func in (torch.add, torch.Tensor.add) else result
+
+
+def test_traces_follow_the_rules_of_classes_of_tensors():
+    held = torch.ones(3).as_subclass(Tenfold)
+    x, other = torch.ones(3), torch.full((3,), 5.0)
+
+    def inside(x):
+        return (torch.add(x.as_subclass(Tenfold), 1) * 2).as_subclass(torch.Tensor)
+
+    for function in (inside, lambda x: torch.add(x, held) * 2):
+        traced = torch.jit.trace(function, x)
+        assert traced(other).tolist() == function(other).tolist() == [120, 120, 120]
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return inside(x)
+
+    assert torch.export.export(Model(), (x,)).module()(other).tolist() == [120, 120, 120]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_traces_of_quantized_models():
+    quantization = torch.ao.quantization
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.quant, self.dequant = quantization.QuantStub(), quantization.DeQuantStub()
+            self.conv, self.relu, self.last = nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Linear(16, 2)
+            self.sums = torch.ao.nn.quantized.FloatFunctional()
+
+        def forward(self, x):
+            x = nn.functional.adaptive_avg_pool2d(self.relu(self.conv(self.quant(x))), 2)
+            x = self.last(x.flatten(1))
+            return self.dequant(self.sums.add(x, x))
+
+    torch.manual_seed(0)
+    model = Model().eval()
+    model.qconfig = quantization.get_default_qconfig("x86")
+    quantization.prepare(model, inplace=True)
+    x, other = torch.randn(2, 1, 8, 8), torch.randn(2, 1, 8, 8)
+    model(x)
+    quantization.convert(model, inplace=True)
+    traced = torch.jit.trace(model, x)
+    file = io.BytesIO()
+    torch.jit.save(traced, file)
+    file.seek(0)
+    for program in (traced, torch.jit.load(file)):
+        assert torch.equal(program(other), model(other))

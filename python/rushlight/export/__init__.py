@@ -10,7 +10,7 @@ docs/programs.md says what a graph holds, and how the file is laid out.
 
 from __future__ import annotations
 
-from rushlight.export._record import UnsupportedOperation
+from rushlight.export._record import UnsupportedOperation, elements_of
 from rushlight.export._trace import trace as _trace
 from rushlight.export.decomp_utils import CustomDecompTable
 from rushlight.export.dynamic_shapes import (
@@ -144,7 +144,8 @@ def _assembled(recording, mod, args, kwargs, ranges):
         again = dict(named(remove_duplicate=False))
         state |= {n: v for n, v in again.items() if n in saved and n not in state}
     constants = {name: buffers[name] for name in not_saved}
-    constants |= {n.meta["target"]: value for n, value in recording.recorder.constants}
+    found = recording.recorder.constants
+    constants |= {n.meta["target"]: elements_of(value) for n, value in found}
     root = {f"{name}": value for name, value in recording.recorder.modules.items()}
     program = ExportedProgram(
         _GraphModule(root, graph), signature_of(graph, not_saved), state, constants,

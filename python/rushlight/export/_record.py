@@ -22,6 +22,7 @@ from rushlight.export._symbols import _text, hint_of, is_symbol, symbol_of
 from rushlight.fx import Graph
 from rushlight.fx.node import map_aggregate
 from rushlight.library._operator import OpOverload
+from rushlight.nn.parameter import Parameter, UninitializedTensorMixin
 from rushlight.overrides import TorchFunctionMode
 
 
@@ -73,6 +74,35 @@ _CONSTANTS = {"tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "fro
 _SAME = {"requires_grad_", "resolve_conj", "resolve_neg", "pin_memory", "share_memory_"}
 
 
+def has_rules(kind):
+    """Does a class of tensors say what functions of them do? Then its elements are what is recorded."""
+    return (
+        issubclass(kind, Tensor)
+        and not issubclass(kind, UninitializedTensorMixin)
+        and not getattr(kind, "_is_of_core", False)
+        and not getattr(kind, "_takes_dispatch", False)
+    )
+
+
+def elements_of(value):
+    """A constant as a graph has it, where the rules of its class have been followed already."""
+    if type(value) is Tensor or not has_rules(type(value)) or isinstance(value, Parameter):
+        return value
+    with _C.DisableTorchFunctionSubclass():
+        return value.as_subclass(Tensor)
+
+
+def _place(value):
+    """Where the elements of a tensor lie, or None where that says nothing."""
+    if not isinstance(value, Tensor) or getattr(value, "_is_of_core", False):
+        return None
+    with _C.DisableTorchFunction():
+        if value.layout is not rushlight.strided or value.is_meta or value.numel() == 0:
+            return None
+        storage = value.untyped_storage()._cdata
+        return storage, value.storage_offset(), value.shape, value.stride(), value.dtype
+
+
 class Recorder(TorchFunctionMode):
     """Records the calls made while it is entered.
 
@@ -108,9 +138,20 @@ class Recorder(TorchFunctionMode):
         found = self._nodes.get(id(value))
         if found is not None:
             return found[0]
+        node = self._node_of_alias(value)
+        if node is not None:
+            self.note(value, node)
+            return node
         if self.outer is not None:
             return self._capture(value, self.outer.node_of(value))
         return self._constant(value)
+
+    def _node_of_alias(self, value):
+        """The node of the same elements in another object: `as_subclass` makes one, unseen."""
+        place = _place(value)
+        if place is None:
+            return None
+        return next((node for node, other in self._nodes.values() if _place(other) == place), None)
 
     def _capture(self, value, node):
         """A value of the graph around: an operand of the branch, which becomes its placeholder."""
@@ -247,6 +288,12 @@ class Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        for kind in types:
+            if has_rules(kind):  # which call what is recorded
+                with self:
+                    result = kind.__torch_function__(func, types, args, kwargs)
+                if result is not NotImplemented:
+                    return result
         name = getattr(func, "__name__", "")
         if name in ("__get__", "__set__", "__delete__") and hasattr(func, "__self__"):
             return self._attribute(func, name, args)
