@@ -75,7 +75,7 @@ _SAME = {"requires_grad_", "resolve_conj", "resolve_neg", "pin_memory", "share_m
 
 
 def has_rules(kind):
-    """Does a class of tensors say what functions of them do? Then its elements are what is recorded."""
+    """Does a class of tensors say what its functions do? Then what it calls is recorded."""
     return (
         issubclass(kind, Tensor)
         and not issubclass(kind, UninitializedTensorMixin)
