@@ -376,3 +376,28 @@ def test_observers_take_a_shape_while_a_state_dict_holds_what_they_had():
         held = model.state_dict()
         model(torch.randn(5, 3))
         assert held["0.weight_fake_quant.scale"].data_ptr() == fake.scale.data_ptr()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: nn.functional.pad(x, (1, 2, 0, 1)),
+        lambda x: nn.functional.pad(x, (1, 1), value=1.0),
+        lambda x: nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"),
+        lambda x: nn.functional.pixel_shuffle(x, 2),
+        lambda x: nn.functional.pixel_unshuffle(x, 2),
+        lambda x: nn.functional.grid_sample(x, torch.zeros(1, 2, 2, 2), align_corners=False),
+        lambda x: nn.functional.dropout(x, 0.5, False),
+        nn.functional.gelu,
+        torch.std,
+    ],
+)
+def test_results_are_in_the_steps_of_the_input(function):
+    q = quantized(1, 4, 4, 4)
+    result, numbers = function(q), function(q.dequantize())
+    expected = torch.quantize_per_tensor(numbers, 0.1, 7, torch.quint8)
+    assert torch.equal(result, expected)
+    empty = torch.empty_like(q)
+    assert empty.shape == q.shape and (empty.q_scale(), empty.q_zero_point()) == (0.1, 7)
+    with pytest.raises(NotImplementedError, match="dropout"):
+        nn.functional.dropout(q)

@@ -35,15 +35,15 @@ _MOVES = (
     "view", "reshape", "flatten", "transpose", "t", "permute", "squeeze", "unsqueeze", "select",
     "narrow", "__getitem__", "expand", "index_select", "repeat", "flip", "unflatten", "movedim",
     "split", "chunk", "unbind", "view_as", "reshape_as", "expand_as", "channel_shuffle",
-    "ravel",
+    "pixel_shuffle", "pixel_unshuffle", "ravel",
 )  # fmt: skip
-_SAME_PLACES = ("clone", "contiguous", "detach", "cpu")
+_SAME_PLACES = ("clone", "contiguous", "detach", "cpu", "empty_like")
 # Functions whose result is quantized as their input was.
 _IN_FLOAT = (
     "avg_pool2d", "adaptive_avg_pool2d", "avg_pool1d", "adaptive_avg_pool1d", "mean", "relu6",
     "hardtanh", "leaky_relu", "interpolate", "sigmoid", "tanh", "max_pool2d", "max_pool1d",
     "topk", "sort", "max", "min", "elu", "hardsigmoid", "avg_pool3d", "adaptive_avg_pool3d",
-    "clamp", "threshold", "masked_fill",
+    "clamp", "threshold", "masked_fill", "pad", "gelu", "grid_sample", "std",
 )  # fmt: skip
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
@@ -211,6 +211,14 @@ def _requires_grad_(func, input, requires_grad=True):
     return input
 
 
+def _dropout(func, input, p=0.5, training=True, inplace=False):
+    if training:
+        raise NotImplementedError(
+            f"{func.__name__}: of quantized tensors with training=False alone"
+        )
+    return input
+
+
 def _own(function):
     return lambda func, *args, **kwargs: function(*args, **kwargs)
 
@@ -233,5 +241,6 @@ _FUNCTIONS |= {
     "relu": _relu, "relu_": _relu, "cat": _cat, "concat": _cat, "stack": _cat, "equal": _equal,
     "copy_": _copy_, "__setitem__": _assign, "fill_": _assign, "masked_fill_": _assign,
     "index_put_": _assign, "zero_": _assign,
+    **dict.fromkeys(("dropout", "dropout1d", "dropout2d", "dropout3d"), _dropout),
     "to": _to, "item": _item, "requires_grad_": _requires_grad_,
 }  # fmt: skip
