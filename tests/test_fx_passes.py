@@ -304,7 +304,7 @@ def test_normalize():
     found = normalize_function(nn.functional.conv2d, (1, 2, None, 1, 0), arg_types=types,
                                normalize_to_only_use_kwargs=True)  # fmt: skip
     assert found.kwargs == {"input": 1, "weight": 2, "bias": None, "stride": 1, "padding": 0,
-                            "dilation": 1, "groups": 1}  # fmt: skip
+                            "dilation": [1, 1], "groups": 1}  # fmt: skip
     assert normalize_function(torch.relu, (1,)) == ((1,), {})
     assert normalize_function(torch.ops.aten.flatten.using_ints, (1, 2)).kwargs == {"end_dim": -1}
     assert normalize_function(torch.relu, (1, 2, 3)) is None
@@ -487,3 +487,20 @@ def test_drawing_needs_pydot():
         return
     picture = FxGraphDrawer(traced, "net").get_dot_graph()
     assert "op_code=call_module" in picture.to_string()
+
+
+def test_one_number_for_all_dims_is_a_list():
+    op = torch.ops.aten.max_pool2d_with_indices.default
+
+    def pattern(x, kernel_size, stride):
+        return op(x, kernel_size, stride, padding=[0, 0])
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return op(x, [2, 2], stride=[2, 2])
+
+    traced = torch.fx.symbolic_trace(Model())
+    assert len(torch.fx.replace_pattern(traced, pattern, pattern)) == 1
+    defaults = {a.name: a.default_value for a in op._schema.arguments if a.has_default_value()}
+    assert defaults["padding"] == [0, 0] and defaults["dilation"] == [1, 1]
+    assert "padding=0" in str(op._schema)

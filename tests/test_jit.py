@@ -474,11 +474,14 @@ def test_freeze_and_optimize():
 
 def test_files():
     file = io.BytesIO()
-    torch.jit.save(torch.jit.script(fib), file, _extra_files={"note": "x"})
+    torch.jit.save(torch.jit.script(fib), file, _extra_files={"note": "x", "raw": b"\xff\x00"})
     file.seek(0)
-    extra = {"note": ""}
+    extra = {"note": "", "raw": None}
     torch.jit.load(file, map_location="cpu", _extra_files=extra)
-    assert extra["note"] == "x"
+    assert extra == {"note": b"x", "raw": b"\xff\x00"}
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="no extra file 'other'"):
+        torch.jit.load(file, _extra_files={"other": ""})
     with pytest.raises(TypeError, match="expected a traced or scripted"):
         torch.jit.save(nn.Linear(2, 2), io.BytesIO())
     with pytest.raises(ValueError, match="no program"):

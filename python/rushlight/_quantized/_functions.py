@@ -213,9 +213,7 @@ def _requires_grad_(func, input, requires_grad=True):
 
 def _dropout(func, input, p=0.5, training=True, inplace=False):
     if training:
-        raise NotImplementedError(
-            f"{func.__name__}: of quantized tensors with training=False alone"
-        )
+        raise NotImplementedError(f"{func.__name__}: of quantized tensors only training=False")
     return input
 
 

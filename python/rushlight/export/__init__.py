@@ -205,7 +205,10 @@ def load(
 
     if expected_opset_version is not None:
         raise NotImplementedError("export.load: expected_opset_version")
-    return _archive.load(f, extra_files)
+    program = _archive.load(f, extra_files)
+    for name, data in (extra_files or {}).items():
+        extra_files[name] = data.decode()
+    return program
 
 
 def draft_export(

@@ -249,7 +249,7 @@ def _typed(value, kind, what):
 
 
 def read_archive(f, extra_files=None):
-    """(document, tensors by name) of a file."""
+    """(document, tensors by name) of a file; the bytes of extra files become the dict's values."""
     with _opened(f, "rb") as source:
         data = source.read()
     try:
@@ -264,7 +264,7 @@ def read_archive(f, extra_files=None):
             for name in extra_files or {}:
                 if EXTRA + name not in entries:
                     raise KeyError(f"load: the file has no extra file {name!r}")
-                extra_files[name] = archive.read(EXTRA + name).decode()
+                extra_files[name] = archive.read(EXTRA + name)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
         raise Damaged(f"load: the file is no program: {error}") from None
     try:

@@ -64,10 +64,20 @@ def _kind_named(name, kind, before):
     return inspect.Parameter.POSITIONAL_ONLY
 
 
-def _of_row(row):
-    """The signature of an operation of the table, as (signature, row)."""
+def _default_of(parameter):
+    """What a parameter of the table is where it is left out: one number for all dims is a list."""
     from rushlight.export._table import MISSING
 
+    default = parameter.default
+    if default is MISSING:
+        return inspect.Parameter.empty
+    if parameter.length > 0 and isinstance(default, (int, float)):
+        return [default] * parameter.length
+    return list(default) if type(default) is tuple else default
+
+
+def _of_row(row):
+    """The signature of an operation of the table, as (signature, row)."""
     parameters = []
     for p in row.parameters:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -79,7 +89,7 @@ def _of_row(row):
                 p.name,
                 kind,
                 annotation=_annotation(p.kind, p.optional),
-                default=inspect.Parameter.empty if p.default is MISSING else p.default,
+                default=_default_of(p),
             )  # fmt: skip
         )
     returns = rushlight.Tensor if len(row.returns) == 1 else (rushlight.Tensor,) * len(row.returns)

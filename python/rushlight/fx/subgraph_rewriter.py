@@ -8,6 +8,7 @@ from rushlight.fx._symbolic_trace import symbolic_trace
 from rushlight.fx.graph import Graph, _has_attribute
 from rushlight.fx.graph_module import GraphModule, _copy_attribute
 from rushlight.fx.node import Node
+from rushlight.fx.passes.utils.matcher_utils import arguments_alike
 from rushlight.nn import Module
 
 TYPE_CHECKING = False
@@ -228,9 +229,8 @@ def _matches(pattern, value, mapping, ignore_literals):
     if not _same_target(pattern, value):
         return False
     mapping[pattern] = value
-    return _all_match(pattern.args, value.args, mapping, ignore_literals) and _all_match(
-        pattern.kwargs, value.kwargs, mapping, ignore_literals
-    )
+    given = arguments_alike(pattern, value)
+    return given is not None and _all_match(*given, mapping, ignore_literals)
 
 
 def _same_target(pattern, value):

@@ -453,16 +453,20 @@ def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
     Args:
         f: path, or file object open for reading bytes.
         map_location: None or the CPU: where the parameters go.
-        _extra_files: dict whose keys name files to read; their text becomes the values.
+        _extra_files: dict whose keys name files to read; their bytes become the values.
 
     Raises:
+        RuntimeError: there is no such extra file.
         ValueError: the file is damaged, or none of this format, such as one of TorchScript.
     """
     if map_location is not None and rushlight.device(map_location).type != "cpu":
         raise NotImplementedError("jit.load: map_location: parameters are loaded on the CPU")
     if _restore_shapes:
         raise NotImplementedError("jit.load: _restore_shapes")
-    program = _archive.load(f, _extra_files)
+    try:
+        program = _archive.load(f, _extra_files)
+    except KeyError as error:
+        raise RuntimeError(*error.args) from None
     module = program.module(_kind=ScriptModule)
     module.__dict__["training"] = bool(program.training)
     return module

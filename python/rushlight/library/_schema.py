@@ -81,8 +81,13 @@ class Argument:
 
     @property
     def default_value(self) -> float | list[int] | _dtype:
-        """Its value where it is left out; None also stands for "there is none"."""
-        return self._default if self.has_default_value() else None
+        """Its value where it is left out; None also stands for "there is none".
+
+        What is written as `int[2] padding=0` is [0, 0].
+        """
+        if not self.has_default_value() or not isinstance(self._default, (int, float)):
+            return None if self._default is inspect._empty else self._default
+        return self.convert(self._default) if "[" in self.type else self._default
 
     @property
     def is_write(self) -> bool:
