@@ -836,3 +836,147 @@ def test_traces_of_quantized_models():
     file.seek(0)
     for program in (traced, torch.jit.load(file)):
         assert torch.equal(program(other), model(other))
+
+
+@torch.jit.script
+def doubled_until_ten(x, n: int):
+    if bool(x.sum() < 0.0):
+        x = x * 0
+    else:
+        x = x + 1
+    for i in range(n):
+        x = x + i
+    while bool(x.sum() < 10.0):
+        x = x * 2
+    return x
+
+
+def test_traces_keep_branches_and_loops_of_scripts_that_they_call():
+    traced = torch.jit.trace(lambda x: doubled_until_ten(x * 1, 3) + 1, torch.tensor([8.0]))
+    file = io.BytesIO()
+    torch.jit.save(traced, file)
+    file.seek(0)
+    for program in (traced, torch.jit.load(file)):
+        assert program(torch.tensor([8.0])).tolist() == [13.0]
+        assert program(torch.tensor([-1.0])).tolist() == [13.0]  # 0 + 3 = 3, 6, 12
+        assert program(torch.tensor([0.0])).tolist() == [17.0]  # 1 + 3 = 4, 8, 16
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate = torch.jit.script(Gate())
+
+        def forward(self, x):
+            return self.gate(x - 1) * 2
+
+    traced = torch.jit.trace(Model(), torch.ones(2))
+    assert traced(torch.zeros(2)).tolist() == [2, 2] and traced(torch.ones(2) * 3).tolist() == [
+        4,
+        4,
+    ]
+
+
+class Adjusted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor, self.shifts = 2.0, True
+
+    def forward(self, x):
+        x = x * self.factor
+        if self.shifts:
+            x = x + 1
+        return x
+
+
+def test_attributes_of_scripts_change_what_they_compute():
+    script, x = torch.jit.script(Adjusted()), torch.ones(2)
+    assert script(x).tolist() == [3, 3]
+    script.factor = 10.0
+    assert script(x).tolist() == [11, 11] and script.factor == 10.0
+    script.shifts = False
+    file = io.BytesIO()
+    torch.jit.save(script, file)
+    file.seek(0)
+    assert torch.jit.load(file)(x).tolist() == script(x).tolist() == [10, 10]
+
+
+def places(x):
+    several = [x, x + 1, x * 1]
+    return several.count(x), several.index(x + 1)
+
+
+@pytest.mark.filterwarnings("ignore:places")
+def test_lists_of_computed_values_are_searched_by_value():
+    assert torch.jit.script(places)(torch.ones(1)) == (2, 1)
+
+
+def of_comment(x, n):
+    # type: (Tensor, List[int]) -> Tensor
+    return x.new_zeros(n) + x
+
+
+def of_comments(
+    x,  # type: Tensor
+    n=2,  # type: int
+    z=None,  # type: Optional[Tensor]
+):
+    # type: (...) -> Tensor
+    return x * n if z is None else x * n + z
+
+
+class OfComment(nn.Module):
+    def forward(self, x, n):
+        # type: (Tensor, int) -> Tensor
+        return x * n
+
+
+def test_types_in_comments():
+    x = torch.ones(1)
+    assert torch.jit.script(of_comment)(x, [2]).tolist() == [1, 1]
+    script = torch.jit.script(of_comments)
+    assert [script(x).item(), script(x, 3).item(), script(x, z=x).item()] == [2, 3, 3]
+    assert torch.jit.script(OfComment())(x, 4).item() == 4
+    assert "int n" in str(script.schema)
+
+
+def test_isinstance_of_containers():
+    of = torch.jit.isinstance
+    assert of([1, 2], list[int]) and not of([1, "2"], list[int])
+    assert of({"a": [1]}, dict[str, list[int]]) and not of({"a": 1}, dict[str, list[int]])
+    assert of((1, "a"), tuple[int, str]) and not of((1,), tuple[int, str])
+    assert of(None, None | int) and of(1, (str, None | int)) and not of(1.0, int | str)
+    assert of((1, 2), tuple[int, ...]) and of([torch.ones(1)], list[Tensor])
+    for kind in (list, dict, Optional):
+        with pytest.raises(RuntimeError, match="without a contained type"):
+            of([1], kind)
+
+
+class Cellular(nn.Module):
+    def forward(
+        self,
+        x: tuple[Tensor, Tensor],
+        state: Optional[tuple[Tensor, Tensor]] = None,  # noqa: UP045
+    ) -> tuple[Tensor, Tensor]:
+        if state is None:
+            state = (x[0] * 0, x[1] * 0)
+        return x[0] + state[0], x[1] + state[1]
+
+
+def test_arguments_by_name_and_of_another_structure_than_the_default():
+    x = torch.ones(1)
+    script = torch.jit.script(Cellular())
+    assert [y.item() for y in (*script((x, x)), *script((x, x), (x, x)))] == [1, 1, 2, 2]
+    traced = torch.jit.trace(Cellular(), ((x, x), (x, x)))
+    assert [y.item() for y in traced(state=(x, x), x=(x, x * 2))] == [2, 3]
+    assert [y.item() for y in traced((x, x), state=(x, x))] == [2, 2]
+
+
+def test_traced_assignments_of_more_dims():
+    def put(x, where, values):
+        x = x.clone()
+        x[where] = values
+        return x
+
+    where, values = torch.tensor([1, 2]), torch.ones(1, 1, 2)
+    traced = torch.jit.trace(put, (torch.zeros(4), where, values))
+    assert traced(torch.zeros(4), where + 1, values).tolist() == [0, 0, 1, 1]

@@ -10,7 +10,7 @@ docs/programs.md says what a graph holds, and how the file is laid out.
 
 from __future__ import annotations
 
-from rushlight.export._record import UnsupportedOperation, elements_of
+from rushlight.export._record import UnsupportedOperation, elements_of as _elements_of
 from rushlight.export._trace import trace as _trace
 from rushlight.export.decomp_utils import CustomDecompTable
 from rushlight.export.dynamic_shapes import (
@@ -145,7 +145,7 @@ def _assembled(recording, mod, args, kwargs, ranges):
         state |= {n: v for n, v in again.items() if n in saved and n not in state}
     constants = {name: buffers[name] for name in not_saved}
     found = recording.recorder.constants
-    constants |= {n.meta["target"]: elements_of(value) for n, value in found}
+    constants |= {n.meta["target"]: _elements_of(value) for n, value in found}
     root = {f"{name}": value for name, value in recording.recorder.modules.items()}
     program = ExportedProgram(
         _GraphModule(root, graph), signature_of(graph, not_saved), state, constants,

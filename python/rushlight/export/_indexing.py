@@ -26,11 +26,22 @@ def set_item(recorder, x, index, value):
     if places:
         if value.dtype != x.dtype:
             value = recorder.call("to", (value, x.dtype))
-        recorder.call("index_put_", (view, places, value))
-        return
-    while value.dim() > view.dim() and value.size(0) == 1:
+        rank = _read_rank(view, places)
+    else:
+        rank = view.dim()
+    while value.dim() > rank and value.size(0) == 1:
         value = recorder.call("select", (value, 0, 0))
-    recorder.call("copy_", (view, value))
+    if places:
+        recorder.call("index_put_", (view, places, value))
+    else:
+        recorder.call("copy_", (view, value))
+
+
+def _read_rank(view, places):
+    """The dims of what indices read."""
+    given = [p for p in places if p is not None]
+    broadcast = max([1 if _is_mask(p) else p.dim() for p in given])
+    return view.dim() - sum(p.dim() if _is_mask(p) else 1 for p in given) + broadcast
 
 
 def _is_mask(t):

@@ -379,7 +379,8 @@ class ExportedProgram:
         lists = (lambda v: isinstance(v, list)) if self.takes_lists else None
         leaves, spec = tree_flatten((tuple(args), kwargs), lists)
         if spec != self.in_spec:
-            raise GuardError(
+            fixed = any(g.shape is g.size is g.kind is None for g in self.input_guards)
+            raise (FixedInputError if fixed else GuardError)(
                 "the program was exported for inputs of another structure:\n"
                 f"expected {self.in_spec}\ngot {spec}"
             )

@@ -8,7 +8,7 @@ from rushlight.fx._symbolic_trace import symbolic_trace
 from rushlight.fx.graph import Graph, _has_attribute
 from rushlight.fx.graph_module import GraphModule, _copy_attribute
 from rushlight.fx.node import Node
-from rushlight.fx.passes.utils.matcher_utils import arguments_alike
+from rushlight.fx.passes.utils.matcher_utils import _arguments_alike
 from rushlight.nn import Module
 
 TYPE_CHECKING = False
@@ -229,7 +229,7 @@ def _matches(pattern, value, mapping, ignore_literals):
     if not _same_target(pattern, value):
         return False
     mapping[pattern] = value
-    given = arguments_alike(pattern, value)
+    given = _arguments_alike(pattern, value)
     return given is not None and _all_match(*given, mapping, ignore_literals)
 
 

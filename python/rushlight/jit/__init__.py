@@ -107,8 +107,14 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def isinstance(obj: Any, target_type: Any) -> Any:
-    """Is obj of the type, or of one of them?"""
-    return builtins.isinstance(obj, target_type)
+    """Is obj of the type, or of one of them, with what it contains, as `List[int]` says?
+
+    Raises:
+        RuntimeError: the type is a container without what it contains.
+    """
+    from rushlight.jit._isinstance import is_of
+
+    return is_of(obj, target_type)
 
 
 def fork(func, *args, **kwargs):

@@ -13,6 +13,7 @@ import math
 import operator
 import textwrap
 import types
+import typing
 
 import rushlight
 from rushlight import Tensor
@@ -20,6 +21,7 @@ from rushlight._set_module import home_of
 from rushlight.export import _record, _table
 from rushlight.export._higher_order import higher_order
 from rushlight.fx import GraphModule
+from rushlight.jit._isinstance import is_of, members
 from rushlight.jit._values import Builder, CompilationError, Computed, Shape
 from rushlight.nn import Module, ModuleDict, ModuleList, Sequential
 
@@ -54,6 +56,7 @@ _OF_TENSORS = {
     "rshift": "bitwise_right_shift", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt",
     "ge": "ge", "neg": "neg", "invert": "bitwise_not",
 }  # fmt: skip
+_OF_LISTS = ("insert", "pop", "index", "count")
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "matmul": "@"}
 
 
@@ -1009,7 +1012,8 @@ class Function:
             if name == "append":
                 owner.append(args[0])
                 return None
-            if name in ("extend", "insert", "pop", "index", "count", "reverse"):
+            known = _is_known(args[:1] if name in ("insert", "pop") else [owner, *args])
+            if name in ("extend", "reverse") or (known and name in _OF_LISTS):
                 return getattr(owner, name)(*args)
         if isinstance(owner, dict) and name in ("items", "keys", "values", "get"):
             found = getattr(owner, name)(*args)
@@ -1233,14 +1237,18 @@ def _bool(self, node, args, kwargs):
 
 def _isinstance(self, node, args, kwargs):
     v, kinds = args
-    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    kinds = members(kinds)
+    if any(map(typing.get_origin, kinds)):
+        if _is_known(v):
+            return is_of(v, tuple(kinds))
+        self.refuse(node, "isinstance of a computed value and a type of containers")
     names = {"Tensor": Tensor, "int": int, "float": float, "bool": bool, "list": list,
              "tensors": list, "dtype": rushlight.dtype, "device": rushlight.device}  # fmt: skip
     if isinstance(v, Shape):
         return any(k in (tuple, list, rushlight.Size) for k in kinds)
     if isinstance(v, Computed):
         return any(isinstance(k, type) and issubclass(names[v.kind], k) for k in kinds)
-    return isinstance(v, kinds)
+    return isinstance(v, tuple(kinds))
 
 
 def _min_max(name):

@@ -8,7 +8,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight._ignored import warn_of
 from rushlight._typed_tensors import _TensorType
-from rushlight.export import _archive, passes
+from rushlight.export import _archive, _scripts, passes
 from rushlight.export._table import is_operation
 from rushlight.export._trace import DynamicSize, difference, names_of_inputs, record
 from rushlight.export.exported_program import (
@@ -29,6 +29,7 @@ from rushlight.jit._interpreted import (
 )
 from rushlight.jit._script_members import FunctionMembers, ModuleMembers
 from rushlight.jit._tracer import TraceRecorder
+from rushlight.jit._type_comments import hints_of
 from rushlight.jit._values import Builder, CompilationError, Computed
 from rushlight.jit._written import ScriptModuleMeta, WrittenModule
 from rushlight.nn import Module
@@ -47,11 +48,23 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
 
     def _complete_call(self, args, kwargs):
         signature = self.__dict__.get("_signature")
-        return (args, kwargs) if signature is None else (_bound(signature, args, kwargs), {})
+        if signature is not None:
+            return _bound(signature, args, kwargs), {}
+        names = self.__dict__.get("_argument_names")  # of a trace of positional arguments
+        if kwargs and names is not None and set(kwargs) <= set(names[len(args) :]):
+            args = *args, *(kwargs[name] for name in names[len(args) :] if name in kwargs)
+            kwargs = {}
+        return args, kwargs
 
     @errors_of_scripts
     def __call__(self, *args, **kwargs):
         try:
+            if "_is_stale" in self.__dict__:
+                self._compile_again()
+            recorder = _scripts.recorder_of(self._program)
+            if recorder is not None:
+                args, kwargs = self._complete_call(args, kwargs)
+                return _scripts.call(recorder, self._program, args, kwargs)
             return super().__call__(*args, **kwargs)
         except FixedInputError:  # it was compiled for the argument's default
             source = self.__dict__.get("_script_source")
@@ -67,6 +80,17 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
             if source is None:
                 raise
             return getattr(source, name)
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        source = self.__dict__.get("_script_source")
+        if source is not None and name in source.__dict__ and name in self.__dict__:
+            setattr(source, name, value)  # which the program has as a constant
+            self.__dict__["_is_stale"] = True
+
+    def _compile_again(self):
+        del self.__dict__["_is_stale"]
+        self._adopt(_compiled_module(self._script_source))
 
     def save(self, f, _extra_files=None):
         """Write the program to a file: see `torch.jit.save`."""
@@ -190,6 +214,9 @@ def trace(
     args = (args,) if isinstance(args, (Tensor, dict)) else tuple(args)
     program = _traced(func, args, kwargs, check_trace, strict)
     made = _of_program(program, func)
+    if not kwargs:
+        module = made if isinstance(func, Module) else made._module
+        module.__dict__["_argument_names"] = _names_of_arguments(func)
     for more in check_inputs or ():
         by_name = more if isinstance(more, dict) else {}
         more = (more,) if isinstance(more, Tensor) else () if by_name else tuple(more)
@@ -198,6 +225,14 @@ def trace(
             rtol=check_tolerance, atol=check_tolerance,
         )  # fmt: skip
     return made
+
+
+def _names_of_arguments(func):
+    try:
+        found = inspect.signature(func.forward if isinstance(func, Module) else func).parameters
+    except (TypeError, ValueError):  # written in C
+        return []
+    return [name for name, p in found.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
 
 
 def _has_dict(spec):
@@ -350,7 +385,7 @@ def _compiled(function, module):
                 builder.lifted[id(value)] = (name, kind, value)
                 builder._tensor(value)
     try:
-        hints = typing.get_type_hints(inspect.unwrap(function))
+        hints = hints_of(function)
     except (NameError, TypeError) as error:
         raise CompilationError(f"jit.script: an annotation cannot be read: {error}") from None
     arguments = []
@@ -438,6 +473,8 @@ def save(m, f, _extra_files=None):
     if isinstance(m, Interpreted):
         raise m._reason
     m = m._module if isinstance(m, ScriptFunction) else m
+    if "_is_stale" in getattr(m, "__dict__", ()):
+        m._compile_again()
     m = m._scripted() if isinstance(m, WrittenModule) else m
     if not isinstance(m, ScriptModule):
         raise TypeError(

@@ -12,6 +12,7 @@ import typing
 import rushlight
 from rushlight.fx import Node
 from rushlight.jit._interpreted import Interpreted
+from rushlight.jit._type_comments import hints_of
 from rushlight.jit._values import CompilationError
 from rushlight.library._schema import Argument, FunctionSchema
 from rushlight.utils._pytree import tree_leaves
@@ -147,7 +148,7 @@ class FunctionMembers(ScriptMembers):
         Raises:
             CompilationError: one has a type that TorchScript does not know.
         """
-        hints = typing.get_type_hints(inspect.unwrap(self.original))
+        hints = hints_of(self.original)
         arguments = [
             _ScriptArgument(name, _text(hints.get(name, rushlight.Tensor)), p.default)
             for name, p in inspect.signature(self.original).parameters.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import Tensor
 from rushlight._absent_dtypes import qint8, quint4x2, quint8
-from rushlight._quantized._fake import set_values
+from rushlight._quantized._fake import set_values as _set_values
 from rushlight._quantized._tensor import (
     per_channel_affine_float_qparams,
     per_channel_symmetric,
@@ -133,8 +133,8 @@ class FakeQuantize(FakeQuantizeBase):
         if self.observer_enabled[0] == 1:
             self.activation_post_process(X.detach())
             scale, zero_point = self.calculate_qparams()
-            set_values(self.scale, scale)
-            set_values(self.zero_point, zero_point)
+            _set_values(self.scale, scale)
+            _set_values(self.zero_point, zero_point)
         if self.fake_quant_enabled[0] != 1:
             return X
         limits = self.activation_post_process.quant_min, self.activation_post_process.quant_max

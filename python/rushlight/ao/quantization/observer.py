@@ -9,6 +9,7 @@ from rushlight import Tensor
 from rushlight._absent_dtypes import qint8, qint32, quint4x2, quint8
 from rushlight._ignored import warn_program as _warn_program
 from rushlight._quantized._fake import set_values
+from rushlight._quantized._fake import set_values as _set_values
 from rushlight._quantized._tensor import (
     per_channel_affine,
     per_channel_affine_float_qparams,
@@ -482,8 +483,8 @@ class HistogramObserver(UniformQuantizationObserverBase):
         """
         if min_val.numel() != 1 or max_val.numel() != 1:
             raise AssertionError("histogram min/max values must be scalar.")
-        set_values(self.min_val, min_val)
-        set_values(self.max_val, max_val)
+        _set_values(self.min_val, min_val)
+        _set_values(self.max_val, max_val)
         counts = rushlight.histc(x.detach(), self.bins, min_val.item(), max_val.item())
         self.histogram.copy_(counts)
 

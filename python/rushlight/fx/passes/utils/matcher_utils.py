@@ -142,7 +142,7 @@ class SubgraphMatcher:
         match.nodes_map[pn] = gn
         if pn.op == "placeholder":
             return True
-        given = arguments_alike(pn, gn)
+        given = _arguments_alike(pn, gn)
         return given is not None and self._match_args(*given, match)
 
     # -- graphs ----------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class SubgraphMatcher:
         return self._remove_overlapping_matches(found) if self.remove_overlapping_matches else found
 
 
-def arguments_alike(pn, gn):
+def _arguments_alike(pn, gn):
     """The arguments of two calls in one order, or None where they are not given alike."""
     if len(pn.args) == len(gn.args) and pn.kwargs.keys() == gn.kwargs.keys():
         return [*pn.args, *pn.kwargs.values()], [*gn.args, *(gn.kwargs[k] for k in pn.kwargs)]
