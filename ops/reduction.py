@@ -153,6 +153,8 @@ kernel("nansum(input: Tensor, dim: list[int, 1] | None = None, keepdim: bool = F
        "dtype = None)", body="""
     check(not is_complex(input), "nansum: does not support complex inputs")
     x = converted(input, dtype)
+    check_implemented(is_floating(x) or not is_floating(input),
+                      "nansum: not implemented for sums of ", dtype(input), " in ", dtype(x))
     return nansum_kernel(x, dim, keepdim) if is_floating(x) else sum(x, dim, keepdim, dtype)
        """, out=True,
        doc="Sum over the given dims, NaN counting as 0.", ref="numpy.nansum",

@@ -158,6 +158,8 @@ def test_halves_of_complex_numbers():
 def test_hashes_are_exclusive_ors_of_bits():
     assert rl.hash_tensor(rl.tensor([1.0, 2.0])).item() == 0x7FF0000000000000
     assert rl.tensor([-1], dtype=rl.int8).hash_tensor().item() == 2**64 - 1
+    negative = rl.tensor([1 + 2j]).conj().imag
+    assert negative.is_neg() and negative.hash_tensor() == rl.tensor([-2.0]).hash_tensor()
     rows = rl.arange(6.0).view(2, 3).hash_tensor(1, keepdim=True)
     assert rows.tolist() == [[9218868437227405312], [4615063718147915776]]
     with pytest.raises(IndexError, match="dim"):

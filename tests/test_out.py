@@ -140,3 +140,22 @@ def test_norms_of_the_older_names_take_out():
     x, out = torch.eye(2), torch.empty(())
     assert torch.nuclear_norm(x, out=out) is out and out.item() == 2
     assert torch.frobenius_norm(x, 1, out=torch.empty(2)).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+def test_sums_without_nan_are_of_floats(dtype):
+    x = torch.tensor([1.5, torch.nan])
+    with pytest.raises(NotImplementedError, match=f"nansum: .*float32 in {dtype}"):
+        torch.nansum(x, out=torch.empty((), dtype=dtype))
+    with pytest.raises(NotImplementedError, match="nansum"):
+        torch.nansum(x, dtype=dtype)
+    assert torch.nansum(torch.tensor([1, 2]), dtype=torch.float64).dtype is torch.float64
+
+
+def test_complex_numbers_fill_no_other_elements():
+    where = torch.tensor([1])
+    for dtype in (torch.bool, torch.float32, torch.int64):
+        with pytest.raises(RuntimeError, match="index_fill: .*complex Scalar"):
+            torch.zeros(3, dtype=dtype).index_fill(0, where, 1j)
+    filled = torch.zeros(3, dtype=torch.complex64).index_fill(0, where, 1j)
+    assert filled.tolist() == [0, 1j, 0]

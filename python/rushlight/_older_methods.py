@@ -149,7 +149,8 @@ class _Methods:
         if not dims and self.numel() == 0:
             raise IndexError("hash_tensor: a tensor without elements needs a dim")
         is_float = self.is_floating_point()
-        bits = self.detach().double().view(rushlight.int64) if is_float else self.long()
+        plain = self.detach().resolve_neg()
+        bits = plain.double().view(rushlight.int64) if is_float else plain.long()
         places = sorted({d % max(self.dim(), 1) for d in dims}) or range(self.dim())
         for place in reversed(places) if self.dim() else ():
             bits = _exclusive_or(bits, place)
