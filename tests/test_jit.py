@@ -980,3 +980,57 @@ def test_traced_assignments_of_more_dims():
     where, values = torch.tensor([1, 2]), torch.ones(1, 1, 2)
     traced = torch.jit.trace(put, (torch.zeros(4), where, values))
     assert traced(torch.zeros(4), where + 1, values).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.interpolate(x * 1, scale_factor=2.5, mode="bilinear"),
+        lambda x: F.interpolate(x * 1, scale_factor=0.5, mode="nearest"),
+        lambda x: F.pad(x, (0, math.ceil(x.shape[3] / 3) * 3 - x.shape[3])),
+        lambda x: x[:, :, : math.floor(x.shape[2] * 0.5)] * 1,
+        lambda x: x * math.trunc(x.shape[2] / 4),
+    ],
+)
+def test_traces_compute_sizes_of_sizes(function):
+    traced = torch.jit.trace(function, torch.randn(1, 2, 8, 8))
+    file = io.BytesIO()
+    torch.jit.save(traced, file)
+    file.seek(0)
+    loaded = torch.jit.load(file)
+    for shape in ((2, 2, 6, 4), (1, 2, 9, 13)):
+        x = torch.randn(shape)
+        assert traced(x).equal(function(x)) and loaded(x).equal(function(x))
+
+
+@pytest.mark.parametrize("read", [int, float, lambda n: list(range(n))[-1], math.sqrt])
+def test_traces_hold_what_was_read_of_sizes(read):
+    traced = torch.jit.trace(lambda x: x * read(x.shape[1]), torch.ones(2, 4))
+    assert traced(torch.ones(3, 4)).equal(torch.ones(3, 4) * read(4))
+    with pytest.raises(RuntimeError, match="s1 == 4"):
+        traced(torch.ones(2, 5))
+
+
+def test_dicts_of_inputs_in_another_order():
+    x = torch.ones(1)
+    traced = torch.jit.trace(lambda d: d["a"] - d["b"][0], ({"a": x, "b": [x]},))
+    assert traced({"b": [x * 5], "a": x * 7}).item() == 2
+
+
+@torch.jit.script
+def of_lists(x: List[int], y):  # noqa: UP006
+    if torch.jit.isinstance(x, List[int]):  # noqa: UP006
+        return y + 1
+    return y
+
+
+@torch.jit.script
+def of_other_lists(x: List[float], y):  # noqa: UP006
+    if torch.jit.isinstance(x, List[int]):  # noqa: UP006
+        return y + 1
+    return y
+
+
+def test_isinstance_inside_of_a_script():
+    assert of_lists([1], torch.ones(1)).item() == 2
+    assert of_other_lists([1.0], torch.ones(1)).item() == 1

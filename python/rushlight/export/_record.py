@@ -246,6 +246,9 @@ class Recorder(TorchFunctionMode):
         node.meta.update(val=hint, stack_trace=_where(), expression=expression)
         return symbol_of(self, node, hint, expression)
 
+    def fix(self, symbol):
+        """The program takes a number that may change as a plain one."""
+
     def guard(self, function, left, right, answer):
         """The program has compared numbers, and gone on by the answer."""
         where = _where()

@@ -22,12 +22,13 @@ class _Symbol:
     __str__ = __repr__
 
     def __hash__(self):
-        return hash(self._fixed())
+        return hash(self.hint)
 
     def __format__(self, spec):
-        return format(self._fixed() if spec else self.expression, spec)
+        return format(self.hint if spec else self.expression, spec)
 
     def _fixed(self):
+        self.recorder.fix(self)
         return self.hint
 
     def __bool__(self):
@@ -111,6 +112,17 @@ class SymFloat(_Symbol, rushlight.SymFloat):
     @property
     def __class__(self):
         return float
+
+    def __trunc__(self):
+        from rushlight.export._record import to_int
+
+        return self.recorder.number(to_int(), (self,), f"int({self.expression})")
+
+    def __floor__(self):
+        return (self // 1).__trunc__()
+
+    def __ceil__(self):
+        return -((-self).__floor__())
 
 
 def is_symbol(v):

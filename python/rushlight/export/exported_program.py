@@ -188,6 +188,16 @@ def check_inputs(
             )
 
 
+def _ordered_as(value, spec):
+    """A tree whose dicts have the order of their keys that a structure has."""
+    children = spec.children()
+    if type(value) is dict and spec.type is dict and value.keys() == set(spec.context):
+        return {key: _ordered_as(value[key], inner) for key, inner in zip(spec.context, children)}
+    if type(value) in (tuple, list) and type(value) is spec.type and len(value) == len(children):
+        return type(value)(map(_ordered_as, value, children))
+    return value
+
+
 class _Calls(CodeGen):
     """Code of a graph that takes and returns what the program did, and checks its inputs."""
 
@@ -377,7 +387,10 @@ class ExportedProgram:
         if len(kwargs) == len(names) and set(kwargs) == set(names):
             kwargs = {name: kwargs[name] for name in names}
         lists = (lambda v: isinstance(v, list)) if self.takes_lists else None
-        leaves, spec = tree_flatten((tuple(args), kwargs), lists)
+        given = (tuple(args), kwargs)
+        leaves, spec = tree_flatten(given, lists)
+        if spec != self.in_spec:
+            leaves, spec = tree_flatten(_ordered_as(given, self.in_spec), lists)
         if spec != self.in_spec:
             fixed = any(g.shape is g.size is g.kind is None for g in self.input_guards)
             raise (FixedInputError if fixed else GuardError)(

@@ -1235,20 +1235,28 @@ def _bool(self, node, args, kwargs):
     return self.truth(node, args[0])
 
 
+_KINDS = {"Tensor": Tensor, "int": int, "float": float, "bool": bool, "list": list, "tensors": list,
+          "dtype": rushlight.dtype, "device": rushlight.device}  # fmt: skip
+
+
 def _isinstance(self, node, args, kwargs):
     v, kinds = args
     kinds = members(kinds)
-    if any(map(typing.get_origin, kinds)):
-        if _is_known(v):
-            return is_of(v, tuple(kinds))
-        self.refuse(node, "isinstance of a computed value and a type of containers")
-    names = {"Tensor": Tensor, "int": int, "float": float, "bool": bool, "list": list,
-             "tensors": list, "dtype": rushlight.dtype, "device": rushlight.device}  # fmt: skip
+    containers = any(map(typing.get_origin, kinds))
     if isinstance(v, Shape):
         return any(k in (tuple, list, rushlight.Size) for k in kinds)
     if isinstance(v, Computed):
-        return any(isinstance(k, type) and issubclass(names[v.kind], k) for k in kinds)
-    return isinstance(v, tuple(kinds))
+        of = Tensor if v.kind == "tensors" else _KINDS[v.item or "int"]
+        is_list = _KINDS[v.kind] is list
+        return any(
+            (is_list and typing.get_origin(k) is list and typing.get_args(k) == (of,))
+            if typing.get_origin(k)
+            else issubclass(_KINDS[v.kind], k)
+            for k in kinds
+        )
+    if containers and not _is_known(v):
+        self.refuse(node, "isinstance of computed values and a type of containers")
+    return is_of(v, tuple(kinds)) if containers else isinstance(v, tuple(kinds))
 
 
 def _min_max(name):
@@ -1359,6 +1367,7 @@ def mark_special():
     from rushlight.nn import _recurrent
 
     _SPECIAL.setdefault(jit.annotate, _annotate)
+    _SPECIAL.setdefault(jit.isinstance, _isinstance)
     _SPECIAL.setdefault(jit.is_scripting, lambda self, node, args, kwargs: True)
     _SPECIAL.setdefault(jit.is_tracing, lambda self, node, args, kwargs: False)
     # The states have the dtype of the weights, which is that of the module when it is compiled.

@@ -1,5 +1,7 @@
 """Recording a run for `jit.trace`: what the program reads of a tensor's elements is a constant."""
 
+import operator
+
 from rushlight._ignored import warn_program
 from rushlight.export import _record
 
@@ -16,6 +18,12 @@ class TraceRecorder(_record.Recorder):
     """Records a run as `export` does, but warns where that refuses to look at elements."""
 
     reads = False  # elements, so that what was made of them may be a constant
+
+    def fix(self, symbol):
+        """The graph keeps what the program makes of the number: it has to be the same again."""
+        text = f"{symbol.expression} == {symbol.hint}"
+        if text not in self.guards:
+            self.guard(operator.eq, symbol, symbol.hint, True)
 
     def value_of(self, func, args, kwargs, what, instead):
         warn_program(
