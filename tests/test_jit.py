@@ -1034,3 +1034,40 @@ def of_other_lists(x: List[float], y):  # noqa: UP006
 def test_isinstance_inside_of_a_script():
     assert of_lists([1], torch.ones(1)).item() == 2
     assert of_other_lists([1.0], torch.ones(1)).item() == 1
+
+
+def parts(x):
+    return x.real + x.imag, x.mT, x.H
+
+
+def test_parts_of_complex_numbers_in_a_script():
+    x = torch.tensor([[1 + 2j, 3.0]])
+    for found, expected in zip(torch.jit.script(parts)(x), parts(x)):
+        assert found.equal(expected)
+
+
+def lists_are_equal(x):
+    return [x, x + 1] == [x * 1, x + 1], [x] != [x + 1]
+
+
+@pytest.mark.filterwarnings("ignore:lists_are_equal")
+def test_lists_of_computed_values_are_compared_by_value():
+    assert torch.jit.script(lists_are_equal)(torch.ones(1)) == (True, True)
+
+
+class WithProperties(nn.Module):
+    @torch.jit.unused
+    @property
+    def later(self):
+        raise AssertionError
+
+    @property
+    def factor(self):
+        return 3
+
+    def forward(self, x):
+        return x * self.factor
+
+
+def test_properties_that_are_not_compiled():
+    assert torch.jit.script(WithProperties())(torch.ones(1)).item() == 3

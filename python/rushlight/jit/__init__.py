@@ -58,8 +58,9 @@ def ignore(drop=False, **options):
 
 
 def unused(function):
-    """Marks a function that `script` must not compile: it refuses to, by name."""
-    function._jit_unused = True
+    """Marks a function, or property, that `script` must not compile: it refuses to, by name."""
+    given = function.fget if builtins.isinstance(function, property) else function
+    given._jit_unused = True
     return function
 
 

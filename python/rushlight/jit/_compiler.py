@@ -644,6 +644,9 @@ class Function:
     def binary(self, node, name, a, b):
         """a <op> b."""
         if not _is_dynamic(a) and not _is_dynamic(b):
+            for side in (a, b):
+                if isinstance(side, (list, tuple)) and any(map(_is_tensor, side)):
+                    self.refuse(node, "comparing lists of tensors")
             return getattr(operator, name)(a, b)
         if _is_tensor(a) or _is_tensor(b):
             if isinstance(a, (int, float)) or not _is_tensor(a):
@@ -716,6 +719,9 @@ class Function:
     def compare(self, node, name, a, b):
         """a < b and its like."""
         if not _is_dynamic(a) and not _is_dynamic(b):
+            for side in (a, b):
+                if isinstance(side, (list, tuple)) and any(map(_is_tensor, side)):
+                    self.refuse(node, "comparing lists of tensors")
             return getattr(operator, name)(a, b)
         if _is_tensor(a) or _is_tensor(b):
             if not _is_tensor(a):
@@ -781,7 +787,8 @@ class Function:
             self.refuse(node, f"the attribute {name}, which {type(owner).__name__} has not,")
 
     def tensor_attribute(self, node, owner, name):
-        views = {"T": "t", "mT": None, "real": "real", "imag": "imag", "data": "detach"}
+        views = {"T": "Tensor.t", "H": "Tensor.adjoint", "mH": "Tensor.adjoint",
+                 "data": "Tensor.detach", "real": "torch.real", "imag": "torch.imag"}  # fmt: skip
         if name == "shape":
             return Shape(owner) if isinstance(owner, Computed) else tuple(owner.shape)
         if name in ("dtype", "device"):
@@ -793,7 +800,7 @@ class Function:
         if name == "mT":
             return self.table_call(node, "Tensor.transpose", (owner, -2, -1), {})
         if name in views:
-            return self.table_call(node, f"Tensor.{views[name]}", (owner,), {})
+            return self.table_call(node, views[name], (owner,), {})
         if name in ("is_cuda", "requires_grad", "is_sparse", "is_quantized", "grad", "layout"):
             self.refuse(node, f"the attribute {name} of a tensor")
         return _Method(owner, name)
