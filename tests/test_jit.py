@@ -1003,7 +1003,10 @@ def test_traces_compute_sizes_of_sizes(function):
         assert traced(x).equal(function(x)) and loaded(x).equal(function(x))
 
 
-@pytest.mark.parametrize("read", [int, float, lambda n: list(range(n))[-1], math.sqrt])
+READS = [int, float, math.sqrt, round, lambda n: list(range(n))[-1]]
+
+
+@pytest.mark.parametrize("read", READS)
 def test_traces_hold_what_was_read_of_sizes(read):
     traced = torch.jit.trace(lambda x: x * read(x.shape[1]), torch.ones(2, 4))
     assert traced(torch.ones(3, 4)).equal(torch.ones(3, 4) * read(4))
@@ -1071,3 +1074,17 @@ class WithProperties(nn.Module):
 
 def test_properties_that_are_not_compiled():
     assert torch.jit.script(WithProperties())(torch.ones(1)).item() == 3
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.tensor(x.shape[1]) * x,
+        lambda x: F.mse_loss(x, x * 2),
+        lambda x: F.l1_loss(x, x * 2, reduction="none"),
+        lambda x: F.smooth_l1_loss(x, x * 2) + F.huber_loss(x, x * 3, delta=2.0),
+    ],
+)
+def test_traces_of_numbers_as_tensors_and_of_losses(function):
+    traced, x = torch.jit.trace(function, torch.ones(2, 3)), torch.randn(4, 5)
+    assert traced(x).equal(function(x))

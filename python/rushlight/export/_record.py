@@ -7,6 +7,7 @@ takes tensors is refused by name. A tensor that no node made is a constant of th
 something made which the mode did not see is found by recording twice (see `_trace.difference`).
 """
 
+import inspect
 import operator
 import os
 import sys
@@ -454,6 +455,10 @@ class Recorder(TorchFunctionMode):
         inner = getattr(func, "__wrapped__", None)
         if inner is None and isinstance(func, types.FunctionType):
             inner = func
+        if func in self._running:  # what it wraps goes by its name
+            target = _table.target_name(inspect.unwrap(func))
+            if target is not None:
+                return self._table_call(target, args, kwargs)
         if name in ("grad", "backward") or func in self._running:
             inner = None
         if inner is not None:
@@ -486,7 +491,7 @@ class Recorder(TorchFunctionMode):
         if name == "__len__":
             if x.dim() == 0:
                 return len(x)
-            return hint_of(self.size(x, 0))
+            return int(self.size(x, 0))  # Python's own len() takes nothing else
         if not self.dynamic:
             return x.numel()
         total = 1
@@ -537,7 +542,8 @@ class Recorder(TorchFunctionMode):
             return self._data(result)
         if not isinstance(data, (list, tuple)):
             data = [data]
-            return self._literal(func, name, (data, *args[1:]), kwargs)[0]
+            listed = self._literal(func, name, (data, *args[1:]), kwargs)
+            return self.call("select", (listed, 0, 0))
         dtype = kwargs.get("dtype")
         if dtype is None:
             dtype = func(map_aggregate(list(data), hint_of), **kwargs).dtype

@@ -124,6 +124,9 @@ class SymFloat(_Symbol, rushlight.SymFloat):
     def __ceil__(self):
         return -((-self).__floor__())
 
+    def __round__(self, ndigits=None):
+        return round(self._fixed(), ndigits)
+
 
 def is_symbol(v):
     """Is it a number that the graph computes?"""
