@@ -236,7 +236,7 @@ def _names_of_arguments(func):
 
 
 def _has_dict(spec):
-    is_dict = spec.type is not None and issubclass(spec.type, dict)
+    is_dict = isinstance(spec.type, type) and issubclass(spec.type, dict)
     return is_dict or any(map(_has_dict, spec.children()))
 
 

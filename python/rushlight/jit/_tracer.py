@@ -4,6 +4,10 @@ import operator
 
 from rushlight._ignored import warn_program
 from rushlight.export import _record
+from rushlight.export._symbols import symbol_of
+
+# Operations whose number of results depends on a size, and which programs unpack or go through.
+_COUNTED = {"unbind", "split", "chunk", "unsafe_split", "unsafe_chunk"}
 
 
 class TracerWarning(Warning):
@@ -24,6 +28,14 @@ class TraceRecorder(_record.Recorder):
         text = f"{symbol.expression} == {symbol.hint}"
         if text not in self.guards:
             self.guard(operator.eq, symbol, symbol.hint, True)
+
+    def create(self, target, args, kwargs, result):
+        node = super().create(target, args, kwargs, result)
+        if self.dynamic and getattr(getattr(target, "row", None), "key", None) in _COUNTED:
+            count = self.graph.call_function(_record.length(), (node,))
+            count.meta.update(val=len(result), stack_trace=node.meta["stack_trace"])
+            self.fix(symbol_of(self, count, len(result), f"len({node.name})"))
+        return node
 
     def value_of(self, func, args, kwargs, what, instead):
         warn_program(
