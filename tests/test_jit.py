@@ -1080,6 +1080,8 @@ def test_properties_that_are_not_compiled():
     "function",
     [
         lambda x: torch.tensor(x.shape[1]) * x,
+        lambda x: x.topk(x.argmax() * 0 + 2, dim=1)[0].unsqueeze(x.argmin() * 0),
+        lambda x: (x * 2).detach_() * 3,
         lambda x: F.mse_loss(x, x * 2),
         lambda x: F.l1_loss(x, x * 2, reduction="none"),
         lambda x: F.smooth_l1_loss(x, x * 2) + F.huber_loss(x, x * 3, delta=2.0),

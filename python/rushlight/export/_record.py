@@ -320,6 +320,9 @@ class Recorder(TorchFunctionMode):
             return self.call("copy_", (out, result))
         kwargs = {k: v for k, v in kwargs.items() if k != "out"}
         found = _table.resolve(target, args, kwargs)
+        if found is None:  # tensors of one integer may stand for numbers
+            first, others = args[:1], map_aggregate((args[1:], kwargs), self._as_number)
+            found = _table.resolve(target, (*first, *others[0]), others[1])
         if found is None:
             plain = map_aggregate((args, kwargs), hint_of)
             _table._function(target)(*plain[0], **plain[1])  # says what does not fit
@@ -432,6 +435,7 @@ class Recorder(TorchFunctionMode):
             return self._literal(_C._functions[""]["tensor"], name, (data,), options)
         if name == "detach_":
             result = self.call("detach", args)
+            func(*args)
             self.note(args[0], self.node_of(result))
             return args[0]
         if name == "as_subclass":
@@ -509,6 +513,11 @@ class Recorder(TorchFunctionMode):
             func, (x,), {}, f"{name}() of a tensor gives the program a value",
             " that a graph does not know; x.item() gives a number that it computes",
         )  # fmt: skip
+
+    def _as_number(self, v):
+        if isinstance(v, Tensor) and v.dim() == 0 and not (v.is_floating_point() or v.is_complex()):
+            return self._item(Tensor.item, "item", v)
+        return v
 
     def value_of(self, func, args, kwargs, what, instead):
         """The answer to a program that looks at elements: none, or another recorder's."""
