@@ -1119,3 +1119,20 @@ def test_traces_of_named_tuples():
     x, target = torch.randn(3, 5), torch.tensor([1, 0, 4])
     traced = torch.jit.trace(layer, (x, target), check_trace=False)
     assert traced(x, target)[1].equal(layer(x, target).loss)
+
+
+def adjusted(x, where, rows: List[int]):  # noqa: UP006
+    x = x.clone()
+    x[0] = 5
+    x[1:] += 1
+    x[x > 3] *= 2
+    x[where] -= 1
+    x[..., 0] += 3
+    x[rows] += 1
+    return x
+
+
+@pytest.mark.filterwarnings("ignore:adjusted")
+def test_scripts_change_elements_at_computed_places():
+    x, where = torch.arange(8.0).view(4, 2), torch.tensor([0, 2])
+    assert torch.jit.script(adjusted)(x, where, [1, 3]).equal(adjusted(x, where, [1, 3]))

@@ -194,10 +194,20 @@ class Function:
         else:
             value = self.binary(statement, name, old, self.value(statement.value))
         if isinstance(statement.target, ast.Subscript) and value is not None:
-            if not (isinstance(old, Computed) and old.kind == "Tensor"):
+            is_tensor = isinstance(old, Computed) and old.kind == "Tensor"
+            if not is_tensor or not self.makes_view(statement.target.slice):
                 self.assign(statement.target, value)
             return  # a view was changed in place
         self.assign(statement.target, value)
+
+    def makes_view(self, index):
+        """Does an index, of slices and numbers, give a view?"""
+        for part in index.elts if isinstance(index, ast.Tuple) else [index]:
+            if not isinstance(part, ast.Slice):
+                value = self.value(part)
+                if not (value is None or value is Ellipsis or _kind(value) == "int"):
+                    return False
+        return True
 
     def do_Assert(self, statement):
         holds = self.truth(statement.test, self.value(statement.test))
