@@ -5,7 +5,7 @@ import inspect
 import typing
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight._ignored import warn_of
 from rushlight._typed_tensors import _TensorType
 from rushlight.export import _archive, _scripts, passes
@@ -61,10 +61,11 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
         try:
             if "_is_stale" in self.__dict__:
                 self._compile_again()
-            recorder = _scripts.recorder_of(self._program)
-            if recorder is not None:
-                args, kwargs = self._complete_call(args, kwargs)
-                return _scripts.call(recorder, self._program, args, kwargs)
+            if _C._len_torch_function_stack():
+                recorder = _scripts.recorder_of(self._program)
+                if recorder is not None:
+                    args, kwargs = self._complete_call(args, kwargs)
+                    return _scripts.call(recorder, self._program, args, kwargs)
             return super().__call__(*args, **kwargs)
         except FixedInputError:  # it was compiled for the argument's default
             source = self.__dict__.get("_script_source")
