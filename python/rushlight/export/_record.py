@@ -8,6 +8,7 @@ something made which the mode did not see is found by recording twice (see `_tra
 """
 
 import inspect
+import itertools
 import operator
 import os
 import sys
@@ -126,6 +127,8 @@ class Recorder(TorchFunctionMode):
         self._sizes = {}  # (node, dim) -> symbol
         self._running = []  # functions written in Python that are run inside the mode
         self._captured = {}  # node of the outer graph -> placeholder here
+        self._places = {}  # node by where elements lie, of the first so many of self._nodes
+        self._placed = 0
         self._grad_mode = rushlight.is_grad_enabled()
 
     # ---- nodes of values
@@ -152,7 +155,10 @@ class Recorder(TorchFunctionMode):
         place = _place(value)
         if place is None:
             return None
-        return next((node for node, other in self._nodes.values() if _place(other) == place), None)
+        for node, other in itertools.islice(self._nodes.values(), self._placed, None):
+            self._places.setdefault(_place(other), node)
+        self._placed = len(self._nodes)
+        return self._places.get(place)
 
     def _capture(self, value, node):
         """A value of the graph around: an operand of the branch, which becomes its placeholder."""
