@@ -900,6 +900,18 @@ def test_attributes_of_scripts_change_what_they_compute():
     assert torch.jit.load(file)(x).tolist() == script(x).tolist() == [10, 10]
 
 
+def test_modules_of_scripts_are_replaced():
+    outer = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    script, x = torch.jit.script(outer), torch.ones(1, 2)
+    for other in (nn.Linear(2, 3), torch.jit.script(nn.Sequential(nn.Linear(2, 2), nn.Tanh()))):
+        setattr(script, "0", other)
+        assert script(x).equal(other(x).relu())
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.fill_(1)
+    assert script(x).equal(other(x).relu())
+
+
 def places(x):
     several = [x, x + 1, x * 1]
     return several.count(x), several.index(x + 1)

@@ -85,8 +85,13 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
     def __setattr__(self, name, value):
         super().__setattr__(name, value)
         source = self.__dict__.get("_script_source")
-        if source is not None and name in source.__dict__ and name in self.__dict__:
+        if source is None:
+            return
+        if name in source.__dict__ and name in self.__dict__:
             setattr(source, name, value)  # which the program has as a constant
+            self.__dict__["_is_stale"] = True
+        elif isinstance(value, Module) and name in source._modules:
+            setattr(source, name, value.__dict__.get("_script_source", value))
             self.__dict__["_is_stale"] = True
 
     def _compile_again(self):
