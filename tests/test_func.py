@@ -408,3 +408,18 @@ def test_stacked_modules_are_of_one_kind():
         rushlight.func.stack_module_state(
             [rushlight.nn.Linear(2, 2), rushlight.nn.Linear(2, 2).eval()]
         )
+
+
+def test_derivatives_in_inference_mode():
+    cube, ones = (lambda x: (x**3).sum()), rushlight.ones(2)
+    outside = rushlight.tensor([1.0, 2.0])
+    with rushlight.inference_mode():
+        for x in (outside, rushlight.tensor([1.0, 2.0])):
+            assert rushlight.func.grad(cube)(x).tolist() == [3, 12]
+            assert rushlight.func.vjp(cube, x)[1](rushlight.tensor(2.0))[0].tolist() == [6, 24]
+            assert rushlight.func.jvp(cube, (x,), (ones,))[1].item() == 15
+            assert rushlight.func.jacrev(rushlight.square)(x).tolist() == [[2, 0], [0, 4]]
+            assert rushlight.func.hessian(cube)(x).tolist() == [[6, 0], [0, 12]]
+            assert rushlight.func.linearize(cube, x)[1](ones).item() == 15
+            each = rushlight.func.vmap(rushlight.func.grad(lambda a: a**3))(x)
+            assert each.tolist() == [3, 12] and not each.requires_grad

@@ -10,7 +10,7 @@ from rushlight import _C
 from rushlight.autograd.function import Function, _transposing
 from rushlight.func._vmap import lift
 from rushlight.nn.utils import stateless
-from rushlight.utils._pytree import tree_flatten, tree_unflatten
+from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +85,24 @@ def _stacked(name, tensors):
         )
     together = rushlight.stack([t.detach() for t in tensors])
     return together.requires_grad_() if tensors[0].requires_grad else together
+
+
+def _out_of_inference(call):
+    """`call` where what it needs is recorded, and tensors of inference mode are copied."""
+
+    def usable(value):
+        is_of_inference = isinstance(value, rushlight.Tensor) and value.is_inference()
+        return value.clone() if is_of_inference else value
+
+    @functools.wraps(call)
+    def outside(*args, **kwargs):
+        if not rushlight.is_inference_mode_enabled():
+            return call(*args, **kwargs)
+        with rushlight.inference_mode(False), rushlight.no_grad():
+            args, kwargs = tree_map(usable, (args, kwargs))
+            return call(*args, **kwargs)
+
+    return outside
 
 
 class _Run:
@@ -321,6 +339,7 @@ def grad_and_value(
     if has_aux)."""
 
     @functools.wraps(func)
+    @_out_of_inference
     def derived(*args, **kwargs):
         run = _Run("grad_and_value(f)(*args)", func, args, kwargs, argnums, has_aux)
         value = run.output
@@ -355,6 +374,7 @@ def grad(func: Callable[..., Any], argnums: int = 0, has_aux: bool = False) -> C
     return derived
 
 
+@_out_of_inference
 def vjp(
     func: Callable[..., Any], *primals: Any, has_aux: bool = False
 ) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
@@ -363,6 +383,7 @@ def vjp(
     outputs, structure = _tensors_of("vjp(f, *primals)", run.output)
     keep = run.leads_out(outputs)
 
+    @_out_of_inference
     def multiply(*cotangents):
         given = cotangents if len(cotangents) != 1 else cotangents[0]
         weights, given_structure = tree_flatten(given)
@@ -388,6 +409,7 @@ def _pushforward(name, func, primals, has_aux=False, strict=False):
         )
     run.prepare_pushing()
 
+    @_out_of_inference
     def push(*tangents):
         return run.shown(run.like_output(run.pushed(tree_flatten(tangents)[0])))
 
@@ -395,6 +417,7 @@ def _pushforward(name, func, primals, has_aux=False, strict=False):
     return output, push, aux
 
 
+@_out_of_inference
 def jvp(
     func: Callable[..., Any],
     primals: Sequence[Tensor],
@@ -446,6 +469,7 @@ def _check_tangent(name, primal, tangent):
         )
 
 
+@_out_of_inference
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """func(*primals), and a function that multiplies the Jacobian there with tangents, without
     running func again.
@@ -475,6 +499,7 @@ def jacrev(
     """
 
     @functools.wraps(func)
+    @_out_of_inference
     def derived(*args, **kwargs):
         run = _Run("jacrev", func, args, kwargs, argnums, has_aux)
         outputs, structure = _tensors_of("jacrev", run.output)
@@ -519,6 +544,7 @@ def jacfwd(
         raise NotImplementedError(f"jacfwd: randomness={randomness!r}, for func runs once")
 
     @functools.wraps(func)
+    @_out_of_inference
     def derived(*args, **kwargs):
         run = _Run("jacfwd", func, args, kwargs, argnums, has_aux, True)
         run.prepare_pushing()
