@@ -1148,3 +1148,51 @@ def adjusted(x, where, rows: List[int]):  # noqa: UP006
 def test_scripts_change_elements_at_computed_places():
     x, where = torch.arange(8.0).view(4, 2), torch.tensor([0, 2])
     assert torch.jit.script(adjusted)(x, where, [1, 3]).equal(adjusted(x, where, [1, 3]))
+
+
+def again(module):
+    file = io.BytesIO()
+    torch.jit.save(module, file)
+    file.seek(0)
+    return torch.jit.load(file)
+
+
+class Around(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.first = inner, nn.Linear(2, 2)
+
+    def forward(self, x, n: int):
+        x = self.first(x)
+        for _ in range(n):
+            x = self.inner(x)
+        if bool(x.sum() > 0):
+            x = self.inner(x) * 2
+        return x
+
+
+@pytest.mark.parametrize("how", ["traced", "loaded", "with a branch", "exported"])
+def test_scripts_hold_recorded_modules(how):
+    torch.manual_seed(0)
+    plain, x = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 2)), torch.randn(5, 2)
+    inner = {
+        "traced": lambda: torch.jit.trace(plain, x),
+        "loaded": lambda: again(torch.jit.trace(plain, x)),
+        "with a branch": lambda: again(torch.jit.script(Gate())),
+        "exported": lambda: torch.export.export(plain, (x,)).module(),
+    }[how]()
+    model = Around(inner)
+    script = torch.jit.script(model)
+    loaded = again(script)
+    assert sorted(script.state_dict()) == sorted(model.state_dict())
+    for given in (x, -x):
+        for n in (0, 3):
+            same([script(given, n), loaded(given, n)], [model(given, n)] * 2)
+    with torch.no_grad():
+        model.first.weight.fill_(0.5)
+    same(script(x, 1), model(x, 1))
+    with pytest.raises(CompilationError, match="another structure"):
+        from rushlight.jit import _inlined
+        from rushlight.jit._values import Builder
+
+        _inlined.call(Builder(), inner, (), {})

@@ -20,7 +20,9 @@ from rushlight import Tensor
 from rushlight._set_module import home_of
 from rushlight.export import _record, _table
 from rushlight.export._higher_order import higher_order
+from rushlight.export.exported_program import ProgramModule
 from rushlight.fx import GraphModule
+from rushlight.jit import _inlined
 from rushlight.jit._isinstance import is_of, members
 from rushlight.jit._values import Builder, CompilationError, Computed, Shape
 from rushlight.nn import Module, ModuleDict, ModuleList, Sequential
@@ -983,6 +985,8 @@ class Function:
         if module._forward_hooks or module._forward_pre_hooks:
             self.refuse(node, f"a {type(module).__name__} with hooks")
         program = module.__dict__.get("_script_source")
+        if isinstance(module, ProgramModule) and program is None:
+            return _inlined.call(self.builder, module, args, kwargs)
         return self.call_python(node, type(program or module).forward, [program or module, *args],
                                 kwargs)  # fmt: skip
 
