@@ -944,6 +944,10 @@ class OfComment(nn.Module):
 
 def test_types_in_comments():
     x = torch.ones(1)
+    scaled = torch.jit.script(OfComment())
+    assert scaled(x, torch.tensor(4)).item() == 4  # as TorchScript converts it
+    with pytest.raises(RuntimeError, match="expected a int, got Tensor"):
+        scaled(x, torch.tensor(4.5))
     assert torch.jit.script(of_comment)(x, [2]).tolist() == [1, 1]
     script = torch.jit.script(of_comments)
     assert [script(x).item(), script(x, 3).item(), script(x, z=x).item()] == [2, 3, 3]

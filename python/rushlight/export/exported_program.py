@@ -188,6 +188,15 @@ def check_inputs(
             )
 
 
+def _as_number(guard, value):
+    """The number that a script takes, for a tensor of one."""
+    if guard.kind not in ("int", "float") or not isinstance(value, Tensor) or value.dim():
+        return value
+    if value.is_complex() or (guard.kind == "int" and value.is_floating_point()):
+        return value
+    return (int if guard.kind == "int" else float)(value.item())
+
+
 def _ordered_as(value, spec):
     """A tree whose dicts have the order of their keys that a structure has."""
     children = spec.children()
@@ -397,7 +406,14 @@ class ExportedProgram:
                 "the program was exported for inputs of another structure:\n"
                 f"expected {self.in_spec}\ngot {spec}"
             )
-        check_inputs(self.input_guards, self.range_constraints, leaves)
+        try:
+            check_inputs(self.input_guards, self.range_constraints, leaves)
+        except GuardError:
+            numbers = [_as_number(*pair) for pair in zip(self.input_guards, leaves)]
+            if all(map(operator.is_, numbers, leaves)):
+                raise
+            leaves = numbers
+            check_inputs(self.input_guards, self.range_constraints, leaves)
         return leaves
 
     def module(
