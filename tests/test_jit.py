@@ -488,7 +488,7 @@ def test_files():
         torch.jit.load(io.BytesIO(b"not a file of ours"))
     module = torch.jit.script(fib)
     with pytest.raises(RuntimeError, match="'n': expected a int, got Tensor"):
-        module(torch.tensor(3))
+        module(torch.tensor([3]))
 
 
 def test_what_code_asks_while_it_is_compiled():
