@@ -8,7 +8,6 @@ import rushlight
 from rushlight import Tensor
 from rushlight._absent_dtypes import qint8, qint32, quint4x2, quint8
 from rushlight._ignored import warn_program as _warn_program
-from rushlight._quantized._fake import set_values
 from rushlight._quantized._fake import set_values as _set_values
 from rushlight._quantized._tensor import (
     per_channel_affine,
