@@ -451,6 +451,32 @@ def test_trace():
         torch.jit.trace(net)
 
 
+def test_traced_programs_take_arguments_by_position_and_by_name():
+    class Scaled(nn.Module):
+        def forward(self, input, pair, scale=None):
+            return (input + pair[0]) * scale
+
+    x, pair, scale = torch.ones(2), (torch.ones(2), torch.zeros(2)), torch.full((2,), 3.0)
+    traced = torch.jit.trace(Scaled(), (x, pair, scale))
+    file = io.BytesIO()
+    torch.jit.save(traced, file)
+    file.seek(0)
+    for program in (traced, torch.jit.load(file)):
+        assert program(x, pair, scale=scale).tolist() == [6.0, 6.0]
+        for message, args, names in (
+            ("missing value for argument 'input'", (), {"scale": scale}),
+            ("no argument 'factor'", (x, pair), {"factor": scale}),
+            ("two values for argument 'input'", (x, pair, scale), {"input": x}),
+            ("takes 3 arguments", (x, pair, scale, x), {"scale": scale}),
+        ):
+            with pytest.raises(RuntimeError, match=message):
+                program(*args, **names)
+    function = torch.jit.trace(lambda a, b: a - b, (scale, x))
+    assert function(b=scale, a=x).tolist() == function(x, b=scale).tolist() == [-2.0, -2.0]
+    named = torch.jit.trace(lambda a, b: a - b, example_kwarg_inputs={"b": x, "a": scale})
+    assert named(scale, x).tolist() == named(scale, b=x).tolist() == [2.0, 2.0]
+
+
 def test_trace_of_a_module_with_control_flow_uses_scripts():
     cell = Cell(torch.jit.script(Gate()))
     net = torch.jit.trace(cell, (torch.ones(3, 4), torch.zeros(3, 4)))

@@ -42,6 +42,35 @@ def _bound(signature, args, kwargs):
     return tuple(bound.arguments.values())
 
 
+def _by_name(program, args, kwargs):
+    """The arguments as they were given when the program was recorded: those that were given by
+    position may come by name, and the reverse.
+    """
+    positional, keywords = program.in_spec.children()
+    nodes = [n for n in program.graph.nodes if n.meta.get("kind") == "input"]
+    names, first = [], 0
+    for spec in positional.children():  # a container has no name of its own
+        names.append(nodes[first].meta["target"] if spec.is_leaf() else None)
+        first += spec.num_leaves
+    names += keywords.context
+    if len(args) > len(names):
+        raise RuntimeError(f"forward() takes {len(names)} arguments, got {len(args)}")
+    given = dict(enumerate(args))
+    for name, value in kwargs.items():
+        if name not in names:
+            known = ", ".join(filter(None, names))
+            raise RuntimeError(f"forward() has no argument {name!r}, only {known}")
+        if names.index(name) in given:
+            raise RuntimeError(f"forward() got two values for argument {name!r}")
+        given[names.index(name)] = value
+    for place, name in enumerate(names):
+        if place not in given:
+            raise RuntimeError(f"forward() is missing value for argument {name or place!r}")
+    values = [given[place] for place in range(len(names))]
+    count = positional.num_children
+    return values[:count], dict(zip(keywords.context, values[count:]))
+
+
 class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
     """A module that runs a graph: made by `trace`, `script` or `load`."""
 
@@ -49,6 +78,8 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
         signature = self.__dict__.get("_signature")
         if signature is not None:
             args, kwargs = _bound(signature, args, kwargs), {}
+        elif kwargs or self._program.in_spec.children()[1].context:
+            args, kwargs = _by_name(self._program, args, kwargs)
         return super()._program_inputs(args, kwargs)
 
     @errors_of_scripts
@@ -187,7 +218,7 @@ def trace(
         raise RuntimeError(
             "jit.trace: give example_inputs or example_kwarg_inputs, and one of them"
         )
-    kwargs = dict(example_kwarg_inputs or {})
+    kwargs = _in_order(func, example_kwarg_inputs or {})
     args = () if example_inputs is None else example_inputs
     args = (args,) if isinstance(args, (Tensor, dict)) else tuple(args)
     program = _traced(func, args, kwargs, check_trace, strict)
@@ -200,6 +231,16 @@ def trace(
             rtol=check_tolerance, atol=check_tolerance,
         )  # fmt: skip
     return made
+
+
+def _in_order(func, kwargs):
+    """Arguments by name in the order in which the function takes them."""
+    try:
+        names = inspect.signature(func.forward if isinstance(func, Module) else func).parameters
+    except (TypeError, ValueError):  # a builtin function
+        names = ()
+    known = {name: kwargs[name] for name in names if name in kwargs}
+    return {**known, **kwargs}
 
 
 def _has_dict(spec):
