@@ -803,3 +803,77 @@ def test_a_lambda_is_compiled_where_its_line_has_no_other():
     with pytest.warns(UserWarning, match="a lambda is not compiled unless it is the only one"):
         half = torch.jit.script(several["half"])
     assert half(torch.ones(2)).tolist() == [0.5, 0.5]
+
+
+def largest(dtype: torch.dtype) -> int:
+    if dtype == torch.uint8:
+        return 255
+    if dtype in (torch.int8, torch.uint16):
+        return 127
+    return 1
+
+
+class ByDtype(nn.Module):
+    def forward(self, x):
+        if x.dtype == torch.uint16:
+            return x
+        if not torch.is_floating_point(x) and not x.is_complex():
+            return x * largest(x.dtype)
+        return x + largest(x.dtype)
+
+
+class Drawn(nn.Module):
+    def forward(self, x):
+        first = torch.randint(0, x.size(0), size=(1,)).item()
+        scale = torch.empty(1).uniform_(0.5, 1.5).item()
+        return x[first : first + 2] * scale if x.gt(0).any().item() else x
+
+
+def reloaded(program):
+    file = io.BytesIO()
+    torch.jit.save(program, file)
+    file.seek(0)
+    return torch.jit.load(file)
+
+
+def test_scripts_ask_for_dtypes():
+    script = torch.jit.script(ByDtype())
+    for program in (script, reloaded(script)):
+        for dtype in (torch.uint8, torch.int8, torch.int64, torch.float64, torch.complex64):
+            x = torch.ones(2, dtype=dtype)
+            same(program(x), ByDtype()(x))
+
+
+def test_scripts_take_numbers_out_of_tensors():
+    script = torch.jit.script(Drawn())
+    for program in (script, reloaded(script)):
+        for seed in range(4):
+            torch.manual_seed(seed)
+            expected = Drawn()(torch.arange(6.0))
+            torch.manual_seed(seed)
+            same(program(torch.arange(6.0)), expected)
+
+
+def test_the_name_of_a_scripted_function():
+    script = torch.jit.script(sorted_ends)
+    assert (script.name, script.__name__) == ("sorted_ends", "ScriptFunction")
+    assert script.__qualname__ == "torch.jit.ScriptFunction"
+
+
+def sorted_ends(x: Tensor):
+    found = x.sort(dim=0)
+    return found.values[0] + torch.max(x, 0).values, found.indices, torch.topk(x, k=1)[1]
+
+
+def test_results_of_scripts_have_names():
+    script = torch.jit.script(sorted_ends)
+    x = torch.tensor([3.0, 1.0, 2.0])
+    for a, b in zip(script(x), sorted_ends(x), strict=True):
+        same(a, b)
+
+    @torch.jit.script
+    def whole(x: Tensor):
+        return torch.max(x, 0)
+
+    values, indices = whole(x)
+    assert (values.item(), indices.item()) == (3, 0)

@@ -371,9 +371,11 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     if not callable(obj):
         raise CompilationError(f"jit.script: a {type(obj).__name__} is no function or module")
     try:
-        return ScriptFunction(_compiled(obj, None), obj, inspect.signature(obj))
+        made = ScriptFunction(_compiled(obj, None), obj, inspect.signature(obj))
     except CompilationError as reason:
-        return interpreted_function(ScriptFunction, obj, reason)
+        made = interpreted_function(ScriptFunction, obj, reason)
+    made.__name__, made.__qualname__ = "ScriptFunction", "torch.jit.ScriptFunction"  # as in torch
+    return made
 
 
 def _compiled_module(module):
