@@ -877,3 +877,19 @@ def test_results_of_scripts_have_names():
 
     values, indices = whole(x)
     assert (values.item(), indices.item()) == (3, 0)
+
+
+class Checked(nn.Module):
+    def forward(self, x):
+        rows = x.size(0)
+        torch._assert(rows == 3, f"3 rows, not {rows}!")
+        torch._assert(x.dim() >= 1, "never seen")
+        return x * rows
+
+
+def test_messages_of_assertions_may_have_computed_values():
+    script = torch.jit.script(Checked())
+    for program in (script, reloaded(script)):
+        assert program(torch.ones(3)).tolist() == [3.0] * 3
+        with pytest.raises(RuntimeError, match="rows == 3.*3 rows, not {rows}!"):
+            program(torch.ones(2))

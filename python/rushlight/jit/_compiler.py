@@ -210,14 +210,18 @@ class Function:
         self.assign(statement.target, value)
 
     def do_Assert(self, statement):
-        holds = self.truth(statement.test, self.value(statement.test))
-        tested = ast.unparse(statement.test)
+        self.assertion(statement, statement.test, statement.msg)
+
+    def assertion(self, node, test, message):
+        """assert test, message: a message with computed values is said as it is written."""
+        holds = self.truth(test, self.value(test))
+        tested = ast.unparse(test)
         if isinstance(holds, bool):
             if not holds:
-                self.refuse(statement, f"`assert {tested}`, which never holds,")
+                self.refuse(node, f"`assert {tested}`, which never holds,")
             return
-        said = "" if statement.msg is None else f": AssertionError: {_text_of(statement.msg)}"
-        self.demand(statement, holds, f"`assert {tested}`", said)
+        said = "" if message is None else f": AssertionError: {_text_of(message)}"
+        self.demand(node, holds, f"`assert {tested}`", said)
 
     def demand(self, statement, holds, what, otherwise=""):
         """The graph goes on only where `holds`; `otherwise` is what the program says if not."""
@@ -910,6 +914,8 @@ class Function:
 
     def of_Call(self, node):
         function = self.value(node.func)
+        if function is rushlight._assert and len(node.args) == 2:
+            return self.assertion(node, *node.args)
         args = []
         for a in node.args:
             if isinstance(a, ast.Starred):
