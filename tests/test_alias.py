@@ -418,6 +418,19 @@ def test_pytest_option(project, installed):
     assert "1 passed" in run_pytest(project, "--rushlight", modules=[installed])
 
 
+def test_pytest_imports_the_classes_of_warnings_with_rushlight(project, installed):
+    (project / "ours.py").write_text("import torch\nclass Noted(UserWarning): pass\n")
+    (project / "torch.py").write_text("")  # that is installed, too
+    (project / "pytest.ini").write_text("[pytest]\nfilterwarnings =\n    ignore::ours.Noted\n")
+    modules = {"modules": [installed, project]}
+    plain = ("-m", "pytest", "-p", "no:cacheprovider", "--rootdir", project, project)
+    assert "1 passed" in run("-m", "rushlight", *plain, cwd=project, **modules)[0]
+    for options in (("-p", "rushlight.pytest_plugin"), ("--rushlight",)):
+        early = pytest.version_tuple >= (9,)  # it imports them before any plugin
+        out, errors = run(*plain, *options, cwd=project, status=4 * early, **modules)
+        assert "-m rushlight -m pytest" in errors if early else "1 passed" in out
+
+
 def test_pytest_without_the_option_is_left_alone(project, installed):
     (project / "conftest.py").write_text("")
     (project / "torch.py").write_text("mark = 1\n")

@@ -172,6 +172,8 @@ CALLS = {
     "istft": ["T.stft(T.ones(400), 64, window=T.hann_window(64), return_complex=True), 64, "
               "window=T.hann_window(64)"],
     "stft": ["T.randn(400), 64, window=T.hann_window(64), return_complex=True"],
+    "sym_constrain_range": ["3"],
+    "sym_constrain_range_for_size": ["3"],
     "lobpcg": "T.diag(T.arange(1.0, 13.0)) + 0.1 * T.ones(12, 12)",
     "lu": "T.tensor([[1.0, 2.0], [3.0, 4.0]])", "meshgrid": "T.randn(2), T.randn(3)",
     "nonzero": "T.tensor([[1, 0], [2, 3]])",

@@ -352,3 +352,25 @@ def test_special_functions_of_unsigned_integers(dtype):
     for name in ("zeta", "xlog1py", "hermite_polynomial_h", "chebyshev_polynomial_t"):
         function = getattr(rl.special, name)
         assert function(x, x).tolist() == function(x.float(), x.float()).tolist()
+
+
+class Image(rl.Tensor):
+    pass
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: rl.tensor([1, 40000], dtype=rl.uint16),
+        lambda: rl.quantize_per_tensor(rl.ones(2), 0.1, 0, rl.quint8),
+        lambda: rl.nested.nested_tensor([rl.ones(2), rl.ones(3)], layout=rl.jagged),
+    ],
+    ids=["carried", "quantized", "nested"],
+)
+def test_tensors_that_their_class_tells_keep_it(make):
+    x = make()
+    assert x.as_subclass(rl.Tensor) is x
+    assert type(x.as_subclass(type(x))) is type(x)
+    for convert in (x.as_subclass, lambda cls: rl.Tensor._make_subclass(cls, x)):
+        with pytest.raises(NotImplementedError, match="Image cannot take its place"):
+            convert(Image)

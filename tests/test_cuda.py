@@ -25,6 +25,11 @@ def test_questions_are_answered():
     assert not rushlight.cuda.is_bf16_supported()
     rushlight.cuda.manual_seed_all(0)
     rushlight.cuda.empty_cache()
+    rushlight.cuda._lazy_call(pytest.fail, seed=True)  # there is nothing to call it for
+    with pytest.raises(TypeError, match="later"):
+        rushlight.cuda._lazy_call(print, later=True)
+    with pytest.raises(AssertionError):
+        rushlight.cuda._lazy_init()
 
 
 @pytest.mark.parametrize(

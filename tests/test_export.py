@@ -1,5 +1,6 @@
 """torch.export: programs as data, the same bits from the graph, from its file, and from Python."""
 
+import copy
 import dataclasses
 import io
 import json
@@ -934,6 +935,26 @@ def test_dynamic_shapes_of_a_registered_class():
         assert (bounds.lower, bounds.upper) == (2, 10) and bounds == (2, 10)
         longer = Pair(torch.ones(7), [torch.ones(7)])
         assert program.module()(longer).tolist() == [3.0] * 7
+
+
+def test_a_size_without_a_bound_has_the_infinity_of_whole_numbers():
+    from rushlight.utils._sympy.numbers import IntInfinity, NegativeIntInfinity, int_oo
+    from rushlight.utils._sympy.value_ranges import ValueRanges
+
+    shapes = ({0: torch.export.Dim("rows", min=3)},)
+    program = torch.export.export(nn.ReLU(), (torch.ones(4, 2),), dynamic_shapes=shapes)
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    for found in (program, torch.export.load(file)):
+        (bounds,) = found.range_constraints.values()
+        assert isinstance(bounds, ValueRanges) and isinstance(bounds.upper, IntInfinity)
+        assert repr(bounds) == "VR[3, int_oo]" and found.guards[-1] == "3 <= rows"
+    negative = -int_oo
+    assert isinstance(negative, NegativeIntInfinity) and -negative is int_oo
+    assert copy.deepcopy(int_oo) > 10**30 > -int_oo and str(-int_oo) == "-int_oo"
+    with pytest.raises(OverflowError):
+        int(int_oo)
 
 
 def test_constants_have_the_paths_of_attributes():

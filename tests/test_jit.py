@@ -451,6 +451,32 @@ def test_trace():
         torch.jit.trace(net)
 
 
+def test_traced_programs_take_arguments_by_position_and_by_name():
+    class Scaled(nn.Module):
+        def forward(self, input, pair, scale=None):
+            return (input + pair[0]) * scale
+
+    x, pair, scale = torch.ones(2), (torch.ones(2), torch.zeros(2)), torch.full((2,), 3.0)
+    traced = torch.jit.trace(Scaled(), (x, pair, scale))
+    file = io.BytesIO()
+    torch.jit.save(traced, file)
+    file.seek(0)
+    for program in (traced, torch.jit.load(file)):
+        assert program(x, pair, scale=scale).tolist() == [6.0, 6.0]
+        for message, args, names in (
+            ("missing value for argument 'input'", (), {"scale": scale}),
+            ("no argument 'factor'", (x, pair), {"factor": scale}),
+            ("two values for argument 'input'", (x, pair, scale), {"input": x}),
+            ("takes 3 arguments", (x, pair, scale, x), {"scale": scale}),
+        ):
+            with pytest.raises(RuntimeError, match=message):
+                program(*args, **names)
+    function = torch.jit.trace(lambda a, b: a - b, (scale, x))
+    assert function(b=scale, a=x).tolist() == function(x, b=scale).tolist() == [-2.0, -2.0]
+    named = torch.jit.trace(lambda a, b: a - b, example_kwarg_inputs={"b": x, "a": scale})
+    assert named(scale, x).tolist() == named(scale, b=x).tolist() == [2.0, 2.0]
+
+
 def test_trace_of_a_module_with_control_flow_uses_scripts():
     cell = Cell(torch.jit.script(Gate()))
     net = torch.jit.trace(cell, (torch.ones(3, 4), torch.zeros(3, 4)))
@@ -780,6 +806,8 @@ def test_a_lambda_is_compiled_where_its_line_has_no_other():
     with pytest.warns(UserWarning, match="a lambda is not compiled unless it is the only one"):
         half = torch.jit.script(several["half"])
     assert half(torch.ones(2)).tolist() == [0.5, 0.5]
+
+
 class Tenfold(torch.Tensor):
     """Its sums are ten times as large."""
 
@@ -1157,6 +1185,35 @@ def test_scripts_change_elements_at_computed_places():
 def again(module):
     file = io.BytesIO()
     torch.jit.save(module, file)
+
+
+def largest(dtype: torch.dtype) -> int:
+    if dtype == torch.uint8:
+        return 255
+    if dtype in (torch.int8, torch.uint16):
+        return 127
+    return 1
+
+
+class ByDtype(nn.Module):
+    def forward(self, x):
+        if x.dtype == torch.uint16:
+            return x
+        if not torch.is_floating_point(x) and not x.is_complex():
+            return x * largest(x.dtype)
+        return x + largest(x.dtype)
+
+
+class Drawn(nn.Module):
+    def forward(self, x):
+        first = torch.randint(0, x.size(0), size=(1,)).item()
+        scale = torch.empty(1).uniform_(0.5, 1.5).item()
+        return x[first : first + 2] * scale if x.gt(0).any().item() else x
+
+
+def reloaded(program):
+    file = io.BytesIO()
+    torch.jit.save(program, file)
     file.seek(0)
     return torch.jit.load(file)
 
@@ -1200,3 +1257,62 @@ def test_scripts_hold_recorded_modules(how):
         from rushlight.jit._values import Builder
 
         _inlined.call(Builder(), inner, (), {})
+
+
+def test_scripts_ask_for_dtypes():
+    script = torch.jit.script(ByDtype())
+    for program in (script, reloaded(script)):
+        for dtype in (torch.uint8, torch.int8, torch.int64, torch.float64, torch.complex64):
+            x = torch.ones(2, dtype=dtype)
+            same(program(x), ByDtype()(x))
+
+
+def test_scripts_take_numbers_out_of_tensors():
+    script = torch.jit.script(Drawn())
+    for program in (script, reloaded(script)):
+        for seed in range(4):
+            torch.manual_seed(seed)
+            expected = Drawn()(torch.arange(6.0))
+            torch.manual_seed(seed)
+            same(program(torch.arange(6.0)), expected)
+
+
+def test_the_name_of_a_scripted_function():
+    script = torch.jit.script(sorted_ends)
+    assert (script.name, script.__name__) == ("sorted_ends", "ScriptFunction")
+    assert script.__qualname__ == "torch.jit.ScriptFunction"
+
+
+def sorted_ends(x: Tensor):
+    found = x.sort(dim=0)
+    return found.values[0] + torch.max(x, 0).values, found.indices, torch.topk(x, k=1)[1]
+
+
+def test_results_of_scripts_have_names():
+    script = torch.jit.script(sorted_ends)
+    x = torch.tensor([3.0, 1.0, 2.0])
+    for a, b in zip(script(x), sorted_ends(x), strict=True):
+        same(a, b)
+
+    @torch.jit.script
+    def whole(x: Tensor):
+        return torch.max(x, 0)
+
+    values, indices = whole(x)
+    assert (values.item(), indices.item()) == (3, 0)
+
+
+class Checked(nn.Module):
+    def forward(self, x):
+        rows = x.size(0)
+        torch._assert(rows == 3, f"3 rows, not {rows}!")
+        torch._assert(x.dim() >= 1, "never seen")
+        return x * rows
+
+
+def test_messages_of_assertions_may_have_computed_values():
+    script = torch.jit.script(Checked())
+    for program in (script, reloaded(script)):
+        assert program(torch.ones(3)).tolist() == [3.0] * 3
+        with pytest.raises(RuntimeError, match="rows == 3.*3 rows, not {rows}!"):
+            program(torch.ones(2))

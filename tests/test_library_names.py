@@ -3,6 +3,7 @@
 import copy
 import gc
 import io
+import logging
 import unittest
 
 import pytest
@@ -67,6 +68,42 @@ def test_checks_with_messages():
         rushlight._check_tensor_all(rushlight.tensor([True, False]))
     assert rushlight.sym_max(1, 2.5) == 2.5 and isinstance(rushlight.sym_min(1, 2.0), float)
     assert rushlight.sym_ite(True, 1, 2) == 1 and rushlight.sym_sum([1, 2]) == 3
+
+
+def test_bounds_of_numbers():
+    rushlight.sym_constrain_range(3, min=3, max=3)
+    rushlight.ops.aten.sym_constrain_range_for_size.default(0, max=3)
+    rushlight._assert_scalar(2.5, "never seen")
+    for function, args, bounds, message in (
+        (rushlight.sym_constrain_range, (3,), {"min": 4}, "3 between"),
+        (rushlight.sym_constrain_range, (3,), {"min": 4, "max": 2}, "min=4 max=2"),
+        (rushlight.sym_constrain_range_for_size, (-1,), {}, "-1 between"),
+        (rushlight.sym_constrain_range_for_size, (3,), {"max": 2}, "greater than 2. got: 2"),
+        (rushlight._assert_scalar, (0, "none left"), {}, "none left"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            function(*args, **bounds)
+
+
+def test_levels_of_loggers(monkeypatch):
+    set_logs = rushlight._logging.set_logs
+    monkeypatch.setattr(rushlight._ignored, "_warned", set())
+    set_logs(all=logging.ERROR, export=logging.DEBUG, modules={"some.module": logging.INFO})
+    level = lambda name: logging.getLogger(name).level  # noqa: E731
+    assert level("torch") == level("rushlight") == logging.ERROR
+    assert level("torch.export") == logging.DEBUG and level("some.module") == logging.INFO
+    with pytest.warns(UserWarning, match="recompiles has no effect"):
+        set_logs(recompiles=True, graph=False)
+    assert level("torch") == level("torch.export") == logging.NOTSET
+    logging.getLogger("some.module").setLevel(logging.NOTSET)
+    with pytest.raises(TypeError, match="'recompile'"):
+        set_logs(recompile=True)
+    for wrong in ({"graph": 1}, {"export": "debug"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            set_logs(**wrong)
+    assert rushlight._logging.getArtifactLogger("m", "graph").name == "m.__graph"
+    with pytest.raises(RuntimeError, match="no artifact"):
+        rushlight._logging.getArtifactLogger("m", "graphs")
 
 
 def test_switches_of_a_compiler(recwarn):

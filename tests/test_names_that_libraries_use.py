@@ -1,5 +1,6 @@
 """Names that libraries import from torch, private ones too: each does what they use it for."""
 
+import collections
 import io
 import warnings
 
@@ -354,3 +355,19 @@ def test_rebuilt_subclasses_have_their_attributes():
     rushlight.save(made, file)
     file.seek(0)
     assert rushlight.load(file, weights_only=False).name_ == "x"
+
+
+def test_names_of_the_inside_of_nn():
+    from rushlight.nn.modules.conv import _ConvTransposeMixin, _ConvTransposeNd
+    from rushlight.nn.modules.module import _addindent
+    from rushlight.nn.parallel.parallel_apply import get_a_var
+    from rushlight.nn.parallel.scatter_gather import is_namedtuple
+
+    sizes = (2, 3, (1,), (1,), (0,), (1,), False, (0,), 1, True, "zeros")
+    with pytest.warns(FutureWarning, match="_ConvTransposeNd"):
+        assert isinstance(_ConvTransposeMixin(*sizes), _ConvTransposeNd)
+    assert _addindent("a\nb\n\nc", 3) == "a\n   b\n\n   c"
+    x = rushlight.ones(1)
+    assert get_a_var({"a": [1, (x,)]}) is x and get_a_var([1]) is None
+    assert is_namedtuple(rushlight.finfo) is False
+    assert is_namedtuple(collections.namedtuple("Pair", "a b")(1, 2))

@@ -205,3 +205,33 @@ def test_a_storage_that_its_finalizer_keeps_stays_usable():
     storage[0] = 7
     del storage
     assert kept[0][0] == 7
+
+
+def test_asarray_of_storages():
+    storage = rl.UntypedStorage([1, 2, 3, 4, 5, 6])
+    shared = rl.asarray(storage[:4], dtype=rl.int16)
+    assert shared.tolist() == [513, 1027]
+    assert rl.asarray(storage, dtype=rl.float32).shape == (1,)  # the rest is left out
+    whole, copied = (rl.asarray(storage, dtype=rl.uint8, copy=copy) for copy in (None, True))
+    storage[0] = 9
+    assert whole[0] == 9 and copied[0] == 1
+    for dtype in (rl.uint8, rl.float64):
+        for empty in (storage[2:2], rl.UntypedStorage(0)):
+            made = rl.asarray(empty, dtype=dtype)
+            assert made.shape == (0,) and made.dtype == dtype
+
+
+def test_indices_of_typed_storages():
+    storage = rl.tensor([1.0, 2.0, 3.0]).storage()
+    assert storage[0] == 1 and storage[-1] == 3
+    with pytest.raises(RuntimeError, match="slices are only supported in UntypedStorage"):
+        storage[:1]
+    with pytest.raises(TypeError, match="bool"):
+        storage[True]
+    for index in (1.5, "a", None, (0,)):
+        with pytest.raises(RuntimeError, match="can't index"):
+            storage[index]
+        with pytest.raises(RuntimeError, match="can't index"):
+            storage[index] = 1.0
+    storage[1:], storage[0] = 7.0, 5.0
+    assert storage.tolist() == [5, 7, 7]

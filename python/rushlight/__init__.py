@@ -83,9 +83,10 @@ def as_torch():
 
 _SUBPACKAGES = (
     "_VF", "__config__", "__future__", "_custom_ops", "_dynamo", "_functorch", "_higher_order_ops",
-    "_inductor", "_jit_internal", "_library", "_ops", "_prims_common", "_subclasses", "_tensor_str",
-    "_utils", "_weights_only_unpickler", "accelerator", "amp", "ao", "autograd", "backends",
-    "compiler", "cpu", "cuda", "debug", "distributed", "distributions", "export", "fft", "func",
+    "_inductor", "_jit_internal", "_library", "_logging", "_ops", "_prims_common", "_subclasses",
+    "_tensor_str", "_utils", "_weights_only_unpickler", "accelerator", "amp", "ao", "autograd",
+    "backends", "compiler", "cpu", "cuda", "debug", "distributed", "distributions", "export", "fft",
+    "func",
     "functional", "functorch", "futures", "fx", "hub", "jit", "library", "linalg", "masked",
     "monitor", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops", "optim",
     "overrides", "profiler", "quantization", "quasirandom", "random", "return_types",
@@ -157,10 +158,11 @@ _ELSEWHERE = {
     "_shallow_copy": ("_has_compatible_shallow_copy_type",),
     "_unsafe_indices": ("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
     "_symbolic_numbers": (
-        "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
-        "_check_tensor_all_with", "_check_type", "_check_value", "_check_with", "_sym_acos",
-        "_sym_asin", "_sym_atan", "_sym_cos", "_sym_cosh", "_sym_log2", "_sym_sin", "_sym_sinh",
-        "_sym_sqrt", "_sym_tan", "_sym_tanh", "sym_float", "sym_fresh_size", "sym_int", "sym_ite",
+        "_assert_scalar", "_check", "_check_index", "_check_is_size", "_check_not_implemented",
+        "_check_tensor_all", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
+        "_sym_acos", "_sym_asin", "_sym_atan", "_sym_cos", "_sym_cosh", "_sym_log2", "_sym_sin",
+        "_sym_sinh", "_sym_sqrt", "_sym_tan", "_sym_tanh", "sym_constrain_range",
+        "sym_constrain_range_for_size", "sym_float", "sym_fresh_size", "sym_int", "sym_ite",
         "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
     ),
     "_older_methods": (

@@ -14,6 +14,7 @@ from rushlight import (
     _inductor as _inductor,
     _jit_internal as _jit_internal,
     _library as _library,
+    _logging as _logging,
     _ops as _ops,
     _prims_common as _prims_common,
     _subclasses as _subclasses,
@@ -950,6 +951,7 @@ from rushlight._streams import (
     Stream as Stream,
 )
 from rushlight._symbolic_numbers import (
+    _assert_scalar as _assert_scalar,
     _check as _check,
     _check_index as _check_index,
     _check_is_size as _check_is_size,
@@ -959,6 +961,8 @@ from rushlight._symbolic_numbers import (
     _check_type as _check_type,
     _check_value as _check_value,
     _check_with as _check_with,
+    sym_constrain_range as sym_constrain_range,
+    sym_constrain_range_for_size as sym_constrain_range_for_size,
     sym_float as sym_float,
     sym_fresh_size as sym_fresh_size,
     sym_int as sym_int,

@@ -116,6 +116,30 @@ def sym_ite(b: Any, t: Any, f: Any) -> Any:
     return t if b else f
 
 
+def sym_constrain_range(size: Any, *, min: Any = None, max: Any = None) -> None:
+    """Raise RuntimeError unless min <= size <= max; a bound that is None bounds nothing."""
+    if min is not None and max is not None and max < min:
+        raise RuntimeError(f"Max must be greater than or equal to min. Got min={min} max={max}")
+    if (min is not None and size < min) or (max is not None and size > max):
+        least, most = (-(2**63) if min is None else min), (2**63 - 1 if max is None else max)
+        raise RuntimeError(f"Invalid value range for {size} between [{least}, {most}].")
+
+
+def sym_constrain_range_for_size(size: Any, *, min: Any = None, max: Any = None) -> None:
+    """Raise RuntimeError unless `size` can be a size between the bounds; `max` is more than 2."""
+    if max is not None and max <= 2:
+        raise RuntimeError(
+            f"Max value to constrain_range_for_size must be greater than 2. got: {max}"
+        )
+    sym_constrain_range(size, min=0 if min is None else min, max=max)
+
+
+def _assert_scalar(self: Any, assert_msg: Any) -> None:
+    """Raise RuntimeError with this message where a number is 0 or False."""
+    if not self:
+        raise RuntimeError(assert_msg)
+
+
 def sym_fresh_size(expr: Any) -> Any:
     """Return the number."""
     return expr

@@ -6,17 +6,38 @@ changes.
 
 from __future__ import annotations
 
+import pytest
+
 import rushlight
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-def pytest_load_initial_conftests() -> None:
-    """Comes before the first conftest.py is imported."""
-    rushlight.as_torch()
+
+def activate() -> None:
+    """`rushlight.as_torch`; where that is too late, say what is not."""
+    try:
+        rushlight.as_torch()
+    except RuntimeError as error:
+        raise pytest.UsageError(
+            f"{error}. pytest itself imports classes of warnings that filterwarnings names, from "
+            "version 9 on before its plugins: `python -m rushlight -m pytest` comes before that"
+        ) from None
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_load_initial_conftests() -> Iterator[None]:
+    """Comes before the first conftest.py is imported, and in pytest 8 before the classes of
+    warnings that settings name.
+    """
+    activate()
+    yield
 
 
 def pytest_configure() -> None:
     """Comes in time for the tests where a conftest.py names this plugin."""
-    rushlight.as_torch()
+    activate()
 
 
 def pytest_report_header() -> str:

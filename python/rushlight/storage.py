@@ -325,11 +325,19 @@ class TypedStorage(metaclass=_StorageKind):
 
     def __getitem__(self, index: Any) -> Any:
         _check_bytes(self._untyped)
-        found = self._elements[index]
-        return TypedStorage(found.untyped_storage(), self.dtype) if found.dim() else found.item()
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        if isinstance(index, bool):
+            raise TypeError(f"can't index a {type(self)} with {bool}")
+        return self._elements[self._place(index)].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._elements[index] = value
+        self._elements[index if isinstance(index, slice) else self._place(index)] = value
+
+    def _place(self, index):
+        if not isinstance(index, int):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        return index
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())

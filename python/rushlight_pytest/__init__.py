@@ -2,6 +2,8 @@
 that must not load rushlight.
 """
 
+import pytest
+
 
 def pytest_addoption(parser):
     """Adds the option."""
@@ -11,12 +13,14 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config):
-    """Loads the plugin proper, before the first conftest.py is imported, if the option was
-    given.
+    """Loads the plugin proper, before the first conftest.py is imported and before the classes of
+    warnings that settings name, if the option was given.
     """
     if early_config.known_args_namespace.rushlight:
         from rushlight import pytest_plugin
 
+        pytest_plugin.activate()
         early_config.pluginmanager.register(pytest_plugin)
-        pytest_plugin.pytest_load_initial_conftests()
+    yield

@@ -429,8 +429,11 @@ PyObject* make_asarray(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
       return wrap(asarray_of(t, dtype.value_or(t.dtype()), device.value_or(t.device()), copy,
                              requires_grad));
     }
-    // A number of NumPy has a buffer too, but is a number.
-    if (!is_number(o) && !is_array(o) && !PyUnicode_Check(o) && PyObject_CheckBuffer(o)) {
+    if (is_any_storage(o)) {  // one without elements is no empty buffer
+      t = tensor_from(o, dtype, device);
+      if (copy.value_or(false)) t = copy_of(t, t.dtype(), t.device());
+      // A number of NumPy has a buffer too, but is a number.
+    } else if (!is_number(o) && !is_array(o) && !PyUnicode_Check(o) && PyObject_CheckBuffer(o)) {
       t = share_buffer(o, dtype.value_or(default_dtype()), -1, 0);
       if (copy.value_or(false)) t = copy_of(t, t.dtype(), t.device());
     } else if (copy.value_or(false) || !is_foreign(o)) {

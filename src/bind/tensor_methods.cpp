@@ -267,6 +267,8 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     PyTypeObject* type = to_subclass(cls, "_make_subclass");
     check_type(is_tensor(data), "_make_subclass: data must be a Tensor, not ", type_name(data));
+    if (Py_TYPE(data) != tensor_type && PyObject_HasAttrString(data, "_has_own_class"))
+      checked(Object(PyObject_CallMethod(data, "as_subclass", "O", cls)).get());  // it may refuse
     Tensor t = alias(tensor_of(data));
     if (wanted) change_requires_grad(t, true);
     return wrap_as(type, std::move(t));

@@ -191,7 +191,7 @@ Tensor stack(const TensorList& tensors, int64_t dim) {
     check(is_same_device(t.device(), tensors[0].device()),
           "stack: expected all tensors to be on the same device, but tensor 0 is on ",
           tensors[0].device(), " and tensor ", &t - tensors.data(), " on ", t.device());
-    check(t.sizes() == tensors[0].sizes(), "stack: expects each tensor to be equal size, but got ",
+    check(t.sizes() == tensors[0].sizes(), "stack expects each tensor to be equal size, but got ",
           tensors[0].sizes(), " at entry 0 and ", t.sizes(), " at entry ", &t - tensors.data());
     promotion.add(t);
   }

@@ -291,6 +291,7 @@ def parts():
     if rank >= size - 2:
         assert dist.get_group_rank(last, rank) == rank - size + 2
         assert dist.get_global_rank(last, 0) == size - 2
+        assert dist.distributed_c10d._get_global_rank(last, 0) == size - 2
         x = torch.full((2,), float(rank))
         dist.broadcast(x, src=size - 1, group=last)
         assert x.tolist() == [size - 1] * 2 and last.group_desc == "the last"

@@ -397,6 +397,12 @@ def own_parts():
         NotImplementedError, "parts in one piece", distribute_tensor, whole, mesh,
         [_StridedShard(0, split_factor=2)],
     )  # fmt: skip
+    refused(
+        NotImplementedError, "later placements divide dim 0", compute_local_shape_and_global_offset,
+        (4 * size, 3), grid, [_StridedShard(0, split_factor=size), Shard(0)],
+    )  # fmt: skip
+    strided = twice[0]  # another placement than Shard, which divides all the same
+    assert not isinstance(strided, Shard) and not strided.is_shard() and strided.dim == 0
     model = nn.BatchNorm1d(2)
     with torch.no_grad():
         model.weight.fill_(rank)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._carried._codecs import is_unsigned, numbers_of
+from rushlight._own_class import OwnClass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _DLPACK_CODES = {
 }  # fmt: skip
 
 
-class CarriedTensor(Tensor):
+class CarriedTensor(OwnClass):
     """A tensor of uint16, uint32, uint64, complex32 or a float of 8 bits."""
 
     _carried: Any  # the dtype
@@ -92,7 +93,7 @@ def plain(tensor: Tensor) -> Tensor:
     if not isinstance(tensor, CarriedTensor):
         return tensor
     with _C._SubclassesOff():
-        return tensor.as_subclass(Tensor)
+        return Tensor.as_subclass(tensor, Tensor)
 
 
 def make(bits: Tensor, dtype: Any) -> CarriedTensor:

@@ -10,6 +10,7 @@ import rushlight
 from rushlight import _C, Tensor
 from rushlight._absent_dtypes import qint8, qint32, quint8
 from rushlight._numpy_names import take_numpy_names
+from rushlight._own_class import OwnClass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Quantizer:
         return self.scale.float().reshape(shape), self.zero_point.reshape(shape)
 
 
-class QuantizedTensor(Tensor):
+class QuantizedTensor(OwnClass):
     """A tensor of dtype qint8, quint8 or qint32, made by `quantize_per_tensor` and its kin."""
 
     _quantizer: Quantizer
@@ -114,7 +115,7 @@ class QuantizedTensor(Tensor):
 def plain(tensor: Tensor) -> Tensor:
     """Return the integers of a quantized tensor without a copy."""
     with _C.DisableTorchFunctionSubclass():
-        return tensor.as_subclass(Tensor)
+        return Tensor.as_subclass(tensor, Tensor)
 
 
 def make(integers: Tensor, quantizer: Quantizer) -> QuantizedTensor:

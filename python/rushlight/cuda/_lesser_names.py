@@ -11,6 +11,7 @@ from rushlight.storage import TypedStorage, _StorageKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from rushlight.types import Device
@@ -163,8 +164,28 @@ globals().update(
     )
 )
 
+
+def _lazy_init() -> None:
+    """Start CUDA: see `init`."""
+    rushlight.cuda.init()
+
+
+def _lazy_call(callable: Callable[[], Any], **kwargs: Any) -> None:
+    """Call a function that uses the GPU, if there is one: at once, as CUDA starts by itself.
+
+    Args:
+        callable: the function.
+        kwargs: `seed` and `seed_all`, which say in torch how to wait for the start.
+    """
+    if unknown := kwargs.keys() - {"seed", "seed_all"}:
+        raise TypeError(f"_lazy_call: unexpected arguments {sorted(unknown)}")
+    if rushlight.cuda.is_available():
+        callable()
+
+
 NAMES = (
-    *(f"{name}Storage" for name in _STORAGES), "CUDAPluggableAllocator", "CudaError",
+    *(f"{name}Storage" for name in _STORAGES), "_lazy_call", "_lazy_init",
+    "CUDAPluggableAllocator", "CudaError",
     "GreenContext", "MemPool", "caching_allocator_alloc", "caching_allocator_delete",
     "caching_allocator_disabled", "caching_allocator_enable", "change_current_allocator",
     "check_error", "clock_rate", "cudaStatus", "current_solver_handle", "device_memory_used",

@@ -23,6 +23,11 @@ def __getattr__(name: str) -> Any:
     return getattr(_distributed, name)
 
 
+def _get_global_rank(group, rank):
+    """An older name of `get_global_rank`."""
+    return _distributed.get_global_rank(group, rank)
+
+
 def _get_pg_default_device(group=None):
     """Where tensors of the group live."""
     _distributed.get_backend(group)

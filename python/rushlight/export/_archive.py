@@ -27,6 +27,7 @@ from rushlight.export.exported_program import (
 from rushlight.fx import Graph, GraphModule, Node
 from rushlight.library import _operator
 from rushlight.utils._pytree import TreeSpec
+from rushlight.utils._sympy.numbers import int_oo
 
 FORMAT, VERSION = "rushlight.program", 1
 PROGRAM, WEIGHTS, EXTRA = "program.json", "weights.safetensors", "extra/"
@@ -55,7 +56,7 @@ def save(program, f, extra_files=None):
         "inputs": _write_tree(program.in_spec), "outputs": _write_tree(program.out_spec),
         "lists": program.takes_lists, "training": program.training,
         "symbols": {
-            name: {"min": least, "max": most}
+            name: {"min": least, "max": None if most == int_oo else most}
             for name, (least, most) in program.range_constraints.items()
         },
     }  # fmt: skip
@@ -150,6 +151,8 @@ def _write_input(node):
         return entry
     if kind == "operand":
         return entry
+    if meta["target"] != node.name:  # what the caller names it
+        entry["target"] = meta["target"]
     sizes = meta.get("sizes")
     if "type" in meta:
         entry["type"] = meta["type"]
@@ -394,7 +397,7 @@ class _Reader:
                 need(not wants or t.is_floating_point() or t.is_complex(), f"{target}: a gradient")
                 node.meta["requires_grad"] = wants
             return node
-        node.meta["target"] = name
+        node.meta["target"] = _identifier(item.get("target", name), "input")
         if "type" in item:
             kind = item["type"]
             need(kind in ("Tensor", "int", "float", "bool", "tensors", "list"), f"type {kind!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import rushlight
 from rushlight import Tensor
@@ -23,6 +23,8 @@ from rushlight.export.graph_signature import (
 from rushlight.fx import Graph, GraphModule, Node
 from rushlight.fx.graph import CodeGen
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
+from rushlight.utils._sympy.numbers import int_oo
+from rushlight.utils._sympy.value_ranges import ValueRanges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,10 +183,10 @@ def check_inputs(
         guard.check(value, symbols)
     for name, (value, where) in symbols.items():
         least, most = ranges[name]
-        if value < least or (most is not None and value > most):
+        if value < least or (most != int_oo and value > most):
             raise GuardError(
                 f"input {where!r}: expected {name} in "
-                f"[{least}, {'inf' if most is None else most}], got {value}"
+                f"[{least}, {'inf' if most == int_oo else most}], got {value}"
             )
 
 
@@ -253,13 +255,6 @@ class ProgramModule(GraphModule):
         raise NotImplementedError("Calling eval() is not supported yet.")
 
 
-class ValueRange(NamedTuple):
-    """Which sizes a symbol of a program stands for; `upper` is None without a bound."""
-
-    lower: int
-    upper: int | None
-
-
 class ExportedProgram:
     """A graph of operations with everything that they need: what `export` returns.
 
@@ -288,8 +283,9 @@ class ExportedProgram:
         self.in_spec: Any = in_spec
         self.out_spec: Any = out_spec
         self.input_guards: list[InputGuard] = input_guards
-        self.range_constraints: dict[str, ValueRange] = {
-            name: ValueRange(*bounds) for name, bounds in range_constraints.items()
+        self.range_constraints: dict[str, ValueRanges] = {
+            name: ValueRanges(least, int_oo if most is None else most)
+            for name, (least, most) in range_constraints.items()
         }
         self.example_inputs: Any = example_inputs
         self.takes_lists: bool = False  # a list is one input of the graph (of scripts)
@@ -350,7 +346,7 @@ class ExportedProgram:
         """What the program assumes, as text: of its inputs, of sizes, and on the way."""
         lines = [repr(g) for g in self.input_guards]
         lines += [
-            f"{least} <= {name}" + ("" if most is None else f" <= {most}")
+            f"{least} <= {name}" + ("" if most == int_oo else f" <= {most}")
             for name, (least, most) in self.range_constraints.items()
         ]
         assertion = _record.assertion()

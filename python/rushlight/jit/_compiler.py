@@ -17,6 +17,7 @@ import typing
 
 import rushlight
 from rushlight import Tensor
+from rushlight._absent_dtypes import _AbsentDtype
 from rushlight._set_module import home_of
 from rushlight.export import _record, _table
 from rushlight.export._higher_order import higher_order
@@ -51,6 +52,18 @@ _BINARY = {
 }  # fmt: skip
 _COMPARISONS = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt",
                 ast.GtE: "ge"}  # fmt: skip
+# Those that tensors of a graph have.
+_DTYPES = {
+    "is_floating_point": (rushlight.float32, rushlight.float64, rushlight.float16,
+                          rushlight.bfloat16),
+    "is_complex": (rushlight.complex64, rushlight.complex128),
+}  # fmt: skip
+# The kinds of elements that operations give whatever they are given, but for a dtype.
+_ELEMENTS = {
+    **dict.fromkeys(("rand", "randn", "uniform_", "normal_", "exponential_"), "float"),
+    **dict.fromkeys(("randint", "randperm", "argmax", "argmin", "count_nonzero"), "int"),
+    **dict.fromkeys(("any", "all"), "bool"),
+}
 _OF_TENSORS = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "pow", "matmul": "matmul", "and_": "bitwise_and",
@@ -212,14 +225,18 @@ class Function:
         return True
 
     def do_Assert(self, statement):
-        holds = self.truth(statement.test, self.value(statement.test))
-        tested = ast.unparse(statement.test)
+        self.assertion(statement, statement.test, statement.msg)
+
+    def assertion(self, node, test, message):
+        """assert test, message: a message with computed values is said as it is written."""
+        holds = self.truth(test, self.value(test))
+        tested = ast.unparse(test)
         if isinstance(holds, bool):
             if not holds:
-                self.refuse(statement, f"`assert {tested}`, which never holds,")
+                self.refuse(node, f"`assert {tested}`, which never holds,")
             return
-        said = "" if statement.msg is None else f": AssertionError: {_text_of(statement.msg)}"
-        self.demand(statement, holds, f"`assert {tested}`", said)
+        said = "" if message is None else f": AssertionError: {_text_of(message)}"
+        self.demand(node, holds, f"`assert {tested}`", said)
 
     def demand(self, statement, holds, what, otherwise=""):
         """The graph goes on only where `holds`; `otherwise` is what the program says if not."""
@@ -755,7 +772,10 @@ class Function:
             node = self.builder.node(getattr(operator, name), shapes)
             return Computed(self.builder, node, "bool")
         kinds = {_kind(a), _kind(b)}
-        if kinds == {"dtype"} or not kinds <= {"int", "float", "bool"}:
+        of_types = kinds in ({"dtype"}, {"device"}) and name in ("eq", "ne")
+        if "dtype" in kinds and any(isinstance(v, _AbsentDtype) for v in (a, b)):
+            return name == "ne"  # no tensor of a graph has it
+        if not of_types and not kinds <= {"int", "float", "bool"}:
             self.refuse(node, f"a comparison of a {_kind(a)} and a {_kind(b)}")
         return Computed(self.builder, self.builder.node(getattr(operator, name), (a, b)), "bool")
 
@@ -916,6 +936,8 @@ class Function:
 
     def of_Call(self, node):
         function = self.value(node.func)
+        if function is rushlight._assert and len(node.args) == 2:
+            return self.assertion(node, *node.args)
         args = []
         for a in node.args:
             if isinstance(a, ast.Starred):
@@ -1020,7 +1042,15 @@ class Function:
             if name in ("numel", "nelement"):
                 self.refuse(node, "numel()")
             if name == "item":
-                self.refuse(node, "item(), whose type is not known; write int(x) or float(x)")
+                kind = _kind_of_elements(owner)
+                if kind is None:
+                    self.refuse(node, "item(), whose type is not known; write int(x) or float(x)")
+                return self.builder.call_primitive("item", (owner,), kind)
+            if name in _DTYPES:
+                if isinstance(owner, Tensor):
+                    return getattr(owner, name)()
+                dtype = self.builder.call_primitive("dtype_of", (owner,))
+                return self.comparison(node, ast.In(), dtype, _DTYPES[name])
             if name == "__len__":
                 return self.length(owner)
             if _table._targets().get(f"Tensor.{name}"):
@@ -1091,6 +1121,16 @@ def _is_list(v):
     return isinstance(v, (list, tuple)) or (
         isinstance(v, Computed) and v.kind in ("list", "tensors")
     )
+
+
+def _kind_of_elements(v):
+    """The kind of number that a tensor of the graph has, where its operation says so."""
+    target = v.node.target if isinstance(v, Computed) else None
+    if not _table.is_operation(target):
+        return None
+    if v.node.kwargs.get("dtype") is not None:
+        return None
+    return _ELEMENTS.get(target.key.partition(".")[0])
 
 
 def _kind(v):

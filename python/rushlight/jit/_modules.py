@@ -43,6 +43,35 @@ def _bound(signature, args, kwargs):
     return tuple(bound.arguments.values())
 
 
+def _by_name(program, args, kwargs):
+    """The arguments as they were given when the program was recorded: those that were given by
+    position may come by name, and the reverse.
+    """
+    positional, keywords = program.in_spec.children()
+    nodes = [n for n in program.graph.nodes if n.meta.get("kind") == "input"]
+    names, first = [], 0
+    for spec in positional.children():  # a container has no name of its own
+        names.append(nodes[first].meta["target"] if spec.is_leaf() else None)
+        first += spec.num_leaves
+    names += keywords.context
+    if len(args) > len(names):
+        raise RuntimeError(f"forward() takes {len(names)} arguments, got {len(args)}")
+    given = dict(enumerate(args))
+    for name, value in kwargs.items():
+        if name not in names:
+            known = ", ".join(filter(None, names))
+            raise RuntimeError(f"forward() has no argument {name!r}, only {known}")
+        if names.index(name) in given:
+            raise RuntimeError(f"forward() got two values for argument {name!r}")
+        given[names.index(name)] = value
+    for place, name in enumerate(names):
+        if place not in given:
+            raise RuntimeError(f"forward() is missing value for argument {name or place!r}")
+    values = [given[place] for place in range(len(names))]
+    count = positional.num_children
+    return values[:count], dict(zip(keywords.context, values[count:]))
+
+
 class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
     """A module that runs a graph: made by `trace`, `script` or `load`."""
 
@@ -50,10 +79,8 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
         signature = self.__dict__.get("_signature")
         if signature is not None:
             return _bound(signature, args, kwargs), {}
-        names = self.__dict__.get("_argument_names")  # of a trace of positional arguments
-        if kwargs and names is not None and set(kwargs) <= set(names[len(args) :]):
-            args = *args, *(kwargs[name] for name in names[len(args) :] if name in kwargs)
-            kwargs = {}
+        if kwargs or self._program.in_spec.children()[1].context:
+            return _by_name(self._program, args, kwargs)
         return args, kwargs
 
     @errors_of_scripts
@@ -215,14 +242,11 @@ def trace(
         raise RuntimeError(
             "jit.trace: give example_inputs or example_kwarg_inputs, and one of them"
         )
-    kwargs = dict(example_kwarg_inputs or {})
+    kwargs = _in_order(func, example_kwarg_inputs or {})
     args = () if example_inputs is None else example_inputs
     args = (args,) if isinstance(args, (Tensor, dict)) else tuple(args)
     program = _traced(func, args, kwargs, check_trace, strict)
     made = _of_program(program, func)
-    if not kwargs:
-        module = made if isinstance(func, Module) else made._module
-        module.__dict__["_argument_names"] = _names_of_arguments(func)
     for more in check_inputs or ():
         by_name = more if isinstance(more, dict) else {}
         more = (more,) if isinstance(more, Tensor) else () if by_name else tuple(more)
@@ -233,12 +257,14 @@ def trace(
     return made
 
 
-def _names_of_arguments(func):
+def _in_order(func, kwargs):
+    """Arguments by name in the order in which the function takes them."""
     try:
-        found = inspect.signature(func.forward if isinstance(func, Module) else func).parameters
-    except (TypeError, ValueError):  # written in C
-        return []
-    return [name for name, p in found.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        names = inspect.signature(func.forward if isinstance(func, Module) else func).parameters
+    except (TypeError, ValueError):  # a builtin function
+        names = ()
+    known = {name: kwargs[name] for name in names if name in kwargs}
+    return {**known, **kwargs}
 
 
 def _has_dict(spec):
@@ -369,9 +395,11 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
     if not callable(obj):
         raise CompilationError(f"jit.script: a {type(obj).__name__} is no function or module")
     try:
-        return ScriptFunction(_compiled(obj, None), obj, inspect.signature(obj))
+        made = ScriptFunction(_compiled(obj, None), obj, inspect.signature(obj))
     except CompilationError as reason:
-        return interpreted_function(ScriptFunction, obj, reason)
+        made = interpreted_function(ScriptFunction, obj, reason)
+    made.__name__, made.__qualname__ = "ScriptFunction", "torch.jit.ScriptFunction"  # as in torch
+    return made
 
 
 def _compiled_module(module):

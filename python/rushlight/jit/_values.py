@@ -188,7 +188,10 @@ class Builder:
             return None
         if returns == ("dtype",):
             return Computed(self, node, "dtype")
-        return tuple(self.item(node, i, "Tensor") for i in range(len(returns)))
+        parts = tuple(self.item(node, i, "Tensor") for i in range(len(returns)))
+        name = node.target.key.partition(".")[0].rstrip("_")
+        kind = getattr(rushlight.return_types, name, None)
+        return parts if kind is None else kind(parts)
 
     def item(self, node, index, kind, item=None):
         """node[index]."""

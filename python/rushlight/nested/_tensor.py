@@ -11,6 +11,7 @@ import itertools
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._own_class import OwnClass
 from rushlight._set_module import set_module
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ class RaggedSize(rushlight.SymInt):
         return f"j{self._number}"
 
 
-class NestedTensor(Tensor):
+class NestedTensor(OwnClass):
     """A batch of tensors whose sizes differ; see `nested_tensor`."""
 
     _parts: tuple[Tensor, ...]

@@ -49,8 +49,8 @@ def interpolate(
         )
     if dims not in (1, 2, 3) or mode not in (*_PLAIN_MODES, *_DIMS_OF_MODE):
         raise NotImplementedError(
-            f"interpolate: input of {input.dim()} dims and mode {mode!r} are not supported; inputs "
-            f"have 3, 4 or 5 dims and mode is one of {(*_PLAIN_MODES, *_DIMS_OF_MODE)}"
+            f"interpolate: inputs have 3, 4 or 5 dims (got {input.dim()}), and mode is one of "
+            f"{' | '.join((*_PLAIN_MODES, *_DIMS_OF_MODE))} (got {mode})"
         )
     if _DIMS_OF_MODE.get(mode, dims) != dims:
         raise NotImplementedError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.distributed.checkpoint.api import CheckpointException as CheckpointException
 from rushlight.distributed.checkpoint.default_planner import find
 
 TYPE_CHECKING = False

@@ -140,7 +140,7 @@ class _Outside:
         for i, placement in enumerate(self.placements):
             if placement.is_partial():
                 raise NotImplementedError(f"fully_shard: a parameter with {placement}")
-            if placement.is_shard(0):
+            if placement._divides(0):
                 before *= self.mesh.size(i)
         own = _StridedShard(0, split_factor=before) if before > 1 else way[-1]
         self.way = (*way[:-1], own, *self.placements)

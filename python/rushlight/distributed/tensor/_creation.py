@@ -68,7 +68,7 @@ def agreed_draws(mesh: DeviceMesh, placements: Sequence[Placement] = ()) -> Iter
     """
     seed = agreed_generator(mesh).initial_seed()
     for i, placement in enumerate(placements):
-        if placement.is_shard():
+        if placement._divides():
             seed = (seed * 1_000_003 + mesh.get_local_rank(i) + 1) % 2**62
     state = rushlight.get_rng_state()
     rushlight.default_generator.manual_seed(seed)

@@ -175,7 +175,7 @@ class DTensor(Tensor):
         if not is_given:
             shape = list(local_tensor.shape)
             for i, placement in enumerate(placements):
-                if placement.is_shard():
+                if placement._divides():
                     shape[placement.dim] *= mesh.size(i)
         if mesh.get_coordinate() is None:
             local_tensor = _nothing(local_tensor)
@@ -326,7 +326,7 @@ def _normal(placements, mesh, ndim):
     for placement in placements:
         if not isinstance(placement, Placement):
             raise TypeError(f"expected a Placement, got {placement!r}")
-        if placement.is_shard():
+        if placement._divides():
             if not -ndim <= placement.dim < ndim:
                 raise ValueError(f"{placement}: the tensor has {ndim} dims")
             if placement.dim < 0:

@@ -53,7 +53,7 @@ class DTensorSpec(NamedTuple):
         """In how many parts it lies."""
         count = 1
         for i, placement in enumerate(self.placements):
-            count *= self.mesh.size(i) if placement.is_shard() else 1
+            count *= self.mesh.size(i) if placement._divides() else 1
         return count
 
     @property
@@ -61,7 +61,7 @@ class DTensorSpec(NamedTuple):
         """For each dim of the whole, the dim of the mesh that divides it, or -1."""
         dims = [-1] * self.ndim
         for i, placement in enumerate(self.placements):
-            if placement.is_shard():
+            if placement._divides():
                 dims[placement.dim] = i
         return dims
 

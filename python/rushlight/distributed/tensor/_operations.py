@@ -387,7 +387,7 @@ def _vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
             part = norm(local, order, dtype=dtype)
     else:
         reduction, part = "sum", norm(local, order, dtype=dtype).pow(order)
-    placements = tuple(Partial(reduction) if p.is_shard() else p for p in x._placements)
+    placements = tuple(Partial(reduction) if p._divides() else p for p in x._placements)
     whole = DTensor._make(part, x._mesh, placements, ()).full_tensor()
     if reduction == "sum":
         whole = whole.pow(1 / order)

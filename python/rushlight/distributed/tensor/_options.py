@@ -167,7 +167,7 @@ def cost(call: Call, placements: Sequence[Placement], option: Option, size: int)
         if wanted.is_partial():
             return NEVER
         elements = operand.numel() * (2 if now.is_partial() else 1)
-        total += elements / size if wanted.is_shard() else elements
+        total += elements / size if wanted._divides() else elements
     return total
 
 
@@ -193,7 +193,7 @@ def wrapped(result: Any, mesh: DeviceMesh, chosen: Sequence[Option]) -> Any:
     if isinstance(result, Tensor):
         shape = list(result.shape)
         for option in chosen:
-            if option.out.is_shard() and option.length is not None:
+            if option.out._divides() and option.length is not None:
                 shape[option.out.dim] = option.length
         return DTensor._make(result, mesh, [option.out for option in chosen], shape)
     if isinstance(result, (tuple, list)):
@@ -254,7 +254,7 @@ def _divided_letters(call, letters, i):
     """The letters that dim `i` of the mesh divides, each with the placement that does."""
     for operand, word in zip(call.operands, letters):
         placement = placements_of(operand, call.mesh)[i]
-        if placement.is_shard():
+        if placement._divides():
             yield word[placement.dim], placement
 
 
@@ -271,7 +271,7 @@ def kept_dims(call: Call, kept: Callable[[int], int | None], linear: bool = Fals
         placement = placements_of(call.first, call.mesh)[i]
         if placement.is_partial("sum") and linear:
             return (Option([placement], placement),)
-        if placement.is_shard() and len(call.operands) == 1:
+        if placement._divides() and len(call.operands) == 1:
             place = kept(placement.dim)
             if place is not None:
                 length = call.first.shape[placement.dim]

@@ -54,7 +54,7 @@ def local_of(local: Any, shape: Any, mesh: DeviceMesh, current: Any, target: Any
     """This process's part under the placements `target`, from that under `current`."""
     if tuple(current) == tuple(target) or mesh.get_coordinate() is None:
         return local
-    if mesh.ndim == 1 and current[0].is_partial() and target[0].is_shard():
+    if mesh.ndim == 1 and current[0].is_partial() and target[0]._divides():
         return _reduce_scattered(local, current[0], target[0].dim, mesh.get_group())
     # What was divided last is put together first.
     order, order_after = order_of_division(current), order_of_division(target)
@@ -66,12 +66,12 @@ def local_of(local: Any, shape: Any, mesh: DeviceMesh, current: Any, target: Any
         group, placement = mesh.get_group(i), current[i]
         if placement.is_partial():
             local = _reduced(local, placement, group)
-        elif placement.is_shard():
+        elif placement._divides():
             length = _length(shape, placement.dim, mesh, current, order[:n])
             local = gather_parts(local, placement.dim, length, group)
     for i in order_after[first:]:
         group, placement = mesh.get_group(i), target[i]
-        if placement.is_shard():
+        if placement._divides():
             local = part_of(local, placement.dim, group)
         elif placement.is_partial() and group.rank() != 0:
             if placement.reduce_op != "sum":
@@ -84,7 +84,7 @@ def _length(shape, dim, mesh, placements, before):
     """The length of a dim in what the mesh dims `before` have left of it."""
     length = shape[dim]
     for i in before:
-        if placements[i].is_shard(dim):
+        if placements[i]._divides(dim):
             group = mesh.get_group(i)
             length, _ = Shard.local_shard_size_and_offset(length, group.size(), group.rank())
     return length

@@ -229,7 +229,7 @@ def _summed(call, along, kept):
 
     def options(i):
         placement = placements_of(input, call.mesh)[i]
-        if placement.is_shard() and placement.dim in along:
+        if placement._divides() and placement.dim in along:
             return (Option([placement], Partial()),)
         return kept_dims(call, kept, linear=call.name in ("sum", "mean"))(i)
 
@@ -298,7 +298,7 @@ def _viewed(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
         placement = placements_of(input, call.mesh)[i]
         if placement.is_partial("sum"):
             return (Option([placement], placement),)
-        if not placement.is_shard():
+        if not placement._divides():
             return ()
         place = _same_blocks(whole, placement.dim, seen, call.mesh.size(i))
         if place is None:
@@ -306,13 +306,13 @@ def _viewed(call: Call, input: Tensor, *args: Any, **kwargs: Any) -> Any:
         return (Option([placement], moved_to(placement, place), seen.shape[place]),)
 
     def local(chosen, args, kwargs):
-        if all(not option.out.is_shard() for option in chosen):
+        if all(not option.out._divides() for option in chosen):
             return call.func(*args, **kwargs)
         if call.name not in _IN_ORDER:
             return call.func(*args, **kwargs)
         sizes = list(seen.shape)
         for i, option in enumerate(chosen):
-            if option.out.is_shard():
+            if option.out._divides():
                 d, group = option.out.dim, call.mesh.get_group(i)
                 sizes[d], _ = Shard.local_shard_size_and_offset(
                     sizes[d], group.size(), group.rank()
@@ -504,7 +504,7 @@ def _of_grouped_heads(call, words, batch, place):
         found = list(others(i))
         for tensor, word in words:
             placement = placements_of(tensor, call.mesh)[i]
-            if placement.is_shard() and word[placement.dim] == batch[-1]:
+            if placement._divides() and word[placement.dim] == batch[-1]:
                 ins = [
                     moved_to(placement, w.index(batch[-1]))
                     if batch[-1] in w and t.shape[w.index(batch[-1])] != 1

@@ -41,7 +41,7 @@ def compute_local_shape_and_global_offset(
     place = mesh.get_coordinate()
     if place is None:
         return (0,), ()
-    lengths, first = part_at(global_shape, mesh.mesh.shape, place, placements)
+    lengths, first = part_at(global_shape, mesh.shape, place, placements)
     return tuple(lengths), () if skip_offset else tuple(first)
 
 

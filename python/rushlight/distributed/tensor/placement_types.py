@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,8 +13,8 @@ class Placement:
     """How a tensor lies in the processes of one dim of a mesh."""
 
     def is_shard(self, dim: int | None = None) -> bool:
-        """Is it divided, along `dim` if that is given?"""
-        return isinstance(self, Shard) and (dim is None or self.dim == dim)
+        """Is it a `Shard`, along `dim` if that is given?"""
+        return isinstance(self, Shard) and self._divides(dim)
 
     def is_replicate(self) -> bool:
         """Does each process have all of it?"""
@@ -22,18 +24,35 @@ class Placement:
         """Is it the sum, or other reduction, of what the processes have?"""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
+    def _divides(self, dim: int | None = None) -> bool:
+        """Does each process have a part, along `dim` if that is given?"""
+        return isinstance(self, _Division) and (dim is None or self.dim == dim)
 
-class Shard(Placement):
+
+class _Division(Placement):
+    """Divided along a dim, in one of two ways."""
+
+    dim: int
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(("Shard", self.dim))
+
+
+class Shard(_Division):
     """Divided along a dim: process i has part i of `torch.chunk`.
 
     Args:
         dim: the dim.
     """
 
-    dim: int
-
     def __init__(self, dim: int) -> None:
-        self.dim = dim
+        super().__init__(dim)
 
     @staticmethod
     def local_shard_size_and_offset(
@@ -55,19 +74,13 @@ class Shard(Placement):
         begin = min(rank * step, curr_local_size)
         return min(step, curr_local_size - begin), begin
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash(("Shard", self.dim))
-
     def __repr__(self) -> str:
         return f"Shard(dim={self.dim})"
 
 
-class _StridedShard(Shard):
+class _StridedShard(_Division):
     """Divided along a dim that a later dim of the mesh has divided before: as `fully_shard` divides
-    parts of tensor parallelism.
+    parts of tensor parallelism. It is no `Shard`, and `is_shard` says so.
 
     Args:
         dim: the dim.
@@ -77,8 +90,6 @@ class _StridedShard(Shard):
     def __init__(self, dim: int, *, split_factor: int) -> None:
         super().__init__(dim)
         self.split_factor = split_factor
-
-    __hash__ = Shard.__hash__
 
     def __repr__(self) -> str:
         return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"
@@ -107,7 +118,16 @@ def part_at(
     lengths, first = list(shape), [0] * len(shape)
     for i in order_of_division(placements):
         placement = placements[i]
-        if isinstance(placement, Shard):
+        if isinstance(placement, _StridedShard):
+            before = math.prod(
+                n for n, later in zip(counts[i + 1 :], placements[i + 1 :])
+                if later.is_shard(placement.dim)
+            )  # fmt: skip
+            if before != placement.split_factor:
+                raise NotImplementedError(
+                    f"{placement}: later placements divide dim {placement.dim} in {before} parts"
+                )
+        if isinstance(placement, _Division):
             d = placement.dim
             lengths[d], begin = Shard.local_shard_size_and_offset(lengths[d], counts[i], place[i])
             first[d] += begin

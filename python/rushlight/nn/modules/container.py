@@ -11,7 +11,7 @@ from typing import Any
 import rushlight
 from rushlight import Tensor, _call_in_turn
 from rushlight.nn.modules._fused import FUSED
-from rushlight.nn.modules.module import Module, _indent
+from rushlight.nn.modules.module import Module, _addindent
 from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
@@ -228,7 +228,7 @@ class ModuleList(_ModuleSequence):
         for first, last, text in runs:
             label = f"({first})" if first == last else f"({first}-{last})"
             times = "" if first == last else f"{last - first + 1} x "
-            lines.append(_indent(f"{label}: {times}{text}"))
+            lines.append(_addindent(f"{label}: {times}{text}", 2))
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
+from rushlight._ignored import older_name
 from rushlight.nn import functional as F, init
 from rushlight.nn.modules._printing import _changed_options, _options
 from rushlight.nn.modules.lazy import LazyModuleMixin
@@ -329,6 +330,14 @@ class _PlainConvTranspose(_ConvTransposeNd):
             device=device,
             dtype=dtype,
         )
+
+
+class _ConvTransposeMixin(_ConvTransposeNd):
+    """An older name of `_ConvTransposeNd`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        older_name("_ConvTransposeMixin", "_ConvTransposeNd")
+        super().__init__(*args, **kwargs)
 
 
 class ConvTranspose1d(_PlainConvTranspose):

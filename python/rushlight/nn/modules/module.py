@@ -546,16 +546,19 @@ class Module(_Hooks, _State, _Conversion, _ModuleBase):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): {_indent(repr(child))}" for name, child in self._modules.items()]
+        children = [
+            f"({name}): {_addindent(repr(child), 2)}" for name, child in self._modules.items()
+        ]
         if not children and len(lines) <= 1:
             return f"{self._get_name()}({extra})"
         body = "\n  ".join(lines + children)
         return f"{self._get_name()}(\n  {body}\n)"
 
 
-def _indent(text):
-    """Indent all lines but the first."""
-    return text.replace("\n", "\n  ")
+def _addindent(s_, numSpaces):
+    """Indent all lines but the first, and blank ones."""
+    first, *lines = s_.split("\n")
+    return "\n".join([first, *(" " * numSpaces + n if n.strip() else "" for n in lines)])
 
 
 def _note_module(error, module):

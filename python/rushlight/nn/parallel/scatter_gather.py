@@ -15,6 +15,11 @@ def _is_named_tuple(value):
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
+def is_namedtuple(obj: Any) -> bool:
+    """Is it of a class of named tuples?"""
+    return _is_named_tuple(obj)
+
+
 def scatter(inputs: Any, target_gpus: Sequence[int | _device], dim: int = 0) -> Sequence[Any]:
     """Cut the tensors in `inputs` along `dim` into a part for each device.
 

@@ -134,7 +134,7 @@ def _cheapest(call, op, i, ways):
 
 def _can_be_divided(call, way, size):
     return all(
-        not wanted.is_shard() or operand.shape[wanted.dim] >= size
+        not wanted._divides() or operand.shape[wanted.dim] >= size
         for operand, wanted in zip(call.operands, way.ins)
     )
 

@@ -110,7 +110,7 @@ class _Losses(Function):
 def _dim_of_classes(input):
     """The dim of the mesh that divides the classes, which are dim 1, or 0 of a single row."""
     classes = 1 if len(input.shape) > 1 else 0
-    dims = [i for i, placement in enumerate(input.placements) if placement.is_shard(classes)]
+    dims = [i for i, placement in enumerate(input.placements) if placement._divides(classes)]
     if len(dims) != 1:
         raise ValueError(
             f"loss_parallel: exactly one dim of the mesh must divide the classes, dim {classes}; "
@@ -126,7 +126,7 @@ def _places_of_target(input, classes, mesh_dim):
     for i, placement in enumerate(input.placements):
         if i == mesh_dim:
             placement = Replicate()
-        elif placement.is_shard() and placement.dim > classes:
+        elif placement._divides() and placement.dim > classes:
             placement = Shard(placement.dim - 1)
         placements.append(placement)
     return tuple(placements)
@@ -139,7 +139,7 @@ def _local_target(target, placements):
                 f"loss_parallel: the target must lie as {placements}, got {target.placements}"
             )
         return target.to_local()
-    if any(placement.is_shard() for placement in placements):
+    if any(placement._divides() for placement in placements):
         raise ValueError(
             f"loss_parallel: give the target as a DTensor that lies as {placements}: of a plain "
             "tensor it is not clear whether it is the whole or a part"
@@ -200,7 +200,7 @@ def cross_entropy(
     result = losses.sum()
     if reduction == "mean":
         result = result / weights.sum()
-    sums = tuple(Partial() if placement.is_shard() else placement for placement in placements)
+    sums = tuple(Partial() if placement._divides() else placement for placement in placements)
     return DTensor._make(result, mesh, sums, ())
 
 

@@ -32,7 +32,7 @@ def _as_dtensor(thing, mesh, layout, shape=None):
 
 def _shape_of_input(child, thing, layout):
     """The whole's, where this process's part does not tell: parts may differ in length."""
-    if isinstance(child, nn.Linear) and layout.is_shard() and thing.dim():
+    if isinstance(child, nn.Linear) and layout._divides() and thing.dim():
         if layout.dim % thing.dim() == thing.dim() - 1:
             return (*thing.shape[:-1], child.weight.shape[1])
     return None
