@@ -1185,35 +1185,6 @@ def test_scripts_change_elements_at_computed_places():
 def again(module):
     file = io.BytesIO()
     torch.jit.save(module, file)
-
-
-def largest(dtype: torch.dtype) -> int:
-    if dtype == torch.uint8:
-        return 255
-    if dtype in (torch.int8, torch.uint16):
-        return 127
-    return 1
-
-
-class ByDtype(nn.Module):
-    def forward(self, x):
-        if x.dtype == torch.uint16:
-            return x
-        if not torch.is_floating_point(x) and not x.is_complex():
-            return x * largest(x.dtype)
-        return x + largest(x.dtype)
-
-
-class Drawn(nn.Module):
-    def forward(self, x):
-        first = torch.randint(0, x.size(0), size=(1,)).item()
-        scale = torch.empty(1).uniform_(0.5, 1.5).item()
-        return x[first : first + 2] * scale if x.gt(0).any().item() else x
-
-
-def reloaded(program):
-    file = io.BytesIO()
-    torch.jit.save(program, file)
     file.seek(0)
     return torch.jit.load(file)
 
@@ -1257,6 +1228,37 @@ def test_scripts_hold_recorded_modules(how):
         from rushlight.jit._values import Builder
 
         _inlined.call(Builder(), inner, (), {})
+
+
+def largest(dtype: torch.dtype) -> int:
+    if dtype == torch.uint8:
+        return 255
+    if dtype in (torch.int8, torch.uint16):
+        return 127
+    return 1
+
+
+class ByDtype(nn.Module):
+    def forward(self, x):
+        if x.dtype == torch.uint16:
+            return x
+        if not torch.is_floating_point(x) and not x.is_complex():
+            return x * largest(x.dtype)
+        return x + largest(x.dtype)
+
+
+class Drawn(nn.Module):
+    def forward(self, x):
+        first = torch.randint(0, x.size(0), size=(1,)).item()
+        scale = torch.empty(1).uniform_(0.5, 1.5).item()
+        return x[first : first + 2] * scale if x.gt(0).any().item() else x
+
+
+def reloaded(program):
+    file = io.BytesIO()
+    torch.jit.save(program, file)
+    file.seek(0)
+    return torch.jit.load(file)
 
 
 def test_scripts_ask_for_dtypes():

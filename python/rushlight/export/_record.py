@@ -91,7 +91,7 @@ def elements_of(value):
     if type(value) is Tensor or not has_rules(type(value)) or isinstance(value, Parameter):
         return value
     with _C.DisableTorchFunctionSubclass():
-        return value.as_subclass(Tensor)
+        return Tensor.as_subclass(value, Tensor)
 
 
 def _place(value):

@@ -43,15 +43,16 @@ def _bound(signature, args, kwargs):
     return tuple(bound.arguments.values())
 
 
-def _by_name(program, args, kwargs):
+def _by_name(program, known, args, kwargs):
     """The arguments as they were given when the program was recorded: those that were given by
-    position may come by name, and the reverse.
+    position may come by name, and the reverse. `known` names containers, which inputs do not.
     """
     positional, keywords = program.in_spec.children()
     nodes = [n for n in program.graph.nodes if n.meta.get("kind") == "input"]
     names, first = [], 0
-    for spec in positional.children():  # a container has no name of its own
-        names.append(nodes[first].meta["target"] if spec.is_leaf() else None)
+    for place, spec in enumerate(positional.children()):
+        named = known[place] if place < len(known) else None
+        names.append(nodes[first].meta["target"] if spec.is_leaf() else named)
         first += spec.num_leaves
     names += keywords.context
     if len(args) > len(names):
@@ -80,7 +81,7 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
         if signature is not None:
             return _bound(signature, args, kwargs), {}
         if kwargs or self._program.in_spec.children()[1].context:
-            return _by_name(self._program, args, kwargs)
+            return _by_name(self._program, self.__dict__.get("_argument_names", ()), args, kwargs)
         return args, kwargs
 
     @errors_of_scripts
@@ -247,6 +248,8 @@ def trace(
     args = (args,) if isinstance(args, (Tensor, dict)) else tuple(args)
     program = _traced(func, args, kwargs, check_trace, strict)
     made = _of_program(program, func)
+    module = made if isinstance(func, Module) else made._module
+    module.__dict__["_argument_names"] = _names_of_arguments(func)
     for more in check_inputs or ():
         by_name = more if isinstance(more, dict) else {}
         more = (more,) if isinstance(more, Tensor) else () if by_name else tuple(more)
@@ -257,14 +260,17 @@ def trace(
     return made
 
 
+def _names_of_arguments(func):
+    try:
+        return [*inspect.signature(func.forward if isinstance(func, Module) else func).parameters]
+    except (TypeError, ValueError):  # a builtin function
+        return []
+
+
 def _in_order(func, kwargs):
     """Arguments by name in the order in which the function takes them."""
-    try:
-        names = inspect.signature(func.forward if isinstance(func, Module) else func).parameters
-    except (TypeError, ValueError):  # a builtin function
-        names = ()
-    known = {name: kwargs[name] for name in names if name in kwargs}
-    return {**known, **kwargs}
+    names = _names_of_arguments(func)
+    return {**{name: kwargs[name] for name in names if name in kwargs}, **kwargs}
 
 
 def _has_dict(spec):
