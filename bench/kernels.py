@@ -607,6 +607,41 @@ def planes():
                        "x, w = T.randn(64, 1, 4096), T.randn(1, 1, 9)", "x, w")
 
 
+def points(n, coordinates):
+    """Clouds of n points, or sets of n boxes, an eighth of a million numbers in all."""
+    size = f"{(1 << 17) // (n * coordinates)}, {n}, {coordinates}"
+    setup = (f"p, i = T.randn({size}), T.randint(0, {n}, ({size})); k = T.arange({n}).flip(0); "
+             f"h, z = p.half(), T.randn({size}, dtype=T.complex64)")
+    name = f"{n} points of {coordinates}: "
+    return [forward(name + what, statement, setup) for what, statement in (
+        ("softmax", "p.softmax(1)"), ("log_softmax", "p.log_softmax(1)"),
+        ("cumsum", "p.cumsum(1)"), ("complex cumsum", "z.cumsum(1)"), ("cummax", "p.cummax(1)"),
+        ("max with places", "p.max(1)"), ("gather", "p.gather(1, i)"),
+        ("scatter_add", "p.scatter_add(1, i, p)"),
+        ("float16 scatter_add", "h.scatter_add(1, i, h)"),
+        ("index_select", "p.index_select(1, k)"), ("mean removed", "p - p.mean(1, keepdim=True)"),
+    )]
+
+
+def few_rows(dtype):
+    """A word, or a few, of models that generate, and small batches."""
+    of = f"dtype=T.{dtype}"
+    rows = [
+        forward(f"{dtype} linear, {m} x {k} to {n}", "F.linear(x, w)",
+                f"x, w = T.randn({m}, {k}, {of}), T.randn({n}, {k}, {of})")
+        for n, k in ((1024, 1024), (4096, 1024), (1024, 4096), (8000, 512))
+        for m in (1, 3, 8, 16, 24, 64)
+    ]
+    return rows + [
+        forward(f"{dtype} attention, {queries} to {keys}, {heads} heads of {shared}",
+                "F.scaled_dot_product_attention(q, k, v, enable_gqa=True)",
+                f"q = T.randn(1, {heads}, {queries}, 64, {of}); "
+                f"k, v = (T.randn(1, {shared}, {keys}, 64, {of}) for _ in range(2))")
+        for queries in (1, 3)
+        for heads, shared, keys in ((16, 16, 1024), (8, 8, 100), (32, 8, 512), (4, 4, 4096))
+    ]
+
+
 GROUPS = {
     "elementwise": ELEMENTWISE, "memory": MEMORY, "reductions": REDUCTIONS, "softmax": SOFTMAX,
     "norms": NORMS, "indexing": INDEXING, "sorting": SORTING, "matmul": MATMUL,
@@ -616,6 +651,8 @@ GROUPS = {
     "recurrent": RECURRENT, "optimizers": OPTIMIZERS, "random": RANDOM,
     "fourier": FOURIER, "reduced": reduced("bfloat16") + reduced("float16"),
     "short rows": short_rows(3) + short_rows(10) + short_rows(32),
+    "points": points(2, 2) + points(3, 3) + points(8, 5) + points(64, 3),
+    "few rows": few_rows("float32") + few_rows("bfloat16"),
 }
 
 

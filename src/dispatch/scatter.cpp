@@ -131,9 +131,8 @@ Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const T
 }
 Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value,
                   const Tensor& out) {
-  check(!value.is_complex() || is_complex(input.dtype()),
-        "index_fill: Converting complex Scalar to non-complex type is not supported: ",
-        input.dtype());
+  check(!value.is_complex() || input.dtype() != DType::Bool,  // any other tells it by itself
+        "index_fill: a complex number for an element of ", input.dtype());
   return index_fill(input, dim, index, element_like("index_fill", value, input), out);
 }
 
