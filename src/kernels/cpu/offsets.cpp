@@ -306,7 +306,7 @@ bool gather_short_runs(const GatherLoops& loops, const Offsets& offsets, int64_t
     for (int64_t offset : offsets) places[count++] = offset + i * slice.strides[1][1];
   StridedIterator<2> walk = slice;
   std::copy(start, start + 2, walk.base);
-  walk.parallel_panels(1, height, default_grain, [&](char* const* p, int64_t slices) {
+  walk.parallel_panels(1, height, default_grain / n, [&](char* const* p, int64_t slices) {
     gather_rows(run * size, p[1], places, p[0], index_step, slices * n);
   });
   return true;

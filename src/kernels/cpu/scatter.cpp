@@ -146,7 +146,7 @@ struct Lines {
     for (int64_t i = 0; i < std::min(rows, height * n); ++i)
       for (int64_t j = 0; j < row; ++j)
         first[count++] = (i / n * blocks.strides[0][d] + j * walk.strides[0][0]) / size;
-    blocks.parallel_panels(d, height, default_grain / 4, [&](char* const* p, int64_t m) {
+    blocks.parallel_panels(d, height, default_grain / 4 / n, [&](char* const* p, int64_t m) {
       Interruption interruption;
       for (int64_t i = 0; i < m * n; i += rows) {
         if (i > 0) interruption.poll();
