@@ -273,7 +273,7 @@ def loops_of(ops):
             found.append(
                 Loop(
                     f"{op.full_name}_loop",
-                    op.row.called or op.name,
+                    op.called,
                     op.kernel,
                     [p.name for p in op.tensor_parameters],
                     [p.name for p in op.number_parameters],

@@ -32,11 +32,12 @@ PyObject* python_class(ErrorKind kind) {
 // Of the program's line, as Python's part of the library warns.
 void show_warning(const char* text) {
   WithGil gil;
-  PyObject* module = PyImport_ImportModule("rushlight._ignored");
-  PyObject* done = module ? PyObject_CallMethod(module, "warn_program", "s", text) : nullptr;
-  Py_XDECREF(module);
-  if (!done) throw CarriedError::take();
-  Py_DECREF(done);
+  static Imported warn_program("rushlight._ignored", "warn_program");
+  try {
+    checked(PyObject_CallFunction(warn_program.get(), "s", text));
+  } catch (const PythonError&) {
+    throw CarriedError::take();
+  }
 }
 
 }  // namespace

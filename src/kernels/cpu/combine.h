@@ -8,6 +8,7 @@
 #include "kernels/copy.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/cpu/workspace.h"
 #include "kernels/index.h"
 #include "math/arithmetic.h"
 
@@ -95,23 +96,6 @@ class Constant {
   View view_;
 };
 
-// A contiguous copy in float32.
-class WideCopy {
- public:
-  explicit WideCopy(const View& v)
-      : elements_(static_cast<size_t>(v.numel)), strides_(contiguous_strides(v.shape())) {
-    view_ = {elements_.data(), v.sizes, strides_.data(), v.ndim, v.numel, DType::Float32};
-    copy(v, view_);
-  }
-  WideCopy(const WideCopy&) = delete;
-  const View& view() const { return view_; }
-
- private:
-  Scratch<float> elements_;
-  Dims strides_;
-  View view_;
-};
-
 // work(self, src), which combines short rows at so many indices; those of 16-bit floats in copies,
 // as converting one element takes ten times as long as one of many.
 template <class Work>
@@ -119,7 +103,8 @@ void combine_wide(const View& self, const View& src, int64_t indices, Combine op
   constexpr int64_t short_row = 16;
   bool many = src.numel < short_row * indices && self.numel <= 4 * src.numel;
   if (!is_reduced(self.dtype) || op == Combine::Set || !many) return work(self, src);
-  WideCopy wide(self), values(src);
+  const RowMajor wide = RowMajor::copy_of(self, DType::Float32);
+  const RowMajor values = RowMajor::copy_of(src, DType::Float32);
   work(wide.view(), values.view());
   copy(wide.view(), self);
 }

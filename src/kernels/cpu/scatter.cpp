@@ -255,8 +255,8 @@ void scatter(const View& self, int64_t dim, const View& index, const View& src, 
         self.dtype, " and ", src.dtype);
   if (index.numel == 0) return;
   std::optional<View> shared = shared_index(index, dim);
-  Lines lines("scatter", self, dim, index, src);
-  if (!fresh || shared) lines.check_all(index);  // before any is written
+  const Lines all("scatter", self, dim, index, src);  // which fit each other
+  if (!fresh || shared) all.check_all(index);         // before any is written
   if (shared) {
     Dims sizes = slice_sizes(self, dim, index);
     return index_combine("scatter", self.slice(dim, 0, sizes), dim, *shared,
