@@ -357,6 +357,92 @@ def test_no_grad_does_not_concern_forward_derivatives():
     assert rushlight.is_grad_enabled() and not constant(point.requires_grad_()).requires_grad
 
 
+def _partly_recorded(x):
+    with rushlight.no_grad():
+        assert not rushlight.is_grad_enabled()
+        cube = x**3
+        with rushlight.enable_grad():
+            assert rushlight.is_grad_enabled()
+    return x * cube + x**2
+
+
+@pytest.mark.parametrize(
+    "transforms, expected",
+    [
+        # To backward passes the cube is a number; it moves with x in the forward direction.
+        ((grad,), lambda x: x**3 + 2 * x),
+        ((jacfwd,), lambda x: 4 * x**3 + 2 * x),
+        ((jacfwd, grad), lambda x: 3 * x**2 + 2),
+        ((hessian,), lambda x: 3 * x**2 + 2),
+        ((grad, grad), lambda x: 2 + 0 * x),
+        ((jacrev, grad), lambda x: 2 + 0 * x),
+        ((grad, jacfwd), lambda x: 3 * x**2 + 2),
+        ((jacfwd, jacfwd), lambda x: 12 * x**2 + 2),
+        ((jacfwd, hessian), lambda x: 6 * x),
+        ((grad, hessian), lambda x: 0 * x),
+        ((jacfwd, grad, jacfwd), lambda x: 6 * x),
+    ],
+)
+def test_no_grad_concerns_each_level_of_nested_derivatives(transforms, expected):
+    derived = _partly_recorded
+    for transform in reversed(transforms):
+        derived = transform(derived)
+    x = rushlight.tensor(0.7, dtype=rushlight.float64)
+    rushlight.testing.assert_close(derived(x), expected(x))
+    assert rushlight.is_grad_enabled()
+
+
+def test_views_and_leaves_of_no_grad_keep_their_history_outside():
+    def f(x, weight):
+        rows = x.view(2, 2)
+        first = rows[0]
+        with rushlight.no_grad():
+            hidden = weight * 2  # the first use of a leaf
+        rows.mul_(3)
+        with rushlight.no_grad():
+            _ = first + hidden.sum()  # the view's history is renewed here
+        return (first * weight).sum() + rows.sum()
+
+    def whole(x):
+        return f(x.clone(), weight)
+
+    x = rushlight.arange(4.0, dtype=rushlight.float64)
+    weight = rushlight.tensor([2.0, 5.0], dtype=rushlight.float64, requires_grad=True)
+    gradient = grad(whole)
+    expected = rushlight.tensor([9.0, 18.0, 3.0, 3.0], dtype=rushlight.float64)
+    rushlight.testing.assert_close(gradient(x).detach(), expected)
+    rushlight.testing.assert_close(jacfwd(whole)(x).detach(), expected)
+    _, tangent = jvp(gradient, (x,), (x,))
+    assert not tangent.any()
+    value, _ = jvp(whole, (x,), (x,))
+    value.backward()
+    rushlight.testing.assert_close(weight.grad, x[:2] * 3)
+
+
+def test_changes_in_place_that_levels_would_see_differently_are_refused():
+    def f(x):
+        y = x * 2
+        with rushlight.no_grad():
+            y.mul_(3)
+        return (y * y).sum()
+
+    x = rushlight.ones(2, dtype=rushlight.float64)
+    rushlight.testing.assert_close(jacfwd(f)(x), rushlight.full_like(x, 72.0))
+    with pytest.raises(RuntimeError, match=r"mul_: inside no_grad\(\) and several transforms"):
+        hessian(f)(x)
+    buffer = rushlight.zeros(2, dtype=rushlight.float64)
+
+    def average(x):
+        state = buffer.clone()
+        with rushlight.no_grad():
+            state.mul_(0.5).add_(x**2)
+            state.add_(x)
+        return (state * x).sum()
+
+    expected = rushlight.diag(2 * x + 1)
+    rushlight.testing.assert_close(hessian(average)(x), expected)
+
+
 def test_what_jvp_refuses():
     x, y = rushlight.ones(2), rushlight.ones(3)
     cases = [

@@ -100,7 +100,10 @@ bool runs_later(const Node* a, const Node* b) { return a->sequence < b->sequence
 struct GraphTask {
  public:
   GraphTask(bool keep_graph, bool create_graph, const std::vector<Edge>& inputs, bool accumulate)
-      : keep_graph_(keep_graph), create_graph_(create_graph), restricted_(!inputs.empty()) {
+      : keep_graph_(keep_graph),
+        create_graph_(create_graph),
+        restricted_(!inputs.empty()),
+        level_(thread_state().levels.seeing) {
     claimed_.reserve(256);
     for (const Edge& input : inputs) request(input, accumulate);
   }
@@ -217,13 +220,21 @@ struct GraphTask {
     if (!accumulate) captures_.push_back(std::move(capture));
   }
 
+  bool sees(const Node& node) const { return node.least_level <= level_; }
+
+  // A gradient that comes to a hidden node goes no further.
+  void push(Node* node, NodeState& s) {
+    s.visited = true;
+    if (!sees(*node)) s.needs_apply = false;
+    path_.push_back({node, &s, sees(*node) ? 0 : node->edges.size()});
+  }
+
   // Counts how many gradients each node below `root` waits for, and marks what leads to inputs.
   void compute_dependencies(Node* root) {
     NodeState& s = claim(root);
     ++s.dependencies;
     if (s.visited) return;
-    s.visited = true;
-    path_.push_back({root, &s, 0});
+    push(root, s);
     while (!path_.empty()) {
       Frame& top = path_.back();
       if (top.next_edge == top.node->edges.size()) {
@@ -241,8 +252,7 @@ struct GraphTask {
         if (below.needed) top.state->needs_apply = true;
         continue;
       }
-      below.visited = true;
-      path_.push_back({child, &below, 0});
+      push(child, below);
     }
   }
 
@@ -359,8 +369,13 @@ struct GraphTask {
     RunLock lock(node);
     if (runs) {
       node.skipped = skipped;
-      if (__builtin_expect(mode() & (Observed | Anomaly), 0)) apply_watched(node, grads, results);
-      else node.apply(grads, results);
+      if (__builtin_expect(node.least_level > thread_state().levels.least, 0)) {
+        // Whoever does not see the node does not see what its gradients are made of either.
+        LeastLevel hidden(node.least_level);
+        apply_observed(node, grads, results);
+      } else {
+        apply_observed(node, grads, results);
+      }
     }
     if (releases) release(node);
   }
@@ -373,6 +388,11 @@ struct GraphTask {
       node.apply(grads, results);
     }
     engine_ops.check_gradients(node, given, results, stay_finite);
+  }
+
+  void apply_observed(Node& node, Gradients& grads, Gradients& results) {
+    if (__builtin_expect(mode() & (Observed | Anomaly), 0)) apply_watched(node, grads, results);
+    else node.apply(grads, results);
   }
 
   void apply_watched(Node& node, Gradients& grads, Gradients& results) {
@@ -411,6 +431,7 @@ struct GraphTask {
   }
 
   bool keep_graph_, create_graph_, restricted_;
+  uint32_t level_;
   static inline std::atomic<int64_t> next_id_{0};
   const int64_t id_ = next_id_.fetch_add(1, std::memory_order_relaxed);
   BackwardStreams streams_;
@@ -453,6 +474,7 @@ TensorList on_new_stack(F&& f) {
   std::thread worker([&] {
     ThreadState& own = thread_state();
     own.mode = caller.mode;
+    own.levels = caller.levels;
     own.inplace_policy = caller.inplace_policy;
     own.next_sequence = caller.next_sequence;
     own.backward_depth = caller.backward_depth + 1;
@@ -489,6 +511,7 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
   }
   DepthGuard depth;
   GradModeGuard recording(create_graph);
+  LeastLevel outside_no_grad(thread_state().levels.least_outside);
   ModeGuard inside(InBackward, 0);
   observer::Scope event(EventKind::Backward, "autograd::engine::run_backward");
   GraphTask task(keep_graph, create_graph, inputs, accumulate);

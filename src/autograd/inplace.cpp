@@ -208,6 +208,8 @@ bool is_stale(const TensorImpl* view) {
 // Rebuilds the producer of a view from that of its base.
 void regenerate(TensorImpl* view) {
   Tensor base(view->base);
+  const auto* of_base = static_cast<const Node*>(base.impl()->grad_fn.get());
+  LeastLevel as_base(of_base ? of_base->least_level : 0);
   Ref<NodeBase> old = view->grad_fn;
   uint32_t old_nr = view->output_nr;
   if (view->view_rule) {
@@ -278,6 +280,17 @@ Tensor make_view(const Tensor& of, Tensor view, Ref<ViewRule> rule) {
 
 namespace {
 
+// Backward passes of some levels would have to see the tensor as it was, others as it becomes.
+void check_levels(const Tensor& t, const char* op) {
+  const DerivativeLevels& levels = thread_state().levels;
+  if (levels.least <= levels.current || levels.current < 2) return;
+  const Node* node = grad_fn(t);
+  check(!node || node->least_level > levels.current, op,
+        ": inside no_grad() and several transforms of func, a tensor that depends on their inputs "
+        "is changed in place, and they would differ in its derivatives; use an operation that is "
+        "not in place");
+}
+
 void check_history(const Tensor& t, const char* op, bool recorded) {
   const TensorImpl* impl = t.impl();
   check(!impl->inference || (mode() & Inference),
@@ -295,6 +308,7 @@ void check_history(const Tensor& t, const char* op, bool recorded) {
           "a view of a leaf Variable that requires grad is being used in an in-place operation: ",
           op, ". Change it inside no_grad(), or work on a clone().");
   }
+  if (mode() & Pushing) check_levels(t, op);
   check(!needs_grad || grad_fn(t) || (impl->base && impl->base->grad_fn),
         "a leaf Variable that requires grad is being used in an in-place operation: ", op,
         ". Change it inside no_grad(), or work on a clone().");

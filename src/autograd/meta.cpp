@@ -233,6 +233,7 @@ void forget_accumulator(const Tensor& t) {
 
 AccumulateGrad::AccumulateGrad(Tensor leaf) : Node("accumulate_grad"), variable(std::move(leaf)) {
   sequence = UINT64_MAX;  // runs as soon as it can: its gradient need not wait in memory
+  least_level = 0;
   outputs[0] = {variable.sizes(), variable.dtype(), variable.device()};
   take_dtype();
 }
@@ -302,11 +303,12 @@ void AccumulateGrad::add(Tensor& incoming) {
   }
 }
 
-TensorList leaves_of(const std::vector<Edge>& roots) {
+TensorList leaves_of(const std::vector<Edge>& roots, uint32_t level) {
   std::unordered_set<const Node*> seen;
   std::vector<const Node*> ahead;
   auto look_at = [&](const Edge& edge) {
-    if (edge && seen.insert(edge.node.get()).second) ahead.push_back(edge.node.get());
+    if (edge && edge.node->least_level <= level && seen.insert(edge.node.get()).second)
+      ahead.push_back(edge.node.get());
   };
   for (const Edge& root : roots) look_at(root);
   TensorList leaves;

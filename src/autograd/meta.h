@@ -64,8 +64,8 @@ class AccumulateGrad final : public Node {
 
 // The one node that accumulates into the leaf `t`.
 Ref<Node> accumulator(const Tensor& t);
-// The leaves that gradients of the roots come to.
-TensorList leaves_of(const std::vector<Edge>& roots);
+// The leaves that gradients of the roots come to, in passes of a level (DerivativeLevels).
+TensorList leaves_of(const std::vector<Edge>& roots, uint32_t level);
 // After `.data` was replaced by data of another shape or dtype: the next use makes a new
 // accumulator.
 void forget_accumulator(const Tensor& t);

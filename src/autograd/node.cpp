@@ -15,7 +15,8 @@ void (*release_node_metadata)(void* dict) = nullptr;
 
 int64_t live_nodes() { return count_alive(CountedNodes); }
 
-Node::Node(const char* op, size_t output_count) : op(op), sequence(++thread_state().next_sequence) {
+Node::Node(const char* op, size_t output_count)
+    : op(op), sequence(++thread_state().next_sequence), least_level(thread_state().levels.least) {
   outputs.resize(output_count);
   where = source_here();
   count(CountedNodes, 1);

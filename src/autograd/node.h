@@ -110,6 +110,7 @@ class Node : public NodeBase {
   void* metadata = nullptr;            // owned Python dict, belongs to bind/
   Node* inside = nullptr;              // the node that runs this one, which changed a view in place
   bool released = false;
+  uint32_t least_level;  // passes of lower levels do not see it (DerivativeLevels)
 
   uint32_t numbers = 0;                      // bit i: input i is a number, which is shown nowhere
   uint32_t skipped = 0;                      // bit i: the running apply need not compute result i

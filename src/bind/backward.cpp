@@ -159,14 +159,15 @@ PyObject* backward(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
   });
 }
 
-// _leaves_of(tensors): the leaves that their gradients come to.
+// _leaves_of(tensors): the leaves that their gradients come to, in passes of the program or, where
+// a transform of func runs, of some level.
 PyObject* find_leaves(PyObject*, PyObject* tensors) {
   return guarded([&] {
     Object roots = items_of(tensors);
     std::vector<Edge> edges;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(roots.get()); ++i)
       edges.push_back(to_edge(PyTuple_GET_ITEM(roots.get(), i), "_leaves_of"));
-    return wrap(leaves_of(edges));
+    return wrap(leaves_of(edges, thread_state().levels.current ? UINT32_MAX : 0));
   });
 }
 

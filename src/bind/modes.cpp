@@ -34,26 +34,58 @@ PyObject* has_bit(PyObject*, PyObject*) {
 }
 
 // What no_grad() and enable_grad() set: true of enable_grad() in inference mode too, as in torch.
-PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(!(mode() & NoGrad)); }
-
-// Derivatives in forward direction, made of those in backward direction, need what is recorded.
-__thread bool ignores_no_grad = false;
-
-PyObject* get_ignores_no_grad(PyObject*, PyObject*) { return PyBool_FromLong(ignores_no_grad); }
-
-// _ignore_no_grad(bool): whether set_grad_enabled(False) does nothing; returns what was before.
-PyObject* ignore_no_grad(PyObject*, PyObject* value) {
-  return guarded([&] {
-    const bool on = to_flag(value, "_ignore_no_grad", "value");
-    return PyBool_FromLong(std::exchange(ignores_no_grad, on));
-  });
+PyObject* is_grad_enabled(PyObject*, PyObject*) {
+  const DerivativeLevels& levels = thread_state().levels;
+  return PyBool_FromLong(!(mode() & NoGrad) && levels.least <= levels.current);
 }
 
 PyObject* set_grad_enabled(PyObject*, PyObject* enabled) {
   return guarded([&]() -> PyObject* {
-    set_bit(NoGrad, !to_flag(enabled, "set_grad_enabled", "enabled") && !ignores_no_grad);
+    const bool on = to_flag(enabled, "set_grad_enabled", "enabled");
+    const bool hides = mode() & Pushing;
+    DerivativeLevels& levels = thread_state().levels;
+    if (hides) levels.least = on ? levels.least_outside : levels.current + 1;
+    if (on || !hides) set_bit(NoGrad, !on);
     Py_RETURN_NONE;
   });
+}
+
+PyObject* current_level(PyObject*, PyObject*) {
+  return PyLong_FromUnsignedLong(thread_state().levels.current);
+}
+
+PyObject* records(PyObject*, PyObject*) { return PyBool_FromLong(grad_enabled()); }
+
+// _enter_level(level, pushes, is_pass): runs a function, or a backward pass for one, at that level;
+// `pushes`: for derivatives in forward direction. Returns what _leave_level() takes.
+PyObject* enter_level(PyObject*, PyObject* args) {
+  unsigned level;
+  int pushes, is_pass;
+  if (!PyArg_ParseTuple(args, "Ipp", &level, &pushes, &is_pass)) return nullptr;
+  DerivativeLevels& levels = thread_state().levels;
+  const DerivativeLevels outer = levels;
+  const uint32_t bits = mode() & (NoGrad | Pushing);
+  if (bits & NoGrad) levels.least = levels.current + 1;
+  levels.current = level;
+  levels.least_outside = levels.least;
+  levels.seeing = pushes && is_pass ? UINT32_MAX : level;
+  if (!is_pass) {
+    set_bit(NoGrad, false);
+    if (pushes) set_bit(Pushing, true);
+  }
+  return Py_BuildValue("IIIII", bits, outer.current, outer.least, outer.least_outside,
+                       outer.seeing);
+}
+
+PyObject* leave_level(PyObject*, PyObject* state) {
+  unsigned bits;
+  DerivativeLevels outer;
+  if (!PyArg_ParseTuple(state, "IIIII", &bits, &outer.current, &outer.least, &outer.least_outside,
+                        &outer.seeing))
+    return nullptr;
+  thread_state().levels = outer;
+  mode() = (mode() & ~uint32_t{NoGrad | Pushing}) | bits;
+  Py_RETURN_NONE;
 }
 
 PyObject* set_inference_mode(PyObject*, PyObject* enabled) {
@@ -223,8 +255,10 @@ PyMethodDef functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
      "is_grad_enabled()\n--\n\nWhether ops are recorded for backward."},
     {"set_grad_enabled", set_grad_enabled, METH_O, nullptr},
-    {"_ignore_no_grad", ignore_no_grad, METH_O, nullptr},
-    {"_ignores_no_grad", get_ignores_no_grad, METH_NOARGS, nullptr},
+    {"_enter_level", enter_level, METH_VARARGS, nullptr},
+    {"_leave_level", leave_level, METH_O, nullptr},
+    {"_current_level", current_level, METH_NOARGS, nullptr},
+    {"_records", records, METH_NOARGS, nullptr},
     {"is_inference_mode_enabled", has_bit<Inference>, METH_NOARGS,
      "is_inference_mode_enabled()\n--\n\nWhether inference mode is on."},
     {"set_inference_mode", set_inference_mode, METH_O, nullptr},

@@ -22,6 +22,7 @@ enum ModeBit : uint32_t {
   Profiled = 4096,         // a profile is under way (core/observer.h)
   ProfiledMemory = 8192,   // which notes each storage too
   Trapped = 16384,         // the NaN trap looks at results (dispatch/trap.h)
+  Pushing = 32768,         // no_grad() hides what is recorded instead (DerivativeLevels)
   Observed = Profiled | Trapped,
 };
 // Set in every thread at once, and cleared so.
@@ -44,8 +45,20 @@ inline constexpr bool pooled = true;
 // (six of them are 35 ns of the 290 that a small op takes forward and backward).
 enum Counted { CountedTensors, CountedStorages, CountedNodes, counted_kinds };
 
+// Transforms of rushlight.func run functions inside of each other: the level of a run is how many
+// there are, itself and those around it. What is recorded in no_grad() of level n is not seen by
+// backward passes of levels up to n. Derivatives in forward direction, which no_grad() does not
+// concern, are made of such passes too, which see all of it.
+struct DerivativeLevels {
+  uint32_t current = 0;        // the level of the innermost run; that of the program is 0
+  uint32_t least = 0;          // the least level of a pass that sees what is recorded now
+  uint32_t least_outside = 0;  // and where no no_grad() of this level is around
+  uint32_t seeing = 0;         // the level of a pass that begins now
+};
+
 struct ThreadState {
   uint32_t mode = 0;
+  DerivativeLevels levels;
   uint32_t inplace_policy = 0;
   FreeList small[small_class_count];
   FreeList tensors;
@@ -92,7 +105,8 @@ void clear_mode_of_all(uint32_t bits);
 inline void announce_volatile() { set_mode_of_all(VolatileExists); }
 extern std::atomic<uint32_t> mode_of_all;  // bits that are set in every thread
 inline void renew_mode() { mode() |= mode_of_all.load(std::memory_order_relaxed); }
-// Are ops recorded? In inference mode not even inside enable_grad().
+// Are ops recorded? In inference mode not even inside enable_grad(). Of a function whose
+// derivatives are taken in forward direction, ops inside of no_grad() are recorded, and hidden.
 inline bool grad_enabled() { return !(mode() & (NoGrad | Inference | VolatileCall)); }
 
 // Sets or clears bits of the mode word for a scope.
@@ -108,10 +122,25 @@ class ModeGuard {
   uint32_t saved_;
 };
 struct NoGradGuard : ModeGuard {
-  NoGradGuard() : ModeGuard(NoGrad, 0) {}
+  NoGradGuard() : ModeGuard(NoGrad, Pushing) {}
 };
 struct GradModeGuard : ModeGuard {
-  explicit GradModeGuard(bool enabled) : ModeGuard(NoGrad * !enabled, NoGrad * enabled) {}
+  explicit GradModeGuard(bool enabled) : ModeGuard(NoGrad * !enabled, enabled ? NoGrad : Pushing) {}
+};
+
+// Hides what is recorded in a scope from passes of lower levels.
+class LeastLevel {
+ public:
+  explicit LeastLevel(uint32_t level) : levels_(thread_state().levels), saved_(levels_) {
+    levels_.least = levels_.least_outside = level;
+  }
+  ~LeastLevel() { levels_ = saved_; }
+  LeastLevel(const LeastLevel&) = delete;
+  LeastLevel& operator=(const LeastLevel&) = delete;
+
+ private:
+  DerivativeLevels& levels_;
+  DerivativeLevels saved_;
 };
 
 // Fixed-size blocks from a per-thread free list; any thread may free them.

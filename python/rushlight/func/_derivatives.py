@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import threading
 
 import rushlight
 from rushlight import _C
@@ -127,28 +127,25 @@ class _Run:
         has_aux: bool,
         pushes: bool = False,
     ) -> None:
-        self._recording = rushlight.is_grad_enabled()  # or whoever is around wants no graph
+        self._recording = _C._records()  # or whoever is around wants no graph
         self._inputs = []
+        self._pushes = pushes
+        self._level = _C._current_level() + 1
         args = list(args)
-        depth = _depth()
-        with rushlight.enable_grad():
+        with self._entered(False):
             for place in _places(argnums, len(args)):
                 leaves, structure = tree_flatten(args[place])
-                leaves = [_fresh(leaf, depth + 1) for leaf in leaves]
+                leaves = [_fresh(leaf, self._level) for leaf in leaves]
                 self._inputs.append((leaves, structure))
                 given = [_Alias.apply(leaf) for leaf in leaves] if pushes else leaves
                 args[place] = tree_unflatten(given, structure)
-            outer = _C._ignore_no_grad(pushes and (depth == 0 or _C._ignores_no_grad()))
             pushed = Function._push_forward(True)
             if not pushes:  # for a run around it, if any
                 Function._push_forward(pushed)
-            _running.depth = depth + 1
             try:
                 output = func(*args, **kwargs)
             finally:
-                _running.depth = depth
                 Function._push_forward(pushed)
-                _C._ignore_no_grad(outer)
         if has_aux and not (isinstance(output, tuple) and len(output) == 2):
             raise RuntimeError(
                 f"{name}: output of function f should be a tuple: (output, aux) if has_aux is "
@@ -157,6 +154,14 @@ class _Run:
         self.output, self.aux = output if has_aux else (output, None)
         self.leaves = [leaf for leaves, _ in self._inputs for leaf in leaves]
         self._own = {id(t) for leaf in self.leaves for t in _with_examples(leaf)}
+
+    @contextlib.contextmanager
+    def _entered(self, is_pass):
+        outer = _C._enter_level(self._level, self._pushes, is_pass)
+        try:
+            yield
+        finally:
+            _C._leave_level(outer)
 
     def shown(self, tree: Sequence[Any] | Tensor) -> Any:
         """`tree`, whose tensors carry a graph only where it leads out of this run: to an input of
@@ -175,9 +180,9 @@ class _Run:
     def leads_out(self, tensors: Sequence[Tensor]) -> bool:
         if not self._recording:
             return False
-        depth = _depth()
+        level = _C._current_level()
         return any(
-            id(leaf) not in self._own and leaf.__dict__.get("_fresh_at", 0) <= depth
+            id(leaf) not in self._own and leaf.__dict__.get("_fresh_at", 0) <= level
             for leaf in _C._leaves_of([t for t in tensors if t.requires_grad])
         )
 
@@ -195,7 +200,8 @@ class _Run:
         """
         moving = [(out, w) for out, w in zip(outputs, weights) if out.requires_grad]
         size = (len(weights[0]),) if batched else ()
-        return _gradients(moving, self.leaves, size, keep, keep or not last)
+        with self._entered(True):
+            return _gradients(moving, self.leaves, size, keep, keep or not last)
 
     def like_inputs(self, flat: Sequence[Tensor]) -> Any:
         """One value for each leaf of the inputs, nested as these are."""
@@ -228,7 +234,8 @@ class _Run:
         used = [(g, t) for g, t in zip(self._pulled, tangents) if g.requires_grad]
         size = (len(tangents[0]),) if batched else ()
         keep = self._keep or _recorded([t for _, t in used])
-        return _gradients(used, self._weights, size, keep, True)
+        with self._entered(True):
+            return _gradients(used, self._weights, size, keep, True)
 
     def like_output(self, flat: Sequence[Any]) -> Any:
         return tree_unflatten(flat, self._structure)
@@ -304,20 +311,13 @@ def _gradients(weighted, inputs, batch, keep, retain):
     ]
 
 
-_running = threading.local()  # .depth: how many functions of runs are executed, one in another
-
-
-def _depth():
-    return getattr(_running, "depth", 0)
-
-
-def _fresh(leaf, depth):
+def _fresh(leaf, level):
     leaf = lift(leaf)
     if leaf.requires_grad:
         return leaf.view_as(leaf)
     leaf = leaf.detach().requires_grad_()
     for tensor in _with_examples(leaf):
-        tensor.__dict__["_fresh_at"] = depth
+        tensor.__dict__["_fresh_at"] = level
     return leaf
 
 
@@ -329,7 +329,7 @@ def _with_examples(tensor):
 
 
 def _recorded(tensors):
-    return rushlight.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    return _C._records() and any(t.requires_grad for t in tensors)
 
 
 def grad_and_value(
