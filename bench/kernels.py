@@ -642,6 +642,21 @@ def few_rows(dtype):
     ]
 
 
+def small_matrices(batch, n, dtype="float32"):
+    """Poses, covariances, frames: linear algebra of many n x n at a time, and fits of as many."""
+    size = f"{batch}, {n}, {n}, dtype=T.{dtype}"
+    setup = (f"x = T.randn({size}); s = x @ x.mT + T.eye({n}, dtype=T.{dtype}); "
+             f"t = T.linalg.cholesky(s); v = T.randn({batch}, {n}, 1, dtype=T.{dtype}); "
+             f"e = T.randn({batch}, {4 * n}, {n}, dtype=T.{dtype}); "
+             f"o = T.randn({batch}, {4 * n}, 1, dtype=T.{dtype})")
+    name = f"{dtype} {batch} of {n} x {n}: "
+    return [forward(name + call, f"T.linalg.{call}", setup) for call in (
+        "det(x)", "inv(x)", "solve(x, v)", "cholesky(s)", "solve_triangular(t, v, upper=False)",
+        "qr(x)", "eigh(s)", "eigvalsh(s)", "svd(x)", "svdvals(x)", "pinv(x)", "lstsq(e, o)",
+        "matrix_exp(x)",
+    )]
+
+
 GROUPS = {
     "elementwise": ELEMENTWISE, "memory": MEMORY, "reductions": REDUCTIONS, "softmax": SOFTMAX,
     "norms": NORMS, "indexing": INDEXING, "sorting": SORTING, "matmul": MATMUL,
@@ -653,6 +668,9 @@ GROUPS = {
     "short rows": short_rows(3) + short_rows(10) + short_rows(32),
     "points": points(2, 2) + points(3, 3) + points(8, 5) + points(64, 3),
     "few rows": few_rows("float32") + few_rows("bfloat16"),
+    "small matrices": (small_matrices(10000, 3) + small_matrices(2000, 6)
+                       + small_matrices(500, 16) + small_matrices(10000, 3, "float64")
+                       + small_matrices(500, 16, "float64")),
 }
 
 

@@ -3,136 +3,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "kernels/copy.h"
-#include "kernels/cpu/strip.h"
-#include "kernels/cpu/strips.h"
+#include "kernels/cpu/lane_buffer.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/cpu/transpose.h"
-#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {
-
-// The matrices of a batch, one for each lane, `step` elements apart: 0 if all have the same one.
-struct Matrices {
-  DType dtype;
-  char* data;
-  int64_t rows, columns, row, column, step;
-
-  int64_t numel() const { return rows * columns; }
-  bool are_dense() const {
-    bool in_rows = (columns == 1 || column == 1) && (rows == 1 || row == columns);
-    bool in_columns = (rows == 1 || row == 1) && (columns == 1 || column == rows);
-    return step == numel() && (in_rows || in_columns);
-  }
-  Matrices from(int64_t first) const {
-    Matrices m = *this;
-    m.data += first * step * itemsize(dtype);
-    return m;
-  }
-  // The same in memory of their own, in rows.
-  Matrices dense_at(void* memory) const {
-    Matrices m = *this;
-    m.data = static_cast<char*>(memory);
-    m.row = columns, m.column = 1, m.step = numel();
-    return m;
-  }
-};
-
-void copy_matrices(const Matrices& from, const Matrices& to, int64_t count) {
-  const int64_t sizes[3] = {count, from.rows, from.columns};
-  const int64_t steps[3] = {from.step, from.row, from.column};
-  const int64_t new_steps[3] = {to.step, to.row, to.column};
-  int64_t numel = count * from.numel();
-  copy({from.data, sizes, steps, 3, numel, from.dtype},
-       {to.data, sizes, new_steps, 3, numel, to.dtype});
-}
-
-// Matrices of up to `most` groups on their way into lanes, of a compute dtype, or back.
-class Lanes {
- public:
-  Lanes(const Matrices& m, DType compute, int64_t most)
-      : matrices_(m),
-        compute_(compute),
-        elements_((m.step ? most : 1) * group_lanes * m.numel()),
-        memory_(elements_ * (itemsize(compute) + 2 * itemsize(m.dtype)) + vector_bytes) {
-    if (m.step == 0) repeat();
-  }
-
-  // Those of products [first, first + count).
-  LaneMatrices read(int64_t first, int64_t count) const {
-    if (matrices_.step == 0) return at(matrices_.dense_at(nullptr), 0);
-    const int64_t lanes = whole(count), groups = lanes / group_lanes, length = matrices_.numel();
-    const int64_t size = itemsize(matrices_.dtype);
-    Matrices from = matrices_.from(first);
-    if (count < lanes || !from.are_dense()) {
-      Matrices copied = from.dense_at(dense());
-      copy_matrices(from, copied, count);
-      std::fill_n(copied.data + count * length * size, (lanes - count) * length * size, char(0));
-      from = copied;
-    }
-    transpose(size, from.data, groups * length * size, size, narrow(), group_lanes * size, size,
-              group_lanes, groups * length, false);
-    if (converts()) convert_contiguous(from.dtype, compute_, narrow(), wide(), lanes * length);
-    return at(from, length * group_lanes);
-  }
-
-  // Where write() will find those lanes.
-  LaneMatrices target(int64_t first, int64_t count) const {
-    return at(layout(first, count), matrices_.numel() * group_lanes);
-  }
-  void write(int64_t first, int64_t count, StripFunction finish) const {
-    const int64_t lanes = whole(count), groups = lanes / group_lanes, length = matrices_.numel();
-    const int64_t size = itemsize(matrices_.dtype), n = lanes * length;
-    if (converts()) convert_contiguous(compute_, matrices_.dtype, wide(), narrow(), n);
-    if (finish) {  // what is rounded was so before it is finished, too
-      if (converts()) convert_contiguous(matrices_.dtype, compute_, narrow(), wide(), n);
-      void* operands[] = {wide(), wide()};
-      finish(n, operands, nullptr);
-      if (converts()) convert_contiguous(compute_, matrices_.dtype, wide(), narrow(), n);
-    }
-    const Matrices to = layout(first, count);
-    transpose(size, narrow(), group_lanes * size, size, to.data, groups * length * size, size,
-              groups * length, group_lanes, false);
-    if (to.data == dense()) copy_matrices(to, matrices_.from(first), count);
-  }
-
- private:
-  static constexpr int64_t vector_bytes = 64;
-
-  static int64_t whole(int64_t count) {
-    return (count + group_lanes - 1) / group_lanes * group_lanes;
-  }
-  bool converts() const { return matrices_.dtype != compute_; }
-  // The lanes; those of the matrices' dtype; and matrices that are not dense where they are.
-  char* wide() const { return memory_.as<char>(); }
-  char* narrow() const {
-    return converts() ? dense() + elements_ * itemsize(matrices_.dtype) : wide();
-  }
-  char* dense() const { return wide() + elements_ * itemsize(compute_) + vector_bytes; }
-
-  // The matrices in place, or such in rows.
-  Matrices layout(int64_t first, int64_t count) const {
-    Matrices m = matrices_.from(first);
-    return m.are_dense() && count == whole(count) ? m : m.dense_at(dense());
-  }
-  LaneMatrices at(const Matrices& m, int64_t group) const {
-    return {wide(), m.row * group_lanes, m.column * group_lanes, group};
-  }
-  // The one matrix that all products have.
-  void repeat() const {
-    const int64_t size = itemsize(compute_), length = matrices_.numel();
-    Matrices copied = matrices_.dense_at(dense());
-    copied.dtype = compute_;
-    copy_matrices(matrices_, copied, 1);
-    repeat_elements(size, copied.data, size, wide(), group_lanes, length);
-  }
-
-  Matrices matrices_;
-  DType compute_;
-  int64_t elements_;
-  Workspace memory_;
-};
 
 // A batch of products, each of which has a lane.
 struct Batch {
@@ -153,15 +28,11 @@ DType lane_dtype(DType t) {
   return t == DType::UInt8 || t == DType::Int8 ? DType::Int16 : compute_dtype(t);
 }
 
-// How many groups are turned at a time: they and their product stay in the first cache.
-int64_t groups_at_a_time(const Batch& x) {
-  constexpr int64_t most = 16, bytes = 24576;
+int64_t groups_of(const Batch& x) {
   int64_t elements = x.a.numel() + x.c.numel();
   if (x.b.step) elements += x.b.numel();
   if (x.added && x.added->step) elements += x.added->numel();
-  int64_t group = elements * group_lanes * itemsize(lane_dtype(x.c.dtype)), groups = most;
-  while (groups > 1 && groups * group > bytes) groups /= 2;
-  return groups;
+  return groups_at_a_time(elements * group_lanes * itemsize(lane_dtype(x.c.dtype)));
 }
 
 void run_dots(const Batch& x) {
@@ -178,13 +49,13 @@ void run_dots(const Batch& x) {
 
 void run_lanes(const Batch& x) {
   const DType compute = lane_dtype(x.c.dtype);
-  const int64_t m = x.c.rows, n = x.c.columns, k = x.a.columns, groups = groups_at_a_time(x);
+  const int64_t m = x.c.rows, n = x.c.columns, k = x.a.columns, groups = groups_of(x);
   const int64_t block = groups * group_lanes, blocks = (x.count + block - 1) / block;
   const int64_t work = block * (m * n * k + m * k + m * n);
   const StripFunction finish = x.scale.finish ? find_strip(*x.scale.finish, compute) : nullptr;
   parallel_for(0, blocks, 1 + default_grain / work, [&](int64_t begin, int64_t end) {
-    Lanes a(x.a, compute, groups), b(x.b, compute, groups), c(x.c, compute, groups);
-    std::optional<Lanes> added;
+    LaneBuffer a(x.a, compute, groups), b(x.b, compute, groups), c(x.c, compute, groups);
+    std::optional<LaneBuffer> added;
     if (x.added) added.emplace(*x.added, compute, groups);
     for (int64_t i = begin * block; i < std::min(end * block, x.count); i += block) {
       const int64_t count = std::min(block, x.count - i);

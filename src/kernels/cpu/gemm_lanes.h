@@ -1,27 +1,15 @@
 // Matrix products so small, or of rows so short, that they would not fill vectors: each lane
 // computes one of them.
 //
-// The matrices of 16 products make a group: the elements of one place, of all 16, stand side by
-// side. A dense matrix of some groups becomes so by one transposition, as 16 lines of several
-// products each, in whole squares whatever the size of a product.
+// See lane_matrices.h.
 #pragma once
 #include "core/scalar.h"
 #include "core/view.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/lane_matrices.h"
 #include "kernels/gemm.h"
 
 namespace rl::kernels {
-
-inline constexpr int64_t group_lanes = 16;
-
-// Matrices of groups; each place of them is group_lanes elements long.
-struct LaneMatrices {
-  void* data = nullptr;
-  int64_t row = 0, column = 0, group = 0;
-  template <class T> T* at(int64_t g, int64_t i, int64_t j) const {
-    return static_cast<T*>(data) + g * group + i * row + j * column;
-  }
-};
 
 // c (m, n) = alpha * a (m, k) @ b (k, n) + beta * added (m, n), if there is that, of each group.
 // Integers wrap, whatever their sign.

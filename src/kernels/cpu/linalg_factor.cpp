@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/cpu/lapack.h"
+#include "kernels/cpu/linalg_lanes.h"
 #include "kernels/cpu/reflectors.h"
 #include "kernels/linalg.h"
 
@@ -40,6 +41,7 @@ template <class T> void make_q(int columns, int count, Columns<T>& a, Buffer<T>&
 }  // namespace
 
 void qr(const View& a, const View* q, const View& r) {
+  if (qr_in_lanes(a, q, r)) return;
   for_each_matrix("qr", a, [&](auto tag, int64_t at) {
     using T = type_of<decltype(tag)>;
     Matrix<T> from = matrix_of<T>(a, at), upper = matrix_of<T>(r, at);
@@ -62,6 +64,7 @@ void qr(const View& a, const View* q, const View& r) {
 }
 
 void geqrf(const View& a, const View& out, const View& tau) {
+  if (geqrf_in_lanes(a, out, tau)) return;
   for_each_matrix("geqrf", a, [&](auto tag, int64_t at) {
     using T = type_of<decltype(tag)>;
     Matrix<T> from = matrix_of<T>(a, at);
@@ -75,6 +78,7 @@ void geqrf(const View& a, const View& out, const View& tau) {
 }
 
 void householder_product(const View& vectors, const View& tau, const View& out) {
+  if (householder_product_in_lanes(vectors, tau, out)) return;
   for_each_matrix("householder_product", vectors, [&](auto tag, int64_t at) {
     using T = type_of<decltype(tag)>;
     Matrix<T> from = matrix_of<T>(vectors, at);
@@ -111,24 +115,43 @@ void ormqr(const View& vectors, const View& tau, const View& c, const View& out,
   });
 }
 
+namespace {
+
+template <class T>
+void eigh_of(const View& a, const View& values, const View* vectors, bool upper, const View& info,
+             int64_t at) {
+  Matrix<T> from = matrix_of<T>(a, at);
+  Columns<T> m(from.rows, from.columns);
+  Buffer<real_t<T>> w(std::max<int64_t>(from.rows, 1));
+  m.load(from);
+  int code = interruptible_call(
+      5 * product(m.rows(), m.rows(), m.rows()),
+      [job = vectors ? 'V' : 'N', part = upper ? 'U' : 'L'](Columns<T>& x,
+                                                            Buffer<real_t<T>>& found) {
+        return Lapack<T>::eigh(job, part, x.rows(), x.data(), x.ld(), found.data());
+      },
+      m, w);
+  set_info(info, at, code);
+  store_vector<real_t<T>>(w.data(), values, at);
+  if (vectors) m.store(matrix_of<T>(*vectors, at));
+}
+
+// What is done with matrices that lanes leave to others: one(TypeTag, at).
+template <class F> OneMatrix outside_lanes(DType dtype, F one) {
+  return [=](int64_t at) {
+    LibraryCall call;
+    visit<float, double>("linalg", dtype, [&](auto tag) { one(tag, at); });
+  };
+}
+
+}  // namespace
+
 void eigh(const View& a, const View& values, const View* vectors, bool upper, const View& info) {
-  for_each_matrix("eigh", a, [&](auto tag, int64_t at) {
-    using T = type_of<decltype(tag)>;
-    Matrix<T> from = matrix_of<T>(a, at);
-    Columns<T> m(from.rows, from.columns);
-    Buffer<real_t<T>> w(std::max<int64_t>(from.rows, 1));
-    m.load(from);
-    int code = interruptible_call(
-        5 * product(m.rows(), m.rows(), m.rows()),
-        [job = vectors ? 'V' : 'N', part = upper ? 'U' : 'L'](Columns<T>& x,
-                                                              Buffer<real_t<T>>& found) {
-          return Lapack<T>::eigh(job, part, x.rows(), x.data(), x.ld(), found.data());
-        },
-        m, w);
-    set_info(info, at, code);
-    store_vector<real_t<T>>(w.data(), values, at);
-    if (vectors) m.store(matrix_of<T>(*vectors, at));
-  });
+  auto one = [&](auto tag, int64_t at) {
+    eigh_of<type_of<decltype(tag)>>(a, values, vectors, upper, info, at);
+  };
+  if (eigh_in_lanes(a, values, vectors, upper, info, outside_lanes(a.dtype, one))) return;
+  for_each_matrix("eigh", a, one);
 }
 
 namespace {
@@ -204,42 +227,49 @@ int singular_values(char job, SvdDriver driver, Columns<T>& a, Buffer<real_t<T>>
       a, s, u, vh);
 }
 
+template <class T>
+void svd_of(const View& a, const View* u, const View& s, const View* vh, const View& info,
+            SvdDriver driver, int64_t at) {
+  using R = real_t<T>;
+  Matrix<T> from = matrix_of<T>(a, at);
+  int64_t few = std::min(from.rows, from.columns), none = 0;
+  Columns<T> m(from.rows, from.columns);
+  Columns<T> left(u ? from.rows : none, u ? u->sizes[u->ndim - 1] : none);
+  Columns<T> right(u ? vh->sizes[vh->ndim - 2] : none, u ? from.columns : none);
+  Buffer<R> values(std::max<int64_t>(few, 1));
+  m.load(from);
+  if (!m.is_finite()) {
+    // As in torch, singular values by themselves are NaN where there is an infinity.
+    std::fill_n(values.data(), few, std::numeric_limits<R>::quiet_NaN());
+    set_info(info, at, u || m.has_nan() ? not_finite : 0);
+    return store_vector<R>(values.data(), s, at);
+  }
+  char job = !u ? 'N' : left.columns() == few && right.rows() == few ? 'S' : 'A';
+  int code = 0;
+  if (few == 0) {  // no singular values: any unitary bases will do
+    for (int j = 0; j < left.columns(); ++j)
+      for (int i = 0; i < left.rows(); ++i) left(i, j) = T(i == j);
+    for (int j = 0; j < right.columns(); ++j)
+      for (int i = 0; i < right.rows(); ++i) right(i, j) = T(i == j);
+  } else {
+    code = singular_values(job, driver, m, values, left, right);
+  }
+  set_info(info, at, code);
+  store_vector<R>(values.data(), s, at);
+  if (!u) return;
+  left.store(matrix_of<T>(*u, at));
+  right.store(matrix_of<T>(*vh, at));
+}
+
 }  // namespace
 
 void svd(const View& a, const View* u, const View& s, const View* vh, const View& info,
          SvdDriver driver) {
-  for_each_matrix("svd", a, [&](auto tag, int64_t at) {
-    using T = type_of<decltype(tag)>;
-    using R = real_t<T>;
-    Matrix<T> from = matrix_of<T>(a, at);
-    int64_t few = std::min(from.rows, from.columns), none = 0;
-    Columns<T> m(from.rows, from.columns);
-    Columns<T> left(u ? from.rows : none, u ? u->sizes[u->ndim - 1] : none);
-    Columns<T> right(u ? vh->sizes[vh->ndim - 2] : none, u ? from.columns : none);
-    Buffer<R> values(std::max<int64_t>(few, 1));
-    m.load(from);
-    if (!m.is_finite()) {
-      // As in torch, singular values by themselves are NaN where there is an infinity.
-      std::fill_n(values.data(), few, std::numeric_limits<R>::quiet_NaN());
-      set_info(info, at, u || m.has_nan() ? not_finite : 0);
-      return store_vector<R>(values.data(), s, at);
-    }
-    char job = !u ? 'N' : left.columns() == few && right.rows() == few ? 'S' : 'A';
-    int code = 0;
-    if (few == 0) {  // no singular values: any unitary bases will do
-      for (int j = 0; j < left.columns(); ++j)
-        for (int i = 0; i < left.rows(); ++i) left(i, j) = T(i == j);
-      for (int j = 0; j < right.columns(); ++j)
-        for (int i = 0; i < right.rows(); ++i) right(i, j) = T(i == j);
-    } else {
-      code = singular_values(job, driver, m, values, left, right);
-    }
-    set_info(info, at, code);
-    store_vector<R>(values.data(), s, at);
-    if (!u) return;
-    left.store(matrix_of<T>(*u, at));
-    right.store(matrix_of<T>(*vh, at));
-  });
+  auto one = [&](auto tag, int64_t at) {
+    svd_of<type_of<decltype(tag)>>(a, u, s, vh, info, driver, at);
+  };
+  if (svd_in_lanes(a, u, s, vh, info, outside_lanes(a.dtype, one))) return;
+  for_each_matrix("svd", a, one);
 }
 
 namespace {
@@ -273,30 +303,40 @@ int least_squares(Columns<T>& a, Columns<T>& b, Buffer<real_t<T>>& s, real_t<T> 
       a, b, s, rank);
 }
 
+template <class T>
+void lstsq_of(const View& a, const View& b, const View& solution, const View* rank,
+              const View* singular_values, double rcond, LstsqDriver driver, const View& info,
+              int64_t at) {
+  using R = real_t<T>;
+  Matrix<T> from = matrix_of<T>(a, at), right = matrix_of<T>(b, at);
+  Columns<T> m(from.rows, from.columns), x(std::max(from.rows, from.columns), right.columns);
+  Buffer<R> s(std::max<int64_t>(std::min(from.rows, from.columns), 1));
+  m.load(from);
+  std::fill_n(x.data(), int64_t(x.rows()) * x.columns(), T(0));
+  x.load(right);
+  Buffer<int> found(1);
+  found[0] = 0;
+  bool trivial = from.rows == 0 || from.columns == 0;
+  bool iterates = driver == LstsqDriver::Gelsd || driver == LstsqDriver::Gelss;
+  if (iterates && !m.is_finite()) return set_info(info, at, not_finite);
+  int code = trivial ? 0 : least_squares<T>(m, x, s, static_cast<R>(rcond), found, driver);
+  set_info(info, at, code);
+  x.store(matrix_of<T>(solution, at));
+  if (rank) *item_of<int64_t>(*rank, at, 0) = found[0];
+  if (singular_values) store_vector<R>(s.data(), *singular_values, at);
+}
+
 }  // namespace
 
 void lstsq(const View& a, const View& b, const View& solution, const View* rank,
            const View* singular_values, double rcond, LstsqDriver driver, const View& info) {
-  for_each_matrix("lstsq", a, [&](auto tag, int64_t at) {
-    using T = type_of<decltype(tag)>;
-    using R = real_t<T>;
-    Matrix<T> from = matrix_of<T>(a, at), right = matrix_of<T>(b, at);
-    Columns<T> m(from.rows, from.columns), x(std::max(from.rows, from.columns), right.columns);
-    Buffer<R> s(std::max<int64_t>(std::min(from.rows, from.columns), 1));
-    m.load(from);
-    std::fill_n(x.data(), int64_t(x.rows()) * x.columns(), T(0));
-    x.load(right);
-    Buffer<int> found(1);
-    found[0] = 0;
-    bool trivial = from.rows == 0 || from.columns == 0;
-    bool iterates = driver == LstsqDriver::Gelsd || driver == LstsqDriver::Gelss;
-    if (iterates && !m.is_finite()) return set_info(info, at, not_finite);
-    int code = trivial ? 0 : least_squares<T>(m, x, s, static_cast<R>(rcond), found, driver);
-    set_info(info, at, code);
-    x.store(matrix_of<T>(solution, at));
-    if (rank) *item_of<int64_t>(*rank, at, 0) = found[0];
-    if (singular_values) store_vector<R>(s.data(), *singular_values, at);
-  });
+  auto one = [&](auto tag, int64_t at) {
+    lstsq_of<type_of<decltype(tag)>>(a, b, solution, rank, singular_values, rcond, driver, info,
+                                     at);
+  };
+  if (lstsq_in_lanes(a, b, solution, rank, rcond, driver, info, outside_lanes(a.dtype, one)))
+    return;
+  for_each_matrix("lstsq", a, one);
 }
 
 }  // namespace rl::kernels

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "kernels/cpu/lapack.h"
+#include "kernels/cpu/linalg_lanes.h"
 #include "kernels/cpu/row_factor.h"
 #include "kernels/linalg.h"
 
@@ -36,6 +37,7 @@ void cholesky_of_small(Matrix<T> a, Matrix<T> out, bool upper, const View& info,
 }  // namespace
 
 void cholesky(const View& a, const View& out, bool upper, const View& info) {
+  if (cholesky_in_lanes(a, out, upper, info)) return;
   for_each_matrix("cholesky", a, [&](auto tag, int64_t at) {
     using T = type_of<decltype(tag)>;
     Matrix<T> from = matrix_of<T>(a, at);
@@ -58,6 +60,7 @@ void cholesky(const View& a, const View& out, bool upper, const View& info) {
 }
 
 void lu_factor(const View& a, const View& lu, const View& pivots, bool pivot, const View& info) {
+  if (lu_in_lanes(a, lu, pivots, pivot, info)) return;
   for_matrices("lu_factor", a, [&](auto tag, int64_t begin, int64_t end) {
     using T = type_of<decltype(tag)>;
     Matrix<T> shape = matrix_of<T>(a, begin);
@@ -89,6 +92,7 @@ void lu_solve(const View& lu, const View& pivots, const View& b, const View& out
               Transpose op) {
   // x op(A) = b is op(A)^T x^T = b^T; of A^H that is conj(A) x^T = b^T.
   bool transposed = left ? op != Transpose::None : op == Transpose::None;
+  if (lu_solve_in_lanes(lu, pivots, b, out, left, transposed)) return;
   for_matrices("lu_solve", lu, [&](auto tag, int64_t begin, int64_t end) {
     using T = type_of<decltype(tag)>;
     bool conjugated = is_complex_v<T> && op == Transpose::Adjoint;
@@ -175,6 +179,7 @@ void lu_permutation(const View& pivots, const View& permutation) {
 
 void solve_triangular(const View& a, const View& b, const View& out, bool upper, bool left,
                       bool unitriangular) {
+  if (triangle_in_lanes(a, b, out, upper, left, unitriangular)) return;
   for_matrices("solve_triangular", a, [&](auto tag, int64_t begin, int64_t end) {
     using T = type_of<decltype(tag)>;
     Matrix<T> right = matrix_of<T>(b, begin);
@@ -189,6 +194,7 @@ void solve_triangular(const View& a, const View& b, const View& out, bool upper,
 }
 
 void inverse(const View& a, const View& out, const View& info) {
+  if (inverse_in_lanes(a, out, info)) return;
   for_matrices("inverse", a, [&](auto tag, int64_t begin, int64_t end) {
     using T = type_of<decltype(tag)>;
     int64_t n = matrix_of<T>(a, begin).rows;
