@@ -657,6 +657,23 @@ def small_matrices(batch, n, dtype="float32"):
     )]
 
 
+GRAPH = ("i, v, d = T.randint(0, 2000, (2, 20000)), T.randn(20000), T.randn(2000, 64); "
+         "raw = T.sparse_coo_tensor(i, v, (2000, 2000)); coo = raw.coalesce(); "
+         "csr = coo.to_sparse_csr(); dense = coo.to_dense(); k = T.randint(0, 2000, (500,)); "
+         "x, y = T.randn(2000, 64), T.randn(64, 2000)")
+SPARSE = [forward(f"sparse: {what}", statement, GRAPH) for what, statement in (
+    ("coalesce", "raw.coalesce()"), ("COO @ 64 columns", "coo @ d"),
+    ("CSR @ 64 columns", "csr @ d"), ("COO @ vector", "coo @ d[:, 0]"),
+    ("CSR @ vector", "csr @ d[:, 0]"), ("COO @ COO", "coo @ coo"), ("CSR @ CSR", "csr @ csr"),
+    ("COO to dense", "coo.to_dense()"), ("dense to COO", "dense.to_sparse()"),
+    ("dense to CSR", "dense.to_sparse_csr()"), ("COO to CSR", "coo.to_sparse_csr()"),
+    ("COO * COO", "coo * coo"), ("softmax", "T.sparse.softmax(coo, 1)"),
+    ("sum of columns", "T.sparse.sum(coo, 1)"), ("index_select", "coo.index_select(0, k)"),
+    ("sampled_addmm", "T.sparse.sampled_addmm(csr, x, y)"),
+)] + both("sparse: mm of a graph", "T.sparse.mm(T.sparse_coo_tensor(i, w, (2000, 2000)), e)",
+          GRAPH + "; w, e = v, d", "w, e")
+
+
 GROUPS = {
     "elementwise": ELEMENTWISE, "memory": MEMORY, "reductions": REDUCTIONS, "softmax": SOFTMAX,
     "norms": NORMS, "indexing": INDEXING, "sorting": SORTING, "matmul": MATMUL,
@@ -667,7 +684,7 @@ GROUPS = {
     "fourier": FOURIER, "reduced": reduced("bfloat16") + reduced("float16"),
     "short rows": short_rows(3) + short_rows(10) + short_rows(32),
     "points": points(2, 2) + points(3, 3) + points(8, 5) + points(64, 3),
-    "few rows": few_rows("float32") + few_rows("bfloat16"),
+    "few rows": few_rows("float32") + few_rows("bfloat16"), "sparse": SPARSE,
     "small matrices": (small_matrices(10000, 3) + small_matrices(2000, 6)
                        + small_matrices(500, 16) + small_matrices(10000, 3, "float64")
                        + small_matrices(500, 16, "float64")),

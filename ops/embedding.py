@@ -87,7 +87,7 @@ kernel("embedding_bag_gradient(grad_output: Tensor, indices: Tensor, offsets: Te
              "weights": "embedding_bag_second_weights(grad, grad_output, indices, offsets, "
                         "padding_idx, scale_grad_by_freq)"})
 kernel("embedding_bag_weights_gradient(grad_output: Tensor, weight: Tensor, indices: Tensor, "
-       "offsets: Tensor, padding_idx: int)", names=(),
+       "offsets: Tensor, padding_idx: int)", names=("torch._products_of_rows",),
        shape="OutputSpec{indices.sizes(), grad_output.dtype()}",
        launch="embedding_bag_sample_weights_backward(grad_output, weight, indices, offsets, "
               "padding_idx, out)",

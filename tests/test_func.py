@@ -509,3 +509,35 @@ def test_derivatives_in_inference_mode():
             assert rushlight.func.linearize(cube, x)[1](ones).item() == 15
             each = rushlight.func.vmap(rushlight.func.grad(lambda a: a**3))(x)
             assert each.tolist() == [3, 12] and not each.requires_grad
+
+
+def test_forward_derivatives_go_through_no_grad_in_custom_operators():
+    from rushlight import library
+
+    @library.custom_op("test_func::cube", mutates_args=())
+    def cube(x: rushlight.Tensor) -> rushlight.Tensor:
+        return x**3
+
+    cube.register_autograd(
+        lambda ctx, grad: grad * 3 * ctx.saved_tensors[0] ** 2,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]),
+    )
+    pattern = rushlight.eye(2, dtype=rushlight.float64).to_sparse_csr()
+
+    def f(x):
+        with rushlight.no_grad():
+            return (
+                cube(x)
+                + pattern @ x
+                + nn.functional.embedding_bag(
+                    rushlight.tensor([0, 1, 1]),
+                    x.unsqueeze(1),
+                    rushlight.tensor([0, 1]),
+                    mode="sum",
+                ).squeeze(1)
+            )
+
+    x = rushlight.tensor([2.0, 3.0], dtype=rushlight.float64)
+    rushlight.testing.assert_close(
+        jacfwd(f)(x), rushlight.diag(3 * x**2 + 2 + rushlight.tensor([0.0, 1.0], dtype=x.dtype))
+    )

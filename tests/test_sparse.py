@@ -544,3 +544,115 @@ def test_conjugate_transposes_of_sparse_matrices():
     for matrix in (tall, tall.t()):
         u, s, v = rushlight.svd_lowrank(matrix.to_sparse(), q=4)
         assert (u @ s.diag() @ v.mT - matrix).abs().max() < 1e-4
+
+
+def _sparse_matrix(rows, columns, count, seed=0, dtype=rushlight.float64):
+    generator = rushlight.Generator().manual_seed(seed)
+    indices = rushlight.stack(
+        [rushlight.randint(0, n, (count,), generator=generator) for n in (rows, columns)]
+    )
+    values = rushlight.randn(count, generator=generator, dtype=dtype)
+    return rushlight.sparse_coo_tensor(indices, values, (rows, columns))
+
+
+def test_chosen_rows_and_columns_of_a_large_matrix():
+    # Each index beside each element would be 10^11 comparisons.
+    x = _sparse_matrix(300_000, 300_000, 400_000).coalesce()
+    index = rushlight.randint(0, 300_000, (250_000,))
+    index[1] = index[0]  # twice
+    for dim in (0, 1):
+        found = x.index_select(dim, index)
+        place = int(x.indices()[dim, 7])
+        twice = x.index_select(dim, rushlight.tensor([place, place - 300_000]))
+        assert twice.shape[dim] == 2 and twice._nnz() == 2 * (x.indices()[dim] == place).sum()
+        counts = rushlight.bincount(x.indices()[dim], minlength=300_000)
+        assert found._nnz() == counts[index].sum()
+        sums = rushlight.zeros(300_000, dtype=x.dtype)
+        sums = sums.index_add(0, x.indices()[dim], x.values())
+        rushlight.testing.assert_close(found._values().sum(), sums[index].sum())
+    small = _sparse_matrix(30, 20, 90)
+    index = rushlight.tensor([3, -1, 3, 0, 19], dtype=rushlight.int32)
+    for dim in (0, 1):
+        expected = small.to_dense().index_select(dim, index.long().remainder(small.shape[dim]))
+        assert small.index_select(dim, index).to_dense().equal(expected)
+    with pytest.raises(IndexError, match="must have 1 dim"):
+        small.index_select(0, index.reshape(1, 5))
+    with pytest.raises(IndexError, match="out of range"):
+        small.index_select(1, rushlight.tensor([20]))
+
+
+@pytest.mark.parametrize("width", [1, 70, 5000])  # of which rows meet all, many, or few columns
+def test_products_of_sparse_matrices_of_any_width(width):
+    a, b = _sparse_matrix(40, 60, 200), _sparse_matrix(60, width, 300, seed=1)
+    expected = a.to_dense() @ b.to_dense()
+    product = a @ b
+    assert product.is_coalesced() and product.indices().diff(dim=1)[0].min() >= 0
+    rushlight.testing.assert_close(product.to_dense(), expected)
+    rows = a.to_sparse_csr() @ b.to_sparse_csr()
+    rushlight.testing.assert_close(rows.to_dense(), expected)
+    assert rows.col_indices().equal(product.indices()[1])
+    empty = rushlight.sparse_coo_tensor(size=(60, width), dtype=a.dtype)
+    assert (a @ empty)._nnz() == 0
+    # Columns of a row in any order, and twice, as nobody has checked.
+    loose = rushlight.ones(3, 3, dtype=a.dtype).tril().to_sparse_csr()
+    loose.col_indices().copy_(rushlight.tensor([2, 1, 0, 2, 0, 0]))
+    dense = rushlight.tensor([[0.0, 0, 1], [1, 1, 0], [2, 0, 1]], dtype=a.dtype)
+    rushlight.testing.assert_close((loose @ loose).to_dense(), dense @ dense)
+
+
+def test_products_whose_indices_were_spoilt_are_refused():
+    a = _sparse_matrix(4, 4, 8).coalesce().to_sparse_csr()
+    spoilt = a.clone()
+    spoilt.col_indices()[0] = 7
+    for product in (lambda: spoilt @ a, lambda: a @ spoilt, lambda: spoilt @ rushlight.ones(4, 2)):
+        with pytest.raises(RuntimeError):
+            product()
+    spoilt = a.clone()
+    spoilt.crow_indices()[1] = 100
+    for product in (lambda: spoilt @ a, lambda: spoilt @ rushlight.ones(4, dtype=a.dtype)):
+        with pytest.raises(RuntimeError):
+            product()
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "bsc"])
+@pytest.mark.parametrize("width", [None, 1, 3, 40])
+def test_gradients_of_products_with_dense_matrices(layout, width):
+    pattern = _sparse_matrix(6, 8, 20).coalesce().to_dense()
+    matrix = (
+        rushlight.randn(8, dtype=pattern.dtype)
+        if width is None
+        else rushlight.randn(8, width, dtype=pattern.dtype)
+    )
+
+    def product(x, y):
+        options = {"blocksize": (2, 4)} if layout in ("bsr", "bsc") else {}
+        sparse = x.to_sparse(layout=getattr(rushlight, f"sparse_{layout}"), **options)
+        return sparse @ y
+
+    rushlight.testing.assert_close(product(pattern, matrix), pattern @ matrix)
+    inputs = pattern.clone().requires_grad_(), matrix.clone().requires_grad_()
+    weights = rushlight.randn(6, *matrix.shape[1:], dtype=pattern.dtype)
+    found = rushlight.autograd.grad((product(*inputs) * weights).sum(), inputs)
+    expected = rushlight.autograd.grad(((inputs[0] @ inputs[1]) * weights).sum(), inputs)
+    stored = pattern != 0
+    if layout in ("bsr", "bsc"):
+        blocks = stored.reshape(3, 2, 2, 4).transpose(1, 2).any(-1).any(-1)
+        stored = blocks.repeat_interleave(2, 0).repeat_interleave(4, 1)
+    rushlight.testing.assert_close(found[0], expected[0] * stored)
+    rushlight.testing.assert_close(found[1], expected[1])
+
+
+def test_gradients_of_sampled_products():
+    pattern = _sparse_matrix(5, 7, 12).coalesce().to_sparse_csr()
+    a = rushlight.randn(5, 3, dtype=rushlight.float64, requires_grad=True)
+    b = rushlight.randn(3, 7, dtype=rushlight.float64, requires_grad=True)
+
+    def sampled(a, b):
+        return rushlight.sparse.sampled_addmm(pattern, a, b, beta=0.5, alpha=2).values()
+
+    rows, columns = pattern.to_sparse_coo().indices()
+    rushlight.testing.assert_close(
+        sampled(a, b), 0.5 * pattern.values() + 2 * (a @ b)[rows, columns]
+    )
+    assert rushlight.autograd.gradcheck(sampled, (a, b))
+    assert rushlight.autograd.gradgradcheck(sampled, (a, b))

@@ -80,6 +80,42 @@ PyObject* same_pattern(PyObject*, PyObject* args) {
   });
 }
 
+// The parts of a matrix in compressed rows, which Python gives as they are wanted here.
+sparse::MatrixRows matrix_rows(PyObject* starts, PyObject* columns, PyObject* values) {
+  sparse::MatrixRows m{tensor_argument(starts), tensor_argument(columns), tensor_argument(values)};
+  for (const Tensor* t : {&m.starts, &m.columns})
+    check(t->dtype() == DType::Int64 && t->dim() == 1, "sparse: expected indices of int64");
+  for (const Tensor* t : {&m.starts, &m.columns, &m.values})
+    check(t->device().is_cpu() && t->is_contiguous(), "sparse: expected parts on the CPU");
+  check(m.values.sizes() == m.columns.sizes(), "sparse: expected a value for each column");
+  return m;
+}
+
+// _sparse_product(a_starts, a_columns, a_values, b_..., width, pattern): see product_pattern, if
+// `pattern`, and product
+PyObject* product(PyObject*, PyObject* args) {
+  PyObject* parts[6];
+  Py_ssize_t width;
+  int pattern;
+  if (!PyArg_ParseTuple(args, "OOOOOOnp", &parts[0], &parts[1], &parts[2], &parts[3], &parts[4],
+                        &parts[5], &width, &pattern))
+    return nullptr;
+  return guarded([&] {
+    const sparse::MatrixRows a = matrix_rows(parts[0], parts[1], parts[2]),
+                             b = matrix_rows(parts[3], parts[4], parts[5]);
+    check(width >= 0, "sparse: expected a width");
+    if (pattern) {
+      sparse::ProductPattern p = sparse::product_pattern(a, b, width);
+      return wrap(TensorList{p.starts, p.columns, p.left, p.right, p.places});
+    }
+    const DType t = a.values.dtype();
+    check((t == DType::Float32 || t == DType::Float64) && b.values.dtype() == t,
+          "sparse: expected values of one of float32 and float64");
+    sparse::MatrixRows p = sparse::product(a, b, width);
+    return wrap(TensorList{p.starts, p.columns, p.values});
+  });
+}
+
 PyMethodDef functions[] = {{"_sparse_construct", construct, METH_VARARGS, nullptr},
                            {"_sparse_parts", parts, METH_O, nullptr},
                            {"_sparse_is_coalesced", is_coalesced, METH_O, nullptr},
@@ -92,6 +128,7 @@ PyMethodDef functions[] = {{"_sparse_construct", construct, METH_VARARGS, nullpt
                            {"_sparse_take", take, METH_VARARGS, nullptr},
                            {"_sparse_replace", replace, METH_VARARGS, nullptr},
                            {"_sparse_same_pattern", same_pattern, METH_VARARGS, nullptr},
+                           {"_sparse_product", product, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

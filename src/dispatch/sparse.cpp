@@ -1,8 +1,12 @@
 #include "dispatch/sparse.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "autograd/meta.h"
 #include "autograd/node.h"
 #include "dispatch/generated.h"
+#include "kernels/sparse_product.h"
 #include "ops_basic.h"
 #include "ops_calculus.h"
 #include "ops_closeness.h"
@@ -216,6 +220,16 @@ Tensor coalesced(const SparseData& data) {
   return make_sparse({p.layout, true, indices, {}, p.sizes}, values);
 }
 
+// Rows of a matrix, of which the elements may be anything until they are checked.
+void check_rows(const Tensor& starts, const Tensor& columns, int64_t width) {
+  const int64_t *start = starts.data<int64_t>(), rows = starts.numel() - 1;
+  check(rows >= 0 && start[0] == 0 && start[rows] == columns.numel(),
+        "sparse tensor: rows must begin at 0 and end at ", columns.numel());
+  for (int64_t i = 0; i < rows; ++i)
+    check(start[i] <= start[i + 1], "sparse tensor: row ", i, " ends before it begins");
+  check_indices(columns, 1, width);
+}
+
 Tensor add_sparse(const Tensor& a, const Tensor& b) {
   const SparsePattern &p = sparse_data(a).pattern, &q = sparse_data(b).pattern;
   check(a.sizes() == b.sizes(), "add: sparse tensors of shapes ", a.sizes(), " and ", b.sizes());
@@ -284,13 +298,72 @@ Tensor take(const Tensor& source, const SparsePattern& pattern, const Dims& valu
   return ops::reshape(found, value_sizes);
 }
 
+namespace {
+
+// Copies of the indices of two matrices, which others may change, and their product.
+struct IndexProduct {
+  IndexProduct(const MatrixRows& a, const MatrixRows& b, int64_t width)
+      : a_(rows_of(a, b.starts.numel() - 1)),
+        b_(rows_of(b, width)),
+        kernel(compressed(a_), compressed(b_), width),
+        starts(empty(a.starts.sizes(), {DType::Int64, Device()})) {}
+
+  static MatrixRows rows_of(const MatrixRows& m, int64_t width) {
+    MatrixRows copy{ops::clone(m.starts), ops::clone(m.columns), {}};
+    check_rows(copy.starts, copy.columns, width);
+    return copy;
+  }
+  static kernels::CompressedRows compressed(const MatrixRows& m) {
+    return {m.starts.data<int64_t>(), m.columns.data<int64_t>(), m.starts.numel() - 1};
+  }
+
+ private:
+  MatrixRows a_, b_;
+
+ public:
+  const kernels::SparseProduct kernel;
+  const Tensor starts;
+};
+
+template <class T> Tensor vector_of(const std::vector<T>& elements, DType dtype) {
+  Tensor made = empty(Dims{int64_t(elements.size())}, {dtype, Device()});
+  std::copy(elements.begin(), elements.end(), made.data<T>());
+  return made;
+}
+
+template <class T> MatrixRows multiplied(const MatrixRows& a, const MatrixRows& b, int64_t width) {
+  const IndexProduct indices(a, b, width);
+  std::vector<T> values;
+  const std::vector<int64_t> columns = indices.kernel.multiply(
+      indices.starts.data<int64_t>(), a.values.data<T>(), b.values.data<T>(), values);
+  return {indices.starts, vector_of(columns, DType::Int64), vector_of(values, a.values.dtype())};
+}
+
+}  // namespace
+
+ProductPattern product_pattern(const MatrixRows& a, const MatrixRows& b, int64_t width) {
+  const IndexProduct indices(a, b, width);
+  const Dims count{indices.kernel.count()};
+  const TensorOptions whole{DType::Int64, Device()};
+  Tensor left = empty(count, whole), right = empty(count, whole), places = empty(count, whole);
+  const std::vector<int64_t> columns =
+      indices.kernel.find(indices.starts.data<int64_t>(), left.data<int64_t>(),
+                          right.data<int64_t>(), places.data<int64_t>());
+  return {indices.starts, vector_of(columns, DType::Int64), left, right, places};
+}
+
+MatrixRows product(const MatrixRows& a, const MatrixRows& b, int64_t width) {
+  return a.values.dtype() == DType::Float64 ? multiplied<double>(a, b, width)
+                                            : multiplied<float>(a, b, width);
+}
+
 Tensor to_dense(const Tensor& t) {
   Tensor source = coalesce(t);
   const SparseData& data = sparse_data(source);
   Tensor elements = flat_values(values(source), data.pattern);
   int64_t count = product(dims(t.sizes(), 0, t.dim() - dense_dims(t)));
   Tensor zeros = ops::zeros(with_rest(count, elements.sizes(), 1), t.dtype(), {}, t.device());
-  return ops::reshape(ops::index_copy(zeros, 0, positions(source), elements), t.sizes());
+  return ops::reshape(ops::index_copy_(zeros, 0, positions(source), elements), t.sizes());
 }
 
 Tensor clone(const Tensor& t) {

@@ -27,6 +27,19 @@ Tensor clone(const Tensor& t);
 Tensor add(const Tensor& a, const Tensor& b);
 void add_(const Tensor& to, const Tensor& t);  // without history
 
+// A matrix in compressed rows, whose parts are on the CPU and contiguous, indices int64.
+struct MatrixRows {
+  Tensor starts, columns, values;
+};
+// Which elements of two matrices are multiplied (`left`, `right`), and to which element of their
+// product each of these is added (`places`); where its rows begin, and their columns.
+struct ProductPattern {
+  Tensor starts, columns, left, right, places;
+};
+ProductPattern product_pattern(const MatrixRows& a, const MatrixRows& b, int64_t width);
+// The product of matrices of one dtype, float32 or float64, without history.
+MatrixRows product(const MatrixRows& a, const MatrixRows& b, int64_t width);
+
 // The same indices with other values.
 template <class F> Tensor map(const Tensor& t, F&& f) {
   return construct(f(values(t)), sparse_data(t).pattern);

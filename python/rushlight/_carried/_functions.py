@@ -144,7 +144,7 @@ def _followed_call(func, name, args, kwargs):
     """What a function does with tensors that need a gradient."""
     writes = name.endswith("_") and not name.endswith("__") or name == "__setitem__"
     if not (writes and isinstance(args[0], CarriedTensor)):
-        if rushlight.is_grad_enabled():
+        if _C._records():
             return _history.call(func, args, kwargs, _each)
     elif rushlight.is_grad_enabled():
         raise NotImplementedError(

@@ -40,7 +40,7 @@ def history_of(tensor: Any) -> Tensor | None:
 
 def follow(made: CarriedTensor, source: Tensor) -> CarriedTensor:
     """Have a tensor that was made of `source` record that, if `source` needs a gradient."""
-    needed = source.requires_grad and rushlight.is_grad_enabled()
+    needed = source.requires_grad and rushlight._C._records()
     if needed and (made.dtype.is_floating_point or made.dtype.is_complex):
         made._history = _Rounded.apply(source.expand(made.shape), made.dtype)
     return made

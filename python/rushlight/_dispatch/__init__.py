@@ -215,7 +215,7 @@ def call(op: OpOverload, args: Any, kwargs: Any) -> Any:
     if state.recording is op:  # its mode calls it
         return below(op, args, kwargs)
     tensors = tensors_of((*args, *kwargs.values()))
-    if not rushlight.is_grad_enabled() or not any(_requires_grad(t) for t in tensors):
+    if not _C._records() or not any(_requires_grad(t) for t in tensors):
         return below(op, args, kwargs)
     if _gradients.is_constant(op):
         return below(op, args, kwargs)

@@ -254,7 +254,7 @@ class _Call:
         tensors = [leaf for leaf in self._leaves if isinstance(leaf, Tensor)] + list(
             self.tangents.values()
         )
-        return rushlight.is_grad_enabled() and any(t.requires_grad for t in tensors)
+        return _C._records() and any(t.requires_grad for t in tensors)
 
     def _inputs(self):
         """{place: an input of a graph that begins here}; a tensor that stands twice is one

@@ -317,7 +317,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(ctx, *grads):
         with rushlight.no_grad():
             results = backward(ctx, *grads)
-        if not rushlight.is_grad_enabled():
+        if not _C._records():
             return results
         if not any(isinstance(g, rushlight.Tensor) and g.requires_grad for g in grads):
             return results

@@ -22,7 +22,7 @@ def _gradients(
     function: Callable[..., Tensor], grad: Tensor, *inputs: Tensor
 ) -> tuple[Tensor, ...]:
     """The gradients of `function(*inputs)` by each of the inputs, weighted by `grad`."""
-    recorded = rushlight.is_grad_enabled() and any(t.requires_grad for t in (grad, *inputs))
+    recorded = rushlight._C._records() and any(t.requires_grad for t in (grad, *inputs))
     with rushlight.enable_grad():
         own = [t.view_as(t) if t.requires_grad else t.detach().requires_grad_() for t in inputs]
         result = function(*own)

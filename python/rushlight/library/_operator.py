@@ -194,7 +194,7 @@ class OpOverload:
         kernel = self._kernel(device)
         if kernel is self.kernels.get(COMPOSITE):
             return kernel(*args, **kwargs)
-        needed = rushlight.is_grad_enabled() and any(t.requires_grad for t in tensors)
+        needed = _C._records() and any(t.requires_grad for t in tensors)
         if needed and above:
             self._check_writes(args, kwargs)
             if self._schema.returns and (self.is_opaque or self.gradient is not None):

@@ -262,7 +262,7 @@ def as_nested_tensor(
 
 def _shown_as_part(tensor, name):
     """The tensor with a node of that name: what is made of tensors is no leaf."""
-    if not tensor.requires_grad or not rushlight.is_grad_enabled():
+    if not tensor.requires_grad or not _C._records():
         return tensor
     since = _C._last_node()
     part = tensor.view_as(tensor)

@@ -56,7 +56,7 @@ def embedding_bag(
         with rushlight.no_grad():
             rushlight.embedding_renorm_(weight, input, max_norm, norm_type)
     padding = -1 if padding_idx is None else padding_idx
-    if sparse and weight.requires_grad and rushlight.is_grad_enabled():
+    if sparse and weight.requires_grad and rushlight._C._records():
         return _with_sparse_gradient(
             weight, input, offsets, mode, per_sample_weights, padding, scale_grad_by_freq
         )

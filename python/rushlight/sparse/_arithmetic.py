@@ -177,6 +177,8 @@ def _mul_sparse(a, b):
             return with_values(a, values_of(a) * values_of(b))
         return to_layout(_mul_sparse(to_coo(a), to_coo(b)), a.layout, like=a)
     a, b = coalesced(a), coalesced(b)
+    if _C._sparse_same_pattern(a, b):
+        return with_values(a, values_of(a) * values_of(b))
     shape = a.shape[: a.sparse_dim()]
     keys = keys_of(a._indices(), shape)
     places, known = find(keys, keys_of(b._indices(), shape))

@@ -19,6 +19,7 @@ from rushlight.sparse._tensor import (
     construct,
     count,
     indices_of,
+    starts_of,
     values_of,
     with_values,
 )
@@ -49,8 +50,13 @@ def to_coo(sparse: bool) -> SparseTensor:
     """The same elements in coordinate layout; batch dims become sparse ones."""
     if sparse.layout is COO:
         return sparse
-    keys, values = parts_of(sparse)
     in_order = sparse.layout is CSR
+    if in_order and len(_places(sparse)) == 2:
+        starts, columns, _ = _C._sparse_parts(sparse)
+        lines = rushlight.arange(len(starts) - 1, device=starts.device)
+        rows = lines.repeat_interleave(starts.diff())
+        return construct(rushlight.stack([rows, columns]), values_of(sparse), sparse.shape, True)
+    keys, values = parts_of(sparse)
     return construct(indices_of(keys, _places(sparse)), values, sparse.shape, in_order)
 
 
@@ -164,7 +170,7 @@ def dense_to_sparse(
     sparse_dim, layout = _check_request(sparse_dim, layout, blocksize, dense_dim)
     if layout is rushlight.strided:
         return dense
-    if dense.requires_grad and rushlight.is_grad_enabled():
+    if dense.requires_grad and _C._records():
         return _ToSparse.apply(dense, sparse_dim, layout, blocksize, dense_dim)
     if sparse_dim is None or layout is not COO:
         sparse_dim = dense.dim() - (dense_dim or 0)
@@ -240,6 +246,11 @@ def sparse_to_sparse(
             return sparse
     if dense_dim not in (None, has[1]):
         raise RuntimeError(f"to_sparse: the tensor has {has[1]} dense dims, not {dense_dim}")
+    if layout is CSR and sparse.layout is COO and has[0] == 2:
+        source = coalesced(sparse)
+        rows, columns = source._indices()
+        starts = starts_of(rows, sparse.shape[0])
+        return compress(CSR, starts, columns.clone(), values_of(source), sparse.shape)
     keys, values = parts_of(sparse)
     kept = None if sparse.layout is COO else _C._sparse_parts(sparse)[0].dtype
     return from_keys(keys, values, sparse.shape, layout, blocksize, has[1], kept)

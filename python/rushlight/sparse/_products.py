@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight._numpy_names import numpy_names_of
-from rushlight.sparse._convert import parts_of, to_layout
-from rushlight.sparse._functions import ANY, COO_AND_CSR, function, refuse, wrap_dim
+from rushlight.sparse._convert import parts_of
+from rushlight.sparse._functions import ANY, function, refuse, wrap_dim
 from rushlight.sparse._tensor import (
     BSC,
     BSR,
@@ -20,6 +20,7 @@ from rushlight.sparse._tensor import (
     compress,
     construct,
     keys_of,
+    starts_of,
     values_of,
     with_values,
 )
@@ -70,30 +71,59 @@ def matmul(input: Tensor, other: Tensor) -> Tensor | SparseTensor:
     return _sparse_times_dense(input, other)
 
 
-def _rows(sparse):
-    """Rows, in ascending order, columns and values of the elements of a matrix."""
-    keys, values = parts_of(sparse)
-    if sparse.layout not in COO_AND_CSR:
+def _by_row(sparse):
+    """Where each row of a matrix begins, and its end; columns and values, row by row."""
+    if sparse.layout is CSR:
+        return sparse.crow_indices(), sparse.col_indices(), values_of(sparse)
+    if sparse.layout is COO:
+        source = coalesced(sparse)
+        rows, columns = source._indices()
+        values = values_of(source)
+    else:
+        keys, values = parts_of(sparse)
         keys, order = keys.sort(stable=True)
         values = values[order]
-    width = max(1, sparse.shape[1])
-    return keys // width, keys % width, values
+        width = max(1, sparse.shape[1])
+        rows, columns = keys // width, keys % width
+    return starts_of(rows, sparse.shape[0]), columns, values
+
+
+def _rows(starts):
+    lines = rushlight.arange(len(starts) - 1, device=starts.device)
+    return lines.repeat_interleave(starts.diff())
 
 
 def _sparse_times_dense(sparse, dense, mode="sum"):
-    rows, columns, values = _rows(sparse)
-    if dense.dim() == 2 and dense.is_floating_point() and mode == "sum":
+    if sparse.layout in (BSR, BSC):
+        return _blocks_times_dense(sparse, dense)
+    if dense.dim() == 1:
+        return _sparse_times_dense(sparse, dense.contiguous().unsqueeze(1)).squeeze(1)
+    starts, columns, values = _by_row(sparse)
+    if dense.is_floating_point() and mode == "sum":
         # sums of rows without the products' memory
-        lines = rushlight.arange(sparse.shape[0], device=rows.device)
-        starts = rushlight.searchsorted(rows, lines)
         return rushlight.nn.functional.embedding_bag(
-            columns, dense, starts, mode="sum", per_sample_weights=values
+            columns, dense, starts[:-1], mode="sum", per_sample_weights=values
         )
-    products = dense[columns] * (values if dense.dim() == 1 else values.unsqueeze(1))
+    rows = _rows(starts)
+    products = dense.index_select(0, columns) * values.unsqueeze(1)
     total = products.new_zeros([sparse.shape[0], *dense.shape[1:]])
     if mode == "sum":
         return total.index_add(0, rows, products)
     return total.index_reduce(0, rows, products, mode, include_self=False)
+
+
+def _blocks_times_dense(sparse, dense):
+    """Each block times the rows of `dense` that it meets."""
+    if dense.dim() == 1:
+        return _blocks_times_dense(sparse, dense.unsqueeze(1)).squeeze(1)
+    starts, inner, blocks = *_C._sparse_parts(sparse)[:2], values_of(sparse)
+    outer = _rows(starts)
+    rows, columns = (outer, inner) if sparse.layout is BSR else (inner, outer)
+    height, width = blocks.shape[1:]
+    met = dense.reshape(-1, width, dense.shape[1]).index_select(0, columns)
+    products = rushlight.bmm(blocks, met)
+    total = products.new_zeros(sparse.shape[0] // height, *products.shape[1:])
+    return total.index_add(0, rows, products).reshape(sparse.shape[0], dense.shape[1])
 
 
 def reduced_product(sparse: bool, dense: Tensor, reduce: bool | None) -> Tensor:
@@ -114,18 +144,34 @@ def _sparse_times_sparse(a, b):
         refuse("matmul", a.layout, b.layout)
     if b.dim() == 1:
         return _sparse_times_dense(a, b.to_dense())
-    rows, middle, a_values = _rows(a)
-    b_rows, b_columns, b_values = _rows(b)
-    # The elements of each row of b lie together: for each of a, all those of its row.
-    starts = rushlight.searchsorted(b_rows, middle)
-    counts = rushlight.searchsorted(b_rows, middle, right=True) - starts
-    which = rushlight.arange(len(middle), device=counts.device).repeat_interleave(counts)
-    within = rushlight.arange(len(which), device=counts.device) - (counts.cumsum(0) - counts)[which]
-    partner = starts[which] + within
-    values = a_values[which] * b_values[partner]
-    indices = rushlight.stack([rows[which], b_columns[partner]])
-    product = coalesced(construct(indices, values, [a.shape[0], b.shape[1]], False))
-    return to_layout(product, CSR) if compressed[0] else product
+    size = [a.shape[0], b.shape[1]]
+    starts, columns, values = _product_of_rows(_by_row(a), _by_row(b), size[1])
+    if compressed[0]:
+        return compress(CSR, starts, columns, values, size)
+    return construct(rushlight.stack([_rows(starts), columns]), values, size, True)
+
+
+def _product_of_rows(a, b, width):
+    values = a[2], b[2]
+    recorded = _C._records() and any(v.requires_grad for v in values)
+    of_floats = a[2].dtype in (rushlight.float32, rushlight.float64)
+    pattern = recorded or not of_floats
+    parts = [
+        part.detach().to("cpu", rushlight.int64 if i < 2 else None).contiguous()
+        for matrix in (a, b)
+        for i, part in enumerate(matrix)
+    ]
+    found = (t.to(a[0].device) for t in _C._sparse_product(*parts, width, pattern))
+    if not pattern:
+        return found
+    starts, columns, left, right, places = found
+    products = values[0][left] * values[1][right]
+    terms = products.to(rushlight.int32) if products.dtype is rushlight.bool else products
+    return (
+        starts,
+        columns,
+        terms.new_zeros(len(columns)).index_add(0, places, terms).to(products.dtype),
+    )
 
 
 @function("bmm")
@@ -274,8 +320,8 @@ def sampled_addmm(
             f"sparse.sampled_addmm: shapes {tuple(input.shape)}, {tuple(mat1.shape)} and"
             f" {tuple(mat2.shape)} do not fit"
         )
-    rows, columns, values = _rows(input)
-    products = (mat1[rows] * mat2.t()[columns]).sum(1)
+    starts, columns, values = _by_row(input)
+    products = rushlight._products_of_rows(mat1, mat2.t().contiguous(), columns, starts[:-1], -1)
     return with_values(input, values * beta + products * alpha)
 
 

@@ -26,6 +26,7 @@ from rushlight.sparse._tensor import (
     compress,
     construct,
     rebuild,
+    starts_of,
     values_of,
 )
 
@@ -219,6 +220,8 @@ def iterator(input: Tensor) -> Any:
 @function()
 def index_select(input: Tensor, dim: int, index: Tensor) -> SparseTensor:
     dim = wrap_dim(dim, input)
+    if index.dim() != 1:
+        raise IndexError(f"index_select: the index must have 1 dim, got shape {tuple(index.shape)}")
     source = coalesced(input)
     sparse_dim = source.sparse_dim()
     size = list(input.shape)
@@ -226,10 +229,19 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> SparseTensor:
     if dim >= sparse_dim:
         values = values_of(source).index_select(dim - sparse_dim + 1, index)
         return construct(source._indices(), values, size, True)
+    index = rushlight.where(index < 0, index + input.shape[dim], index)
     if len(index) and not (0 <= int(index.min()) and int(index.max()) < input.shape[dim]):
         raise IndexError(f"index_select: index out of range for dim {dim} of {tuple(input.shape)}")
+    # Of all elements at a place, for each time that it is asked for.
     row = source._indices()[dim]
-    new, old = (index.reshape(-1, 1) == row.reshape(1, -1)).nonzero().t()
+    starts = starts_of(row, input.shape[dim])
+    first = starts[index]
+    counts = starts[index + 1] - first
+    new = rushlight.arange(len(index), device=index.device).repeat_interleave(counts)
+    within = rushlight.arange(len(new), device=index.device) - (counts.cumsum(0) - counts)[new]
+    old = first[new] + within
+    if dim > 0:  # else they are in order
+        old = row.argsort(stable=True)[old]
     indices = source._indices()[:, old]
     indices[dim] = new
     return construct(indices, values_of(source)[old], size, False)

@@ -180,7 +180,7 @@ class SparseTensor(Tensor):
             masked_grad: if True, the default, the gradient is that of the elements that are stored,
                 otherwise of all elements, as a dense tensor.
         """
-        if masked_grad is False and self.requires_grad and rushlight.is_grad_enabled():
+        if masked_grad is False and self.requires_grad and _C._records():
             from rushlight.sparse._convert import ToDense
 
             dense = ToDense.apply(self)
@@ -363,6 +363,11 @@ def indices_of(keys: Tensor, shape: Sequence[int]) -> Tensor:
         rows.insert(0, keys % max(1, size))
         keys = keys // max(1, size)
     return rushlight.stack(rows) if rows else keys.new_zeros(0, len(keys))
+
+
+def starts_of(rows: Tensor, height: int) -> Tensor:
+    """Where each of `height` rows begins among elements sorted by row, and where the last ends."""
+    return rushlight.nn.functional.pad(rows.bincount(minlength=height).cumsum(0), (1, 0))
 
 
 def find(keys: Tensor, sorted_keys: Tensor) -> tuple[Tensor, Tensor]:

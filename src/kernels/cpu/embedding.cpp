@@ -145,6 +145,17 @@ void add_run(const View& from, const int64_t* source, const real_t<T>* factor, s
   }
 }
 
+float dot_row(const float* a, const float* b, int64_t n) {
+  float sum;
+  dot_of_floats(a, b, n, &sum);
+  return sum;
+}
+double dot_row(const double* a, const double* b, int64_t n) {
+  double sum;
+  dot_of_doubles(a, b, n, &sum);
+  return sum;
+}
+
 // All terms, whose rows repeat in any order: threads share out the rows that are written to, and
 // each passes all terms.
 template <class T> void add_terms(const View& from, const Terms<T>& terms, const View& to) {
@@ -267,27 +278,45 @@ void largest_of_bags(const View& weight, const Offsets& rows, const Bags& bags, 
   });
 }
 
+// Rows of one number, whose sums are rather numbers than rows.
+template <class T>
+void sum_bags_of_numbers(const View& weight, const Offsets& rows, const Bags& bags,
+                         const std::vector<T>& scale, const View& out, int64_t first,
+                         int64_t last) {
+  const T* table = weight.ptr<T>();
+  for (int64_t b = first; b < last; ++b) {
+    T sum(0);
+    for (int64_t i = bags.begin(b); i < bags.end(b); ++i)
+      sum += scale[size_t(i)] * table[rows[size_t(i)] * weight.strides[0]];
+    out.ptr<T>()[b * out.strides[0]] = sum;
+  }
+}
+
 template <class T>
 void sum_bags(const View& weight, const Offsets& rows, const Bags& bags, bool mean,
               const std::vector<T>& scale, int64_t padding_idx, const View& out) {
   int64_t width = weight.sizes[1], work = static_cast<int64_t>(rows.size()) * width + 1;
   int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
+  const bool same = weight.dtype == dtype_of<T> && out.dtype == dtype_of<T>;
+  const bool in_place = same && out.strides[1] == 1;
   parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
-    std::vector<T> sum(static_cast<size_t>(width));
+    if (width == 1 && same && !mean && padding_idx < 0)
+      return sum_bags_of_numbers(weight, rows, bags, scale, out, first, last);
+    std::vector<T> own(static_cast<size_t>(width));
     for (int64_t b = first; b < last; ++b) {
-      std::fill(sum.begin(), sum.end(), T(0));
+      T* sum = in_place ? out.ptr<T>() + b * out.strides[0] : own.data();
+      std::fill_n(sum, width, T(0));
       auto end = rows.begin() + bags.end(b);
       int64_t used = 0;
       for (auto r = rows.begin() + bags.begin(b), next = r; r < end; r = next + 1) {
-        next = std::find(r, end, padding_idx);
+        next = padding_idx < 0 ? end : std::find(r, end, padding_idx);
         used += next - r;
         if (r != next)
           add_run(weight, &*r, &scale[static_cast<size_t>(r - rows.begin())],
-                  static_cast<size_t>(next - r), sum.data(), width);
+                  static_cast<size_t>(next - r), sum, width);
       }
-      for (T& v : sum)
-        if (mean && used) v /= static_cast<T>(used);
-      store_row(out, b, sum.data());
+      for (int64_t j = 0; mean && used && j < width; ++j) sum[j] /= static_cast<T>(used);
+      if (!in_place) store_row(out, b, sum);
     }
   });
 }
@@ -376,18 +405,23 @@ void embedding_bag_sample_weights_backward(const View& grad, const View& weight,
   Bags bags(name, offsets, index.numel);
   visit_computing(name, weight.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    std::vector<T> g(static_cast<size_t>(weight.sizes[1])), x(g.size()), result(rows.size(), T(0));
-    for (int64_t b = 0; b < bags.count(); ++b) {
-      load_row(grad, b, g.data());
-      for (int64_t i = bags.begin(b); i < bags.end(b); ++i) {
-        int64_t r = rows[static_cast<size_t>(i)];
-        if (r == padding_idx) continue;
-        load_row(weight, r, x.data());
-        T dot = 0;
-        for (size_t j = 0; j < g.size(); ++j) dot += g[j] * x[j];
-        result[static_cast<size_t>(i)] = dot;
+    const size_t width = static_cast<size_t>(weight.sizes[1]);
+    const bool direct = weight.dtype == dtype_of<T> && (weight.strides[1] == 1 || width == 1);
+    std::vector<T> result(rows.size(), T(0));
+    const int64_t work = static_cast<int64_t>(rows.size() * width) + 1;
+    const int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
+    parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
+      std::vector<T> g(width), x(direct ? 0 : width);
+      for (int64_t b = first; b < last; ++b) {
+        load_row(grad, b, g.data());
+        for (int64_t i = bags.begin(b); i < bags.end(b); ++i) {
+          const size_t at = static_cast<size_t>(i);
+          if (!direct) load_row(weight, rows[at], x.data());
+          const T* row = direct ? weight.ptr<T>() + rows[at] * weight.strides[0] : x.data();
+          if (rows[at] != padding_idx) result[at] = dot_row(g.data(), row, weight.sizes[1]);
+        }
       }
-    }
+    });
     store_strip(dtype_of<T>, result.data(), out.dtype, out.ptr<char>(),
                 out.strides[0] * itemsize(out.dtype), out.numel);
   });

@@ -20,4 +20,8 @@ template <class R> struct RowSum {
 RL_ISA_KERNEL(add_rows_of_floats, (const RowSum<float>& job))
 RL_ISA_KERNEL(add_rows_of_doubles, (const RowSum<double>& job))
 
+// *sum = a . b of n elements.
+RL_ISA_KERNEL(dot_of_floats, (const float* a, const float* b, int64_t n, float* sum))
+RL_ISA_KERNEL(dot_of_doubles, (const double* a, const double* b, int64_t n, double* sum))
+
 }  // namespace rl::kernels

@@ -1,6 +1,6 @@
 #include "kernels/cpu/row_sums.h"
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/lanes.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -32,8 +32,27 @@ template <class R> void add_rows(const RowSum<R>& job) {
   }
 }
 
+template <class R> R dot(const R* a, const R* b, int64_t n) {
+  constexpr int lanes = Vector<R>::lanes, together = 4;
+  vec<R> sums[together] = {};
+  int64_t i = 0;
+  for (; i + together * lanes <= n; i += together * lanes)
+    for (int v = 0; v < together; ++v)
+      sums[v] = mul_add(load(a + i + v * lanes), load(b + i + v * lanes), sums[v]);
+  for (; i + lanes <= n; i += lanes) sums[0] = mul_add(load(a + i), load(b + i), sums[0]);
+  if (i < n) sums[1] = mul_add(load_part(a + i, n - i), load_part(b + i, n - i), sums[1]);
+  const vec<R> total = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  R sum;
+  fold_lanes<Add, R>(total, &sum);
+  return sum;
+}
+
 }  // namespace
 
+void dot_of_floats(const float* a, const float* b, int64_t n, float* sum) { *sum = dot(a, b, n); }
+void dot_of_doubles(const double* a, const double* b, int64_t n, double* sum) {
+  *sum = dot(a, b, n);
+}
 void add_rows_of_floats(const RowSum<float>& job) { add_rows(job); }
 void add_rows_of_doubles(const RowSum<double>& job) { add_rows(job); }
 

@@ -473,7 +473,7 @@ def _embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2,
             per_sample_weights = reshape(per_sample_weights, (-1,))
     if padding_idx is not None and padding_idx < 0:
         padding_idx += weight.shape[0]
-    needs = rushlight.is_grad_enabled() and weight.requires_grad
+    needs = rushlight._C._records() and weight.requires_grad
     return emit("_embedding_bag" if needs else "_embedding_bag_forward_only", weight, input,
                 offsets, scale_grad_by_freq, ("sum", "mean", "max").index(mode), sparse,
                 per_sample_weights, include_last_offset,

@@ -122,7 +122,7 @@ class WeightOnlyLinear(Module):
         """Whether the kernel that multiplies by the integers as they lie serves this input."""
         return (
             type(input) is Tensor
-            and not (input.requires_grad and rushlight.is_grad_enabled())
+            and not (input.requires_grad and rushlight._C._records())
             and input.device.type == self.integers.device.type == "cpu"
             and input.is_floating_point()
             and input.dtype is not rushlight.float64

@@ -181,7 +181,7 @@ def brought(operand: Tensor, call: Call, n: int, chosen: Sequence[Option]) -> Te
     else:
         replicated = DTensor.from_local(operand, mesh)
         local = replicated.redistribute(placements=wanted).to_local()
-    if local.requires_grad and rushlight.is_grad_enabled():
+    if local.requires_grad and rushlight._C._records():
         for i, option in enumerate(chosen):
             if wanted[i].is_replicate() and not option.out.is_replicate():
                 local = UsedInParts.apply(local, mesh.get_group(i))

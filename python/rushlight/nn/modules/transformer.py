@@ -306,7 +306,7 @@ class TransformerEncoder(Module):
             *first.self_attn.parameters(), *first.norm1.parameters(), *first.norm2.parameters(),
             *first.linear1.parameters(), *first.linear2.parameters(),
         ]  # fmt: skip
-        if rushlight.is_grad_enabled() and any(t.requires_grad for t in (src, *weights)):
+        if rushlight._C._records() and any(t.requires_grad for t in (src, *weights)):
             return None
         hidden = padding != 0
         if self.mask_check and bool((hidden[:, :-1] & ~hidden[:, 1:]).any()):
