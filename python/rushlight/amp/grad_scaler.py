@@ -76,7 +76,9 @@ class GradScaler:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._device = device
         if enabled and str(device).startswith("cuda") and not rushlight.cuda.is_available():
-            _warn_program("GradScaler is enabled, but CUDA is not available. Disabling.")
+            _warn_program(
+                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling."
+            )
             enabled = False
         self._enabled = enabled
         self._init_scale, self._init_growth_tracker = float(init_scale), 0
