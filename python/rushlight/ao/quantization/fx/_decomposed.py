@@ -82,10 +82,11 @@ def _along(values, input, axis):
     return values.view(shape)
 
 
-def _numbers(*tensors):
-    for tensor in tensors:
-        _check(tensor.numel() == 1, "expected a tensor of one element, but got ", tensor.shape)
-    return [tensor.item() for tensor in tensors]
+def _numbers(*values):
+    for value in values:
+        if isinstance(value, rushlight.Tensor):
+            _check(value.numel() == 1, "expected a tensor of one element, but got ", value.shape)
+    return [value.item() if isinstance(value, rushlight.Tensor) else value for value in values]
 
 
 @_operator(
@@ -102,35 +103,20 @@ def quantize_per_tensor(
 
 
 @_operator(
+    "quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, "
+    "Tensor quant_min, Tensor quant_max, ScalarType dtype) -> Tensor"
+)
+@_operator(
     "quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, "
     "int quant_min, int quant_max, ScalarType dtype) -> Tensor"
 )
 def quantize_per_tensor_tensor(
-    input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int, dtype: Any
+    input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: Any, quant_max: Any, dtype: Any
 ) -> Tensor:
-    """`quantize_per_tensor`, with scale and zero point in tensors."""
+    """`quantize_per_tensor`, with numbers in tensors."""
     if input.is_meta:
         return rushlight.empty_like(input, dtype=dtype)
-    return quantize_per_tensor(input, *_numbers(scale, zero_point), quant_min, quant_max, dtype)
-
-
-@_operator(
-    "quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, "
-    "Tensor quant_min, Tensor quant_max, ScalarType dtype) -> Tensor"
-)
-def quantize_per_tensor_tensor2(
-    input: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    quant_min: Tensor,
-    quant_max: Tensor,
-    dtype: Any,
-) -> Tensor:
-    """`quantize_per_tensor`, with all numbers in tensors."""
-    if input.is_meta:
-        return rushlight.empty_like(input, dtype=dtype)
-    numbers = _numbers(scale, zero_point, quant_min, quant_max)
-    return quantize_per_tensor(input, *numbers, dtype)
+    return quantize_per_tensor(input, *_numbers(scale, zero_point, quant_min, quant_max), dtype)
 
 
 @_operator(
@@ -159,6 +145,10 @@ def dequantize_per_tensor(
 
 
 @_operator(
+    "dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min,"
+    " Tensor quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor"
+)
+@_operator(
     "dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, "
     "int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor"
 )
@@ -166,38 +156,21 @@ def dequantize_per_tensor_tensor(
     input: Tensor,
     scale: Tensor,
     zero_point: Tensor,
-    quant_min: int,
-    quant_max: int,
+    quant_min: Any,
+    quant_max: Any,
     dtype: Any,
     *,
     out_dtype: Any = None,
 ) -> Tensor:
-    """`dequantize_per_tensor`, with scale and zero point in tensors."""
-    if input.is_meta:
-        return rushlight.empty_like(input, dtype=out_dtype or rushlight.float32)
-    numbers = (*_numbers(scale, zero_point), quant_min, quant_max)
-    return dequantize_per_tensor(input, *numbers, dtype, out_dtype=out_dtype)
-
-
-@_operator(
-    "dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min,"
-    " Tensor quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor"
-)
-def dequantize_per_tensor_tensor2(
-    input: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    quant_min: Tensor,
-    quant_max: Tensor,
-    dtype: Any,
-    *,
-    out_dtype: Any = None,
-) -> Tensor:
-    """`dequantize_per_tensor`, with all numbers in tensors."""
+    """`dequantize_per_tensor`, with numbers in tensors."""
     if input.is_meta:
         return rushlight.empty_like(input, dtype=out_dtype or rushlight.float32)
     numbers = _numbers(scale, zero_point, quant_min, quant_max)
     return dequantize_per_tensor(input, *numbers, dtype, out_dtype=out_dtype)
+
+
+quantize_per_tensor_tensor2 = quantize_per_tensor_tensor
+dequantize_per_tensor_tensor2 = dequantize_per_tensor_tensor
 
 
 def _choose_qparams(input, quant_min, quant_max, eps, dtype, qscheme):
@@ -407,16 +380,9 @@ class FakeQuantPerChannel(rushlight.autograd.Function):
     """Quantizes and dequantizes; its gradient is that of the identity where nothing is clipped."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        input: Tensor,
-        scales: Tensor,
-        zero_points: Tensor,
-        axis: int,
-        quant_min: int,
-        quant_max: int,
-    ) -> Tensor:
+    def forward(ctx: Any, input: Tensor, *numbers: Any) -> Tensor:
         """What `dequantize_per_channel` makes of what `quantize_per_channel` gives."""
+        scales, zero_points, axis, quant_min, quant_max = numbers
         _check(input.dtype == rushlight.float32, "expected a float32 input, but got ", input.dtype)
         scales = _along(scales.to(rushlight.float32), input, axis)
         zero_points = _along(zero_points.to(rushlight.int32), input, axis)
