@@ -183,7 +183,7 @@ def test_memory_timelines(tmp_path):
     names = [c.name.lower().replace("_", " ") for c in of_libraries._CATEGORY_TO_INDEX if c]
     assert (*names, "unknown") == CATEGORIES
     with pytest.raises(ValueError, match="must be 'cpu'"):
-        timeline.export_memory_timeline(str(tmp_path / "memory.json"), "cuda:0")
+        timeline._coalesce_timeline("cuda:0")
     prof.export_memory_timeline(tmp_path / "memory.txt")  # of any other ending: the first form
     assert json.loads((tmp_path / "memory.txt").read_text())[0] == times
     with profile() as prof:

@@ -37,13 +37,7 @@ def _overloads(op: Any, known: Iterable[Any]) -> list[Any]:
 def register_decomposition(
     aten_op: Any, registry: _Table | None = None, *, type: str = "post_autograd"
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: enter a function of simpler operations into a table.
-
-    Args:
-        aten_op: an operation, or several in lists; of one without an overload, all.
-        registry: the table; else that of `type`.
-        type: post_autograd, pre_autograd or meta.
-    """
+    """A decorator: enter a function for an operation, or those in lists, into a table."""
     table = _table_of(type)
 
     def register(function):

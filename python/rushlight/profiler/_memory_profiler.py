@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from rushlight.profiler.memory_timeline import by_microseconds, export_memory_timeline
+from rushlight.profiler.memory_timeline import by_microseconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,14 +45,6 @@ class MemoryProfileTimeline:
 
     def _coalesce_timeline(self, device_str: str) -> tuple[list[int], list[list[int]]]:
         """Return microseconds, and for each of them 0 and the bytes of each category."""
-        self._check(device_str)
+        if str(device_str) != "cpu":
+            raise ValueError(f"_coalesce_timeline: the device must be 'cpu', not {device_str!r}")
         return by_microseconds(self._recording)
-
-    def export_memory_timeline(self, path: str, device_str: str) -> None:
-        """Write it: see `profile.export_memory_timeline`."""
-        self._check(device_str)
-        export_memory_timeline(self._recording, path)
-
-    def _check(self, device):
-        if str(device) != "cpu":
-            raise ValueError(f"MemoryProfileTimeline: the device must be 'cpu', not {device!r}")
