@@ -180,7 +180,8 @@ def test_backward_runs_with_the_autocast_of_the_forward():
 
 @pytest.mark.parametrize("device", ["cuda", "xpu"])
 def test_devices_that_are_not_there_are_warned_of(device):
-    with pytest.warns(UserWarning, match="not available"):
+    phrase = "^CUDA is not available or" if device == "cuda" else "'xpu', but it is not available"
+    with pytest.warns(UserWarning, match=phrase):
         region = autocast(device)
     with region:
         assert (rushlight.ones(1, 1) @ rushlight.ones(1, 1)).dtype is F32
@@ -188,7 +189,7 @@ def test_devices_that_are_not_there_are_warned_of(device):
 
 
 def test_a_dtype_that_is_not_for_autocast_is_warned_of():
-    with pytest.warns(UserWarning, match="not supported"):
+    with pytest.warns(UserWarning, match="^In CPU autocast, but the target dtype is not supported"):
         region = autocast("cpu", dtype=F64)
     with region:
         assert not rushlight.is_autocast_enabled("cpu")
@@ -297,7 +298,8 @@ def test_steps_of_a_scaler_out_of_order():
 
 
 def test_the_scaler_for_gpus_warns_and_passes_through():
-    with pytest.warns(UserWarning, match="not available"):
+    phrase = r"^torch\.cuda\.amp\.GradScaler is enabled, but CUDA is not available"
+    with pytest.warns(UserWarning, match=phrase):
         scaler = rushlight.amp.GradScaler()
     with warnings.catch_warnings(), pytest.warns(UserWarning):
         rushlight.cuda.amp.GradScaler()
@@ -430,3 +432,44 @@ def test_autocast_of_no_kind_of_device_is_an_error():
         rushlight.autocast("cpus")
     with pytest.warns(UserWarning, match="'mps'.*not available"):
         rushlight.autocast("mps")
+
+
+def test_programs_find_and_override_the_inside_of_a_scaler():
+    model = nn.Linear(3, 2)
+    optimizer = rushlight.optim.SGD(model.parameters(), lr=0.1)
+    asked = []
+
+    class Scaler(rushlight.amp.GradScaler):
+        def _maybe_opt_step(self, optimizer, optimizer_state, *args, **kwargs):
+            asked.append(optimizer_state["stage"].name)
+            return super()._maybe_opt_step(optimizer, optimizer_state, *args, **kwargs)
+
+        def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+            asked.append(float(inv_scale))
+            return super()._unscale_grads_(optimizer, inv_scale, found_inf, True)
+
+    scaler = Scaler("cpu", init_scale=4.0, growth_interval=1)
+    assert scaler._get_scale_async() is None and scaler._get_growth_tracker() == 0
+    for factor, scale in ((1.0, 8.0), (float("inf"), 4.0)):
+        optimizer.zero_grad()
+        scaler.scale(model(rushlight.ones(1, 3)).sum() * factor).backward()
+        scaler.step(optimizer)
+        (found,) = scaler._per_optimizer_states[id(optimizer)]["found_inf_per_device"].values()
+        assert found == (factor != 1)
+        assert scaler._found_inf_per_device(optimizer)[found.device] is found
+        scaler.update()
+        assert not scaler._per_optimizer_states and scaler.get_scale() == scale
+        assert scaler._get_scale_async().dtype is F32
+    assert asked == [0.25, "UNSCALED", 0.125, "UNSCALED"]
+    half = nn.Linear(2, 1).half()
+    half.weight.grad = rushlight.ones_like(half.weight)
+    scaler.unscale_(rushlight.optim.SGD(half.parameters(), lr=0.1))
+    assert half.weight.grad.tolist() == [[0.25, 0.25]]
+
+
+def test_a_loss_in_float16_does_not_overflow_by_its_scale():
+    scaler = rushlight.amp.GradScaler("cpu")
+    loss = rushlight.ones((), dtype=rushlight.float16, requires_grad=True)
+    scaled = scaler.scale(loss)
+    assert scaled.dtype is F32 and scaled == 2.0**16
+    assert scaler.scale(rushlight.ones(1, dtype=rushlight.float16)).isinf()

@@ -221,6 +221,20 @@ def test_wrappers_are_computed_by_their_class():
     assert x[0].elem.tolist() == [1, 1, 1] and "select.int" in Wrapper.seen
 
 
+def test_wrappers_among_the_indices_of_a_plain_tensor():
+    rows, x = Wrapper(rushlight.tensor([2, 0])), rushlight.arange(9.0).view(3, 3)
+    for index in (rows, (rows, slice(1, None)), (rows, rows), (slice(None), rows, None)):
+        plain = tuple(getattr(i, "elem", i) for i in index) if index is not rows else rows.elem
+        found = x[index]
+        assert type(found) is Wrapper and rushlight.equal(found.elem, x[plain])
+    assert Wrapper.seen.count("index.Tensor") == 4
+    assert x[[rows, rows]].elem.tolist() == [8, 0]
+    x[rows] = -1.0
+    x[rows, 1] = rushlight.tensor([5.0, 6.0])
+    assert x.tolist() == [[-1, 6, -1], [3, 4, 5], [-1, 5, -1]]
+    assert Wrapper.seen[-2:] == ["index_put_.default"] * 2
+
+
 def test_wrappers_have_gradients():
     w = Wrapper(rushlight.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True))
     x = rushlight.tensor([[1.0, 0.5]])

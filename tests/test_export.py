@@ -740,6 +740,13 @@ def test_unflatten_with_signatures():
         torch.export.export(net, (x,), {"y": x}, preserve_module_call_signature=("other",))
 
 
+def test_strict_has_no_effect_and_says_so():
+    net = torch.nn.Linear(2, 3)
+    with pytest.warns(UserWarning, match="strict has no effect"):
+        strict = torch.export.export(net, (torch.ones(1, 2),), strict=True)
+    assert str(strict.graph) == str(torch.export.export(net, (torch.ones(1, 2),)).graph)
+
+
 def test_unflatten_what_was_decomposed_and_what_was_read():
     net, x = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Softmax(-1)), torch.rand(2, 3)
     program = torch.export.export(net, (x,))

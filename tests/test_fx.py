@@ -687,6 +687,19 @@ def test_patterns_with_several_outputs_and_modules():
     assert "scale" in dict(traced.named_modules())
 
 
+def test_what_is_before_the_first_node_and_after_the_last_is_the_root():
+    nodes = list(fx.symbolic_trace(lambda x: x + 1).graph.nodes)
+    root = nodes[-1].next
+    assert root is nodes[0].prev and (root.op, root.target, root.args) == ("root", "", ())
+    assert root.next is nodes[0] and root.prev is nodes[-1]
+
+
+def test_a_module_prints_its_code_as_it_is():
+    module = fx.symbolic_trace(nn.Sequential(nn.ReLU()))
+    text = str(module)
+    assert text.startswith(f"Sequential(\n  (0): ReLU()\n)\n{module.code}\n# To see more")
+
+
 # ---- against torch -------------------------------------------------------------------------------
 
 

@@ -40,6 +40,9 @@ EXCEPTIONS = {
     "ao/nn/quantized/dynamic/_recurrent.py": {"use_precomputed_fake_quant": PROTOCOL},
     "ao/nn/quantized/reference/__init__.py": {"use_precomputed_fake_quant": PROTOCOL},
     "ao/nn/quantized/reference/_recurrent.py": {"use_precomputed_fake_quant": PROTOCOL},
+    "ao/quantization/fx/_decomposed.py": dict.fromkeys(
+        ("quant_min", "quant_max", "dtype"), "for those who match graphs, as in torch"
+    ),
     "autograd/function.py:FunctionCtx.mark_shared_storage": {"pairs": "it warns in any case"},
     "autograd/graph.py:save_on_cpu": {"device_type": ONE_DEVICE},
     "_guards.py": "fake tensors do not exist",

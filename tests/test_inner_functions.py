@@ -187,6 +187,26 @@ def test_product_by_a_weight_of_bytes():
         rl._weight_int8pack_mm(x, weight.float(), scales)
 
 
+@pytest.mark.parametrize("dtype", [rl.float32, rl.bfloat16])
+def test_product_by_a_weight_of_half_bytes(dtype):
+    levels = rl.from_numpy(rng.integers(0, 16, (32, 64)).astype(np.int32))
+    packed = rl._convert_weight_to_int4pack_for_cpu(levels, 2)
+    assert packed.shape == (32, 32) and packed.dtype is rl.uint8
+    x, scales_and_zeros = batch(3, 64).to(dtype), batch(2, 32, 2).to(dtype)
+    scale, zero = scales_and_zeros.float().repeat_interleave(32, 0).permute(2, 1, 0)
+    expected = x.float() @ ((levels - 8) * scale + zero).t()
+    found = rl._weight_int4pack_mm_for_cpu(x, packed, 32, scales_and_zeros)
+    tolerance = 1e-4 if dtype is rl.float32 else 0.03
+    assert found.dtype is dtype
+    assert (found - expected).abs().max() < tolerance * expected.abs().max()
+    for arguments in ((packed.int(), 32), (packed, 16), (packed, 64), (packed[:, 1:], 32)):
+        with pytest.raises(RuntimeError, match="_weight_int4pack_mm_for_cpu"):
+            rl._weight_int4pack_mm_for_cpu(x, *arguments, scales_and_zeros)
+    for bad in (levels.long(), levels[:8], levels[:, 1:], levels[0]):
+        with pytest.raises(RuntimeError, match="expected int32 of shape"):
+            rl._convert_weight_to_int4pack_for_cpu(bad, 2)
+
+
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_attention_by_plain_operations(is_causal):
     q, k, v = batch(2, 4, 5, 8), batch(2, 2, 5, 8), batch(2, 2, 5, 8)

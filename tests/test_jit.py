@@ -1318,3 +1318,23 @@ def test_messages_of_assertions_may_have_computed_values():
         assert program(torch.ones(3)).tolist() == [3.0] * 3
         with pytest.raises(RuntimeError, match="rows == 3.*3 rows, not {rows}!"):
             program(torch.ones(2))
+
+
+def test_a_trace_runs_on_the_example_inputs_themselves():
+    x, y = torch.ones(2, requires_grad=True), torch.ones(3)
+    seen = []
+
+    def program(a, b, c):
+        seen.append((a is x, b is y, c is y, a._cdata == x._cdata, a.is_xla))
+        return (x * a).sum() + (b + c).sum()
+
+    traced = torch.jit.trace(program, (x, y, y), check_trace=False)
+    assert seen == [(True, True, False, True, False)]
+    # Where the program names an input another way, it is the input.
+    z = torch.tensor([2.0, 3.0], requires_grad=True)
+    out = traced(z, y, torch.zeros(3))
+    assert out == 4 + 9 + 3
+    out.backward()
+    assert z.grad.tolist() == [4, 6] and x.grad is None
+    torch.jit.trace(lambda a, b: a * b, (x, y[:2]))
+    torch.jit.trace(lambda a: a.clone().add_(1), x)

@@ -564,6 +564,31 @@ def test_aten():
         _ = aten.no_such
 
 
+def test_aten_functions_that_call_others():
+    aten, F = torch.ops.aten, torch.nn.functional
+    x, labels = torch.rand(2, 3, 8, 8), torch.tensor([2, 0])
+    rows = x[:, :, 0, 0]
+    classes = torch.tensor([[1, -1, 0], [0, 2, -1]])
+    for found, expected in (
+        (aten.adaptive_avg_pool2d(x, [2, 4]), F.adaptive_avg_pool2d(x, (2, 4))),
+        (aten.adaptive_avg_pool3d(x, [1, 2, 4]), F.adaptive_avg_pool3d(x, (1, 2, 4))),
+        (aten.log_sigmoid(x), F.logsigmoid(x)),
+        (aten.nll_loss_nd(rows, labels, None, 2), F.nll_loss(rows, labels, reduction="sum")),
+        (
+            aten.cross_entropy_loss(rows, labels, None, 0, -100, 0.1),
+            F.cross_entropy(rows, labels, reduction="none", label_smoothing=0.1),
+        ),
+        (aten.multilabel_margin_loss(rows, classes), F.multilabel_margin_loss(rows, classes)),
+        (aten.fft_rfft2(x), torch.fft.rfft2(x)),
+        (aten.linalg_matrix_norm(x, "fro"), torch.linalg.matrix_norm(x)),
+        (
+            aten.pad_sequence([rows[0], rows[1, :2]], True),
+            torch.tensor([rows[0].tolist(), [*rows[1, :2].tolist(), 0]]),
+        ),
+    ):
+        assert torch.equal(found, expected)
+
+
 def test_what_has_no_counterpart():
     for refused in (
         lambda: library.wrap_triton(print),

@@ -383,6 +383,36 @@ def test_a_warning_is_given_once():
     assert len(found) == 1
 
 
+def test_tables_of_decompositions():
+    from rushlight import _decomp
+    from rushlight.fx.experimental.proxy_tensor import make_fx
+
+    aten = rushlight.ops.aten
+    table = dict(_decomp.core_aten_decompositions())
+    assert set(_decomp.get_decompositions([aten.silu, aten.softmax.default, aten.sinc])) == {
+        aten.silu.default,
+        aten.softmax.default,
+    }
+
+    def code(table):
+        return make_fx(rushlight.nn.functional.silu, decomposition_table=table)(
+            rushlight.ones(2)
+        ).code
+
+    assert "aten.sigmoid" in code(table)
+    _decomp.remove_decompositions(table, [aten.silu, aten.sinc.default])
+    assert "aten.silu" in code(table)
+
+    @_decomp.register_decomposition([aten.sinc.default], table)
+    def sinc(x):
+        return x
+
+    assert table[aten.sinc.default] is sinc
+    assert aten.sinc.default not in _decomp.decomposition_table
+    with pytest.raises(AssertionError, match="type must be one of"):
+        _decomp.get_decompositions([aten.silu], type="forward")
+
+
 def test_tables_that_nothing_reads():
     from rushlight._inductor.decomposition import decompositions, register_decomposition
     from rushlight.sparse._triton_ops_meta import get_meta, minimize, update

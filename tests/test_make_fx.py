@@ -59,6 +59,15 @@ def second(x):
     return rushlight.autograd.grad(first.sum(), x)[0]
 
 
+def of_several_results(x):
+    x = x.detach().requires_grad_()
+    F = rushlight.nn.functional
+    y = F.layer_norm(x, [3]) + F.batch_norm(x, None, None, training=True) + x.max(0)[0]
+    y = y + F.group_norm(x[None], 1)[0] + rushlight.var_mean(x)[1] + x.sort()[0]
+    y = y + F.scaled_dot_product_attention(x[None], x[None], x[None])[0]
+    return rushlight.autograd.grad((y * x).sum(), x)[0]
+
+
 FUNCTIONS = {
     "chain": lambda x: x.sin().cos() + 1,
     "several": lambda x: (x.max(0)[0], rushlight.split(x, 1)[2], None, 3),
@@ -67,6 +76,7 @@ FUNCTIONS = {
     "index": lambda x: x[0, 1:] + x[rushlight.tensor([0])].sum(),
     "gradient": gradient,
     "through views": through_views,
+    "of several results": of_several_results,
     "backward": backward,
     "training step": training_step,
     "second": second,

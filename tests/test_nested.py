@@ -300,3 +300,18 @@ def test_extremes_of_jagged_batches():
     assert x.argmax(2).unbind()[0].equal(parts[0].argmax(1))
     with pytest.raises(RuntimeError, match="max: dim 0"):
         x.max(0)
+
+
+@pytest.mark.parametrize("layout", [rushlight.jagged, rushlight.strided])
+@pytest.mark.parametrize("make", [nested.nested_tensor, nested.as_nested_tensor])
+def test_values_and_parts_are_one_memory_of_their_own(layout, make):
+    rows = [rushlight.ones(2, 3), rushlight.ones(1, 3)]
+    batch = make(rows, layout=layout)
+    batch.values().add_(1)
+    batch.unbind()[1].mul_(2)
+    padded = batch.to_padded_tensor(0.0)
+    assert padded[:, 0].tolist() == [[2] * 3, [4] * 3] and padded[1, 1].tolist() == [0] * 3
+    assert batch.values().flatten().tolist() == [2] * 6 + [4] * 3
+    assert all(bool((row == 1).all()) for row in rows)
+    wide = make([rushlight.ones(2, 3), rushlight.zeros(2, 1)], layout=layout)
+    assert [part.sum().item() for part in wide.unbind()] == [6, 0]

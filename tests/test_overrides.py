@@ -185,6 +185,37 @@ def test_any_argument_takes_a_function_over(name, call):
     assert call(Named()) == name
 
 
+def test_a_class_is_asked_about_an_index_of_it():
+    asked = []
+
+    class Asked(rushlight.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            asked.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    index, x = rushlight.tensor([1, 0]).as_subclass(Asked), rushlight.arange(3.0)
+    assert type(x[index]) is Asked and type(x[None][0, index]) is Asked
+    x[index] = 5.0
+    x[index,] = rushlight.tensor([6.0, 7.0])
+    assert asked == ["__getitem__"] * 2 + ["__setitem__"] * 2 and x.tolist() == [7, 6, 2]
+
+
+@pytest.mark.parametrize("where, name", [(rushlight, "index_select"), (rushlight.Tensor, "view")])
+def test_a_class_is_told_of_the_function_whose_place_another_has(where, name, monkeypatch):
+    class Asked(rushlight.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func
+
+    own = getattr(where, name)
+    arguments = {"index_select": (0, rushlight.tensor([0])), "view": (3, 1)}[name]
+    x = rushlight.ones(3).as_subclass(Asked)
+    assert own(x, *arguments) is own
+    monkeypatch.setattr(where, name, lambda *args: own(*args))
+    assert getattr(where, name)(x, *arguments) == own
+
+
 def test_subclasses_keep_their_class_in_lists_and_iteration():
     class Kind(rushlight.Tensor):
         pass

@@ -14,7 +14,7 @@ import pytest
 import rushlight
 from rushlight import nn
 from rushlight.autograd import profiler as older
-from rushlight.profiler import flops, profile, schedule
+from rushlight.profiler import _memory_profiler as of_libraries, flops, profile, schedule
 from rushlight.profiler.memory_timeline import CATEGORIES
 from rushlight.profiler.ranges import emit_itt, emit_nvtx, load_nvprof
 from rushlight.profiler.report import Limits, Report
@@ -178,6 +178,12 @@ def test_memory_timelines(tmp_path):
         assert (action, more >= 0) in ((2, True), (4, False))
         left[place] += more
     assert left == sizes[-1] and raw == sorted(raw)
+    timeline = of_libraries.MemoryProfileTimeline(prof._memory_profile())
+    assert timeline._coalesce_timeline("cpu") == (times, [[0, *row] for row in sizes])
+    names = [c.name.lower().replace("_", " ") for c in of_libraries._CATEGORY_TO_INDEX if c]
+    assert (*names, "unknown") == CATEGORIES
+    with pytest.raises(ValueError, match="must be 'cpu'"):
+        timeline._coalesce_timeline("cuda:0")
     prof.export_memory_timeline(tmp_path / "memory.txt")  # of any other ending: the first form
     assert json.loads((tmp_path / "memory.txt").read_text())[0] == times
     with profile() as prof:

@@ -121,6 +121,23 @@ def test_subclasses_of_tensors_that_are_trusted(weights_only):
         load(saved(slotted()))
 
 
+class WithDefault(rushlight.Tensor):
+    size_of_dim = None
+
+    def grow(self):
+        return self + 1
+
+
+def test_attributes_may_hide_default_values_of_a_class_but_not_its_methods():
+    tensor = rushlight.zeros(2).as_subclass(WithDefault)
+    tensor.size_of_dim = 3
+    with safe_globals([WithDefault]):
+        assert load(saved(tensor), weights_only=True).size_of_dim == 3
+        tensor.grow = 3
+        with pytest.raises(pickle.UnpicklingError, match="the file sets WithDefault.grow"):
+            load(saved(tensor), weights_only=True)
+
+
 def test_slots_and_states_are_copied_and_pickled():
     tensor = slotted()
     deep = copy.deepcopy(tensor)

@@ -235,3 +235,18 @@ def test_indices_of_typed_storages():
             storage[index] = 1.0
     storage[1:], storage[0] = 7.0, 5.0
     assert storage.tolist() == [5, 7, 7]
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_collating_into_new_shared_memory(typed):
+    rows = [rl.arange(3.0) + i for i in range(2)]
+    if typed:
+        storage = rows[0]._typed_storage()._new_shared(6, device=rows[0].device)
+        assert (storage._size(), storage.dtype, storage._is_shared()) == (6, rl.float32, True)
+    else:
+        storage = rows[0].untyped_storage()._new_shared(24, device=rows[0].device)
+    made = rl.stack(rows, 0, out=rows[0].new(storage).resize_(2, 3))
+    assert made.is_shared() and made.data_ptr() == storage.data_ptr()
+    assert made.tolist() == [[0, 1, 2], [1, 2, 3]]
+    with pytest.raises(RuntimeError, match="negative size"):
+        UntypedStorage._new_shared(-1, device="cpu")

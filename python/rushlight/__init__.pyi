@@ -759,6 +759,7 @@ from rushlight._histogramdd import (
 from rushlight._inner_functions import (
     _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_,
     _amp_update_scale_ as _amp_update_scale_,
+    _convert_weight_to_int4pack_for_cpu as _convert_weight_to_int4pack_for_cpu,
     _dirichlet_grad as _dirichlet_grad,
     _embedding_bag as _embedding_bag,
     _fft_c2c as _fft_c2c,
@@ -776,6 +777,7 @@ from rushlight._inner_functions import (
     _scaled_dot_product_attention_math as _scaled_dot_product_attention_math,
     _standard_gamma_grad as _standard_gamma_grad,
     _unique2 as _unique2,
+    _weight_int4pack_mm_for_cpu as _weight_int4pack_mm_for_cpu,
     _weight_int8pack_mm as _weight_int8pack_mm,
     ccol_indices_copy as ccol_indices_copy,
     col_indices_copy as col_indices_copy,

@@ -350,9 +350,11 @@ def _with_attributes(tensor, state):
 
 
 def _set_attributes(target, state):
-    """Set attributes of an instance, but none that would hide one of its class."""
+    """Set attributes of an instance, but none that would hide what its class does."""
     for name, value in _expect(state, dict, OrderedDict).items():
-        if hasattr(type(target), _expect(name, str)):
+        classes = (vars(c) for c in type(target).__mro__ if _expect(name, str) in vars(c))
+        of_class = next(classes, {name: None})[name]
+        if callable(of_class) or hasattr(of_class, "__get__"):  # no default value
             raise pickle.UnpicklingError(f"the file sets {type(target).__name__}.{name}")
         setattr(target, name, value)
 

@@ -237,6 +237,55 @@ def _weight_int8pack_mm(self: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
     return (self @ mat2.to(self.dtype).t()) * scales.to(self.dtype)
 
 
+def _convert_weight_to_int4pack_for_cpu(self: Tensor, innerKTiles: int) -> Tensor:
+    """Return a weight of 4 bits in half as many bytes, for `_weight_int4pack_mm_for_cpu`.
+
+    Args:
+        self: (N, K), int32 from 0 to 15; N is a multiple of 16, and K of 2.
+        innerKTiles: of other devices' layouts; here there is one.
+    """
+    is_matrix = self.dtype is rushlight.int32 and self.dim() == 2
+    if not is_matrix or self.size(0) % 16 or self.size(1) % 2:
+        raise RuntimeError(
+            "_convert_weight_to_int4pack_for_cpu: expected int32 of shape (16 n, 2 k), got"
+            f" {tuple(self.shape)} of {self.dtype}"
+        )
+    return (self[:, ::2] + 16 * self[:, 1::2]).to(rushlight.uint8)
+
+
+def _weight_int4pack_mm_for_cpu(
+    self: Tensor, mat2: Tensor, qGroupSize: int, qScaleAndZeros: Tensor
+) -> Tensor:
+    """Return self @ weight.T, where the weight is (4 bits - 8) * scale + zero.
+
+    Args:
+        self: (M, K), of floating point.
+        mat2: what `_convert_weight_to_int4pack_for_cpu` made of (N, K).
+        qGroupSize: how many elements of a row have a scale and a zero: 32, 64, 128 or 256.
+        qScaleAndZeros: (K / qGroupSize, N, 2), of the dtype of `self`.
+    """
+    rows, groups = mat2.size(0), self.size(-1) // qGroupSize
+    if qGroupSize not in (32, 64, 128, 256):
+        raise RuntimeError(
+            f"_weight_int4pack_mm_for_cpu: qGroupSize is 32, 64, 128 or 256, got {qGroupSize}"
+        )
+    if (
+        mat2.dtype is not rushlight.uint8
+        or self.shape[1:] != (2 * mat2.size(1),)
+        or qScaleAndZeros.shape != (groups, rows, 2)
+        or qScaleAndZeros.dtype != self.dtype
+    ):
+        raise RuntimeError(
+            "_weight_int4pack_mm_for_cpu: shapes or dtypes that do not go together:"
+            f" {tuple(self.shape)} of {self.dtype}, {tuple(mat2.shape)} of {mat2.dtype}, groups of"
+            f" {qGroupSize}, {tuple(qScaleAndZeros.shape)} of {qScaleAndZeros.dtype}"
+        )
+    scale, zero = qScaleAndZeros.float().permute(2, 1, 0).unsqueeze(-1)
+    four_bits = rushlight.stack([mat2 & 15, mat2 >> 4], -1).reshape(rows, groups, qGroupSize)
+    weight = (four_bits.float() - 8) * scale + zero
+    return self @ weight.reshape(rows, -1).to(self.dtype).t()
+
+
 def _scaled_dot_product_attention_math(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
     dropout_p: float = 0.0, is_causal: bool = False, dropout_mask: Tensor | None = None, *,

@@ -467,6 +467,8 @@ class _Methods:
 
         return TypedStorage(self.untyped_storage(), self.dtype)
 
+    _typed_storage = storage
+
     def share_memory_(self) -> Self:
         """Move the memory to where other processes can map it too, in place; views follow.
 

@@ -342,6 +342,18 @@ class TypedStorage(metaclass=_StorageKind):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
 
+    # As torch's own code and copies of it call these.
+    _data_ptr, _element_size, _nbytes, _size = data_ptr, element_size, nbytes, size
+    _resize_, _is_shared, _share_memory_ = resize_, is_shared, share_memory_
+    _getitem, _setitem = __getitem__, __setitem__
+    _pickle_storage_type = pickle_storage_type
+
+    def _new_shared(self, size: int, *, device: Device = None) -> TypedStorage:
+        """Elements of the same dtype that are not set, in memory that processes share."""
+        device = self.device if device is None else device
+        nbytes = size * self.dtype.itemsize
+        return TypedStorage(UntypedStorage._new_shared(nbytes, device=device), self.dtype)
+
     def __repr__(self) -> str:
         lines = "".join(f" {value}\n" for value in self)
         kind = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"

@@ -374,8 +374,16 @@ Object private_function(const std::string& path) {
                                          path.c_str() + (dot == std::string::npos ? 0 : dot + 1)));
 }
 
+// A function of Python that a program has put in the place of the library's, which it may call.
+bool is_patch(PyObject* function) {
+  if (!function || !PyFunction_Check(function)) return false;
+  PyObject* module = PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "__name__");
+  const char* name = module ? PyUnicode_AsUTF8(module) : "";
+  return name && std::strncmp(name, "rushlight", 9) != 0;
+}
+
 // rushlight.<qualified>, which users compare with; or the bare builtin while rushlight is being
-// imported.
+// imported, and where a program has put another function there.
 Object public_function(const char* qualified) {
   Object found = checked(PyImport_ImportModule("rushlight"));
   std::string path = qualified;
@@ -389,7 +397,7 @@ Object public_function(const char* qualified) {
     found = checked(next);
     start = end + 1;
   }
-  return found;
+  return is_patch(found.get()) ? private_function(path) : std::move(found);
 }
 
 }  // namespace
@@ -433,6 +441,9 @@ int Arguments::hand_over(const Call& call, const Overriding& found, bool taken) 
   if (call.self) {  // a method may have a name of its own: Tensor.orgqr
     function =
         Object(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), spec_->name));
+    if (is_patch(function.get()))
+      function = Object(
+          PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type->tp_base), spec_->name));
     if (!function) PyErr_Clear();
   }
   if (!function) function = public_function(spec_->qualified);

@@ -280,6 +280,15 @@ Index read_index(const Tensor& self, PyObject* index) {
 // ---- slots
 // -----------------------------------------------------------------------------------------
 
+bool is_subclass(PyObject* o) { return is_tensor(o) && !is_exact_tensor(o); }
+
+bool holds_subclass(PyObject* index) {
+  if (!PyTuple_CheckExact(index) && !PyList_CheckExact(index)) return is_subclass(index);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(index); ++i)
+    if (is_subclass(PySequence_Fast_GET_ITEM(index, i))) return true;
+  return false;
+}
+
 PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
     if (may_override(self)) {
@@ -292,6 +301,9 @@ PyObject* get_item(PyObject* self, PyObject* index) {
       narrowing.select(0, to_int64(index), 0);
       return wrap(narrowing.finish());
     }
+    PyObject* result = nullptr;
+    if (holds_subclass(index) && overrides_method("__getitem__", {self, index}, result))
+      return result;
     Index found = read_index(t, index);
     if (found.advanced.empty()) return wrap(std::move(found.view));
     return wrap(ops::index(found.view, found.advanced));
@@ -331,7 +343,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
   Object done(guarded([&]() -> PyObject* {
     check_type(value != nullptr, "Tensor does not support deleting items");
     PyObject* result = nullptr;
-    if ((may_override(self) || may_override(value)) &&
+    if ((may_override(self) || may_override(value) || holds_subclass(index)) &&
         overrides_method("__setitem__", {self, index, value}, result))
       return result;
     assign(tensor_of(self), index, value);

@@ -209,11 +209,18 @@ PyObject* try_share(PyObject* self, PyObject* in_use) {
   });
 }
 
-PyObject* new_shared(PyObject*, PyObject* size) {
+// UntypedStorage._new_shared(size, *, device): in shared memory, or that of a GPU.
+PyObject* new_shared(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"size", "device", nullptr};
+  long long n = 0;
+  PyObject* where = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L|$O:_new_shared", const_cast<char**>(names), &n,
+                                   &where))
+    return nullptr;
   return guarded([&] {
-    int64_t n = to_int64(size);
     check(n >= 0, "UntypedStorage._new_shared: negative size ", n);
-    return wrap_fresh(create_shared(n));
+    Device device = where && where != Py_None ? placed(to_device(where)) : Device();
+    return wrap_fresh(device.is_cpu() ? create_shared(n) : Storage::create(n, device));
   });
 }
 
@@ -351,7 +358,8 @@ PyMethodDef methods[] = {
     {"_try_share", try_share, METH_O, nullptr},
     {"_shared_descriptor", get_descriptor, METH_NOARGS, nullptr},
     {"_lease", lease, METH_VARARGS, nullptr},
-    {"_new_shared", new_shared, METH_O | METH_STATIC, nullptr},
+    {"_new_shared", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(new_shared)),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
     {"_from_descriptor", from_descriptor, METH_VARARGS | METH_STATIC, nullptr},
     {"_map_file", map, METH_VARARGS | METH_STATIC, nullptr},
     {"__deepcopy__", deep_copy, METH_O, nullptr},

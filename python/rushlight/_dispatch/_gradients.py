@@ -403,8 +403,7 @@ class _Dispatched(Function):
             tensors = (before, *tensors[1:])
         else:
             result = below(made.op, args, kwargs)
-        # No plain zeros for the results of a class that are not used.
-        ctx.set_materialize_grads(not any(dispatches(type(t)) for t in tensors_of((result,))))
+        ctx.set_materialize_grads(False)  # a mode or a class knows no plain zeros
         needs, keeps_result, _ = _FORMULAS.get(_key(made.op), (None, False, None))
         # A saved result comes back as a plain tensor: that of a class is computed again.
         again = keeps_result and type(result) is not Tensor
@@ -438,7 +437,8 @@ class _Dispatched(Function):
         for place, number in enumerate(ctx.kept):
             values[number] = saved[place]
         key = _key(made.op)
-        if key not in _FORMULAS:
+        # A formula takes the gradient of the first result.
+        if key not in _FORMULAS or any((g is None) == (i == 0) for i, g in enumerate(grads)):
             return None, *_by_computing_again(made, values, grads)
         _, keeps_result, function = _FORMULAS[key]
         args, kwargs = made.rebuild(values)

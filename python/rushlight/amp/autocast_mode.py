@@ -336,13 +336,16 @@ class autocast:
                     f"autocast: Invalid device string: {device_type!r}; expected a kind"
                 )
             _warn_program(
-                f"User provided device_type of {device_type!r}, but it is not available. Disabling",
+                "CUDA is not available or torch_xla is imported. Disabling autocast."
+                if device_type == "cuda"
+                else f"User provided device_type of {device_type!r}, but it is not available. "
+                "Disabling"
             )
             enabled = False
         if enabled and self.fast_dtype not in _DTYPES:
             _warn_program(
-                f"autocast: the target dtype {self.fast_dtype} is not supported. Disabling.\n"
-                "CPU autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
+                f"In {device_type.upper()} autocast, but the target dtype is not supported. "
+                f"Disabling autocast.\n{self.fast_dtype} is none of torch.bfloat16, torch.float16."
             )
             enabled = False
         self._enabled = bool(enabled)

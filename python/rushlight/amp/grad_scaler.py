@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import defaultdict
 
 import rushlight
 from rushlight._ignored import warn_program as _warn_program
@@ -28,6 +29,23 @@ class OptState(enum.Enum):
     READY = 0
     UNSCALED = 1
     STEPPED = 2
+
+
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+class _MultiDeviceReplicator:
+    """A tensor of one element, with a copy on each device that asks for one."""
+
+    def __init__(self, master_tensor: Tensor) -> None:
+        self.master = master_tensor
+        self._per_device_tensors: dict[Any, Tensor] = {}
+
+    def get(self, device: Any) -> Tensor:
+        if device not in self._per_device_tensors:
+            self._per_device_tensors[device] = self.master.to(device, copy=True)
+        return self._per_device_tensors[device]
 
 
 class GradScaler:
@@ -58,26 +76,32 @@ class GradScaler:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._device = device
         if enabled and str(device).startswith("cuda") and not rushlight.cuda.is_available():
-            _warn_program("GradScaler is enabled, but CUDA is not available. Disabling.")
+            _warn_program(
+                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling."
+            )
             enabled = False
         self._enabled = enabled
-        self._scale, self._growth_factor, self._backoff_factor = (
-            float(init_scale),
-            growth_factor,
-            backoff_factor,
+        self._init_scale, self._init_growth_tracker = float(init_scale), 0
+        self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
+        self._growth_interval = growth_interval
+        self._scale: Tensor | None = None  # with the next, once something was scaled
+        self._growth_tracker: Tensor | None = None  # good steps since the scale changed
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)  # by id
+
+    def _lazy_init_scale_growth_tracker(self, dev: Any) -> None:
+        self._scale = rushlight.full((), self._init_scale, dtype=rushlight.float32, device=dev)
+        self._growth_tracker = rushlight.full(
+            (), self._init_growth_tracker, dtype=rushlight.int32, device=dev
         )
-        self._growth_interval, self._good_steps = growth_interval, 0
-        self._in_use = False  # once something was scaled
-        self._overflowed = {}  # optimizer id -> did its gradients overflow, once checked
-        self._states = {}  # optimizer id -> OptState, READY where there is none
 
     def scale(self, outputs: Tensor | Iterable[Tensor]) -> Tensor | Iterable[Tensor]:
         """The tensor, or all in an iterable, times the scale."""
         if not self._enabled:
             return outputs
-        self._in_use = True
         if isinstance(outputs, rushlight.Tensor):
-            return outputs * self._scale
+            if self._scale is None:
+                self._lazy_init_scale_growth_tracker(outputs.device)
+            return outputs * self._scale.to(outputs.device)
         if isinstance(outputs, (str, bytes)) or not hasattr(outputs, "__iter__"):
             raise ValueError(
                 f"outputs must be a Tensor or an iterable of Tensors, got {type(outputs).__name__}"
@@ -85,15 +109,13 @@ class GradScaler:
         scaled = map(self.scale, outputs)
         return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
 
-    def _check_in_use(self, method):
-        if not self._in_use:
+    def _check_scale_growth_tracker(self, funcname: str) -> tuple[Tensor, Tensor]:
+        if self._scale is None or self._growth_tracker is None:
             raise AssertionError(
-                f"Attempted {method} but nothing was scaled: the loss must come from "
+                f"Attempted {funcname} but nothing was scaled: the loss must come from "
                 "scaler.scale(loss) earlier in the iteration."
             )
-
-    def _state(self, optimizer):
-        return self._states.get(id(optimizer), OptState.READY)
+        return self._scale, self._growth_tracker
 
     def _gradients(self, optimizer):
         for group in optimizer.param_groups:
@@ -105,29 +127,52 @@ class GradScaler:
         """Divide the optimizer's gradients by the scale; once between steps."""
         if not self._enabled:
             return
-        self._check_in_use("unscale_")
-        if self._state(optimizer) is OptState.UNSCALED:
+        scale, _ = self._check_scale_growth_tracker("unscale_")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
-        if self._state(optimizer) is OptState.STEPPED:
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        self._check_gradients(optimizer, 1 / self._scale)
-        self._states[id(optimizer)] = OptState.UNSCALED
+        inverse = scale.double().reciprocal().float()
+        found = rushlight.zeros((), device=scale.device)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
+        state["stage"] = OptState.UNSCALED
 
-    def _check_gradients(self, optimizer, factor=None):
-        """Notes whether a gradient is not finite, after all are multiplied by the factor."""
+    def _unscale_grads_(
+        self, optimizer: Optimizer, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool
+    ) -> dict[Any, Tensor]:
+        """Multiply the gradients by inv_scale.
+
+        Programs override this one, too, as `_maybe_opt_step`.
+
+        Returns:
+            For each device found_inf, or 1 where a gradient there is not finite.
+        """
         gradients = list(self._gradients(optimizer))
-        if factor and any(g.dtype is rushlight.float16 for g in gradients):
+        if not allow_fp16 and any(g.dtype is rushlight.float16 for g in gradients):
             raise ValueError("Attempting to unscale FP16 gradients.")
-        overflowed = False
+        factor, found, overflowed = float(inv_scale), _MultiDeviceReplicator(found_inf), set()
         with rushlight.no_grad():
             for gradient in gradients:
-                if factor:
+                if factor != 1:
                     gradient.mul_(factor)
-                overflowed = overflowed or not _is_finite(gradient)
-        if gradients:
-            self._overflowed[id(optimizer)] = overflowed
+                flag = found.get(gradient.device)
+                if gradient.device not in overflowed and not _is_finite(gradient):
+                    overflowed.add(gradient.device)
+                    flag.fill_(1.0)
+        return found._per_device_tensors
+
+    def _check_inf_per_device(self, optimizer: Optimizer) -> dict[Any, Tensor]:
+        scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
+        one, zero = (rushlight.full((), value, device=scale.device) for value in (1.0, 0.0))
+        found = self._unscale_grads_(optimizer, one, zero, True)
+        self._per_optimizer_states[id(optimizer)]["found_inf_per_device"] = found
+        return found
+
+    def _found_inf_per_device(self, optimizer: Optimizer) -> dict[Any, Tensor]:
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> float | None:
         """optimizer.step(), unless a gradient is not finite.
@@ -140,31 +185,38 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        self._check_in_use("step")
-        if self._state(optimizer) is OptState.STEPPED:
+        self._check_scale_growth_tracker("step")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if getattr(optimizer, "_step_supports_amp_scaling", False):
-            result = self._step_that_unscales(optimizer, args, kwargs)
+            result = self._step_that_unscales(optimizer, state, args, kwargs)
         else:
-            if self._state(optimizer) is OptState.READY:
+            if state["stage"] is OptState.READY:
                 self.unscale_(optimizer)
-            self._check_recorded(optimizer)
-            skipped = self._overflowed[id(optimizer)]
-            result = None if skipped else optimizer.step(*args, **kwargs)
-        self._states[id(optimizer)] = OptState.STEPPED
+            self._check_recorded(state)
+            result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
         return result
 
-    def _check_recorded(self, optimizer):
-        if id(optimizer) not in self._overflowed:
+    def _maybe_opt_step(
+        self, optimizer: Optimizer, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> float | None:
+        if any(found.item() for found in optimizer_state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
+
+    def _check_recorded(self, state):
+        if not state["found_inf_per_device"]:
             raise AssertionError("No inf checks were recorded for this optimizer.")
 
-    def _step_that_unscales(self, optimizer, args, kwargs):
+    def _step_that_unscales(self, optimizer, state, args, kwargs):
         import inspect
 
-        unscaled = self._state(optimizer) is OptState.UNSCALED
+        unscaled = state["stage"] is OptState.UNSCALED
         if not unscaled:
-            self._check_gradients(optimizer)
-        self._check_recorded(optimizer)
+            self._check_inf_per_device(optimizer)
+        self._check_recorded(state)
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
             _warn_program(
                 "GradScaler gives itself to step(grad_scaler=...), which is deprecated: read "
@@ -172,11 +224,10 @@ class GradScaler:
                 FutureWarning,
             )
             return optimizer.step(*args, **kwargs, grad_scaler=self)
-        device = next(self._gradients(optimizer)).device
-        optimizer.grad_scale = None if unscaled else rushlight.tensor(self._scale, device=device)
-        optimizer.found_inf = rushlight.tensor(
-            float(self._overflowed[id(optimizer)]), device=device
-        )
+        flags = state["found_inf_per_device"]
+        device = next(iter(flags))
+        optimizer.grad_scale = None if unscaled else self._scale.to(device)
+        optimizer.found_inf = sum(flag.to(device) for flag in flags.values())
         try:
             return optimizer.step(*args, **kwargs)
         finally:
@@ -186,9 +237,7 @@ class GradScaler:
         """Adjust the scale after the steps of an iteration, or set it."""
         if not self._enabled:
             return
-        self._check_in_use("update")
-        if new_scale is None and not self._overflowed:
-            raise AssertionError("No inf checks were recorded prior to update.")
+        scale, tracker = self._check_scale_growth_tracker("update")
         if new_scale is not None:
             if isinstance(new_scale, rushlight.Tensor) and (
                 new_scale.numel() != 1 or new_scale.requires_grad
@@ -196,17 +245,18 @@ class GradScaler:
                 raise AssertionError(
                     "new_scale should be a float or a 1-element tensor with requires_grad=False."
                 )
-            self._scale = float(new_scale)
-        elif any(self._overflowed.values()):
-            self._scale *= self._backoff_factor
-            self._good_steps = 0
+            scale.fill_(float(new_scale))
         else:
-            self._good_steps += 1
-            if self._good_steps == self._growth_interval:
-                self._scale *= self._growth_factor
-                self._good_steps = 0
-        self._overflowed.clear()
-        self._states.clear()
+            flags = [
+                flag.to(scale.device)
+                for state in self._per_optimizer_states.values()
+                for flag in state["found_inf_per_device"].values()
+            ]
+            if not flags:
+                raise AssertionError("No inf checks were recorded prior to update.")
+            factors = (self._growth_factor, self._backoff_factor, self._growth_interval)
+            rushlight._amp_update_scale_(scale, tracker, sum(flags), *factors)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def is_enabled(self) -> bool:
         """Does the scaler scale?"""
@@ -214,7 +264,16 @@ class GradScaler:
 
     def get_scale(self) -> float:
         """The scale; 1 if the scaler is disabled."""
-        return self._scale if self._enabled else 1.0
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else self._scale.item()
+
+    def _get_scale_async(self) -> Tensor | None:
+        return self._scale
+
+    def _get_growth_tracker(self) -> int:
+        tracker = self._growth_tracker
+        return self._init_growth_tracker if tracker is None else tracker.item()
 
     def get_growth_factor(self) -> float:
         """What the scale grows by."""
@@ -245,9 +304,9 @@ class GradScaler:
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale, "growth_factor": self._growth_factor,
+            "scale": self.get_scale(), "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor, "growth_interval": self._growth_interval,
-            "_growth_tracker": self._good_steps,
+            "_growth_tracker": self._get_growth_tracker(),
         }  # fmt: skip
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -258,9 +317,14 @@ class GradScaler:
             raise RuntimeError(
                 "The source state dict is empty: a GradScaler that was disabled has none to save"
             )
-        self._scale, self._growth_factor = state_dict["scale"], state_dict["growth_factor"]
-        self._backoff_factor, self._growth_interval = (
-            state_dict["backoff_factor"],
-            state_dict["growth_interval"],
+        self._init_scale, self._init_growth_tracker = (
+            state_dict["scale"],
+            state_dict["_growth_tracker"],
         )
-        self._good_steps = state_dict["_growth_tracker"]
+        self._growth_factor, self._backoff_factor = (
+            state_dict["growth_factor"],
+            state_dict["backoff_factor"],
+        )
+        self._growth_interval = state_dict["growth_interval"]
+        if self._scale is not None:
+            self._lazy_init_scale_growth_tracker(self._scale.device)

@@ -10,6 +10,7 @@ docs/programs.md says what a graph holds, and how the file is laid out.
 
 from __future__ import annotations
 
+from rushlight._ignored import warn_of as _warn_of
 from rushlight.export._record import UnsupportedOperation, elements_of as _elements_of
 from rushlight.export._trace import trace as _trace
 from rushlight.export.decomp_utils import CustomDecompTable
@@ -76,7 +77,7 @@ def export(
         kwargs: dict of further ones.
         dynamic_shapes: which sizes may change: for each argument a dict {dim: Dim}, or a list with
             an entry for each dim; see `Dim`.
-        strict: not supported: programs are run, not read.
+        strict: has no effect, with a warning: programs are run, not read.
         preserve_module_call_signature: paths of modules that `unflatten` lets take what they took.
 
     Returns:
@@ -101,8 +102,7 @@ def export(
         )
     if kwargs is not None and not isinstance(kwargs, dict):
         raise ValueError(f"export: kwargs must be a dict, got {type(kwargs).__name__}")
-    if strict:
-        raise NotImplementedError("export: strict=True: programs are run, not read; leave it out")
+    _warn_of("export", "programs are run, not read, with the same graph", strict=strict)
     if prefer_deferred_runtime_asserts_over_guards:
         raise NotImplementedError("export: prefer_deferred_runtime_asserts_over_guards")
     preserved = _modules_named(mod, preserve_module_call_signature)

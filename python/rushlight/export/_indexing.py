@@ -64,6 +64,8 @@ def _is_whole(s):
 
 def _narrowed(recorder, x, index):
     """(the view that the plain indices make, tensors of the rest for the dims of it)."""
+    if isinstance(index, list) and any(isinstance(i, Tensor) for i in index):
+        index = tuple(index)  # torch deprecates it, and takes it so
     items = list(index) if isinstance(index, tuple) else [index]
     taken = sum(map(_dims_taken, items))
     if taken > x.dim():

@@ -59,7 +59,8 @@ _ATTRIBUTES = set(
     """
     dtype device layout ndim itemsize nbytes requires_grad is_leaf is_cpu is_cuda is_meta is_sparse
     is_mkldnn is_mps is_nested is_quantized is_sparse_csr is_xpu grad_fn _version name output_nr
-    retains_grad _base _backward_hooks _is_view __dict__ volatile
+    retains_grad _base _backward_hooks _is_view __dict__ volatile _cdata _grad_fn grad_dtype is_ipu
+    is_maia is_mtia is_vulkan is_xla _post_accumulate_grad_hooks
     """.split()
 )
 _VIEWS = {"T": "t", "mT": "mT", "H": "adjoint", "mH": "adjoint", "real": "real", "imag": "imag",
@@ -112,6 +113,8 @@ class Recorder(TorchFunctionMode):
         dynamic: whether sizes are numbers that the graph computes.
         lifted: {id of a tensor: its node} of parameters, buffers and inputs.
     """
+
+    takes_inputs = False  # the program runs on the example inputs, not on copies
 
     def __init__(self, dynamic=False, graph=None, outer=None):
         self.graph = graph or Graph()

@@ -167,7 +167,8 @@ def record(module, function, leaves, in_spec, names, sizes, dynamic, recorder=No
         node.target = node.name
         value = leaf
         if isinstance(leaf, Tensor):
-            value = leaf.detach().clone().requires_grad_(leaf.requires_grad)
+            if not recorder.takes_inputs or any(leaf is other for other in inputs):
+                value = leaf.detach().clone().requires_grad_(leaf.requires_grad)
             if size is None:
                 dims = [None] * leaf.dim()
             else:

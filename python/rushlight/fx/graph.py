@@ -89,7 +89,7 @@ class Graph:
         tracer_cls: type[Tracer] | None = None,
         tracer_extras: dict[str, Any] | None = None,
     ) -> None:
-        self._root = Node(self, "", "output", "root", (), {})  # before the first, after the last
+        self._root = Node(self, "", "root", "", (), {})  # before the first, after the last
         self._len = 0
         self._insert = self._root.prepend
         self._namespace = Namespace()

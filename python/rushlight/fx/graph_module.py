@@ -270,7 +270,7 @@ class GraphModule(Module):
         (folder / "__init__.py").write_text("from .module import *\n")
 
     def __str__(self) -> str:
-        return f"{super().__str__()}\n\n{self.code}\n\n# To see more debug info, please use `graph_module.print_readable()`"  # noqa: E501
+        return f"{super().__str__()}\n{self.code}\n# To see more debug info, please use `graph_module.print_readable()`"  # noqa: E501
 
     # -- functions that are told of changes ------------------------------------------------------
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
-_OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output")
+_OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
 
 # Functions that do something besides returning a value.
 _side_effectful_functions = {rushlight._assert}

@@ -294,8 +294,11 @@ def _traced(func, args, kwargs, check, strict):
             count += leaf.dim()
         else:
             sizes.append(None)
-    runs = [record(module, func, leaves, in_spec, names, sizes, True, TraceRecorder(dynamic=True))
-            for _ in range(1 + bool(check))]  # fmt: skip
+    runs = []
+    for again in range(1 + bool(check)):
+        recorder = TraceRecorder(dynamic=True)
+        recorder.takes_inputs = not again
+        runs.append(record(module, func, leaves, in_spec, names, sizes, True, recorder))
     if strict and _has_dict(runs[0].out_spec):
         raise RuntimeError(
             "jit.trace: the result has a dict in it, whose keys the graph keeps as they are now; "

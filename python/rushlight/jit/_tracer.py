@@ -22,6 +22,7 @@ class TraceRecorder(_record.Recorder):
     """Records a run as `export` does, but warns where that refuses to look at elements."""
 
     reads = False  # elements, so that what was made of them may be a constant
+    takes_inputs = True  # where the program names them another way, they are inputs too
 
     def fix(self, symbol):
         """The graph keeps what the program makes of the number: it has to be the same again."""

@@ -191,9 +191,22 @@ def _grid_sampler(x, grid, interpolation_mode, padding_mode, align_corners):
 # ---- losses
 
 
-def _multilabel_margin_loss(x, target, reduction):
+def _multilabel_margin_loss(x, target, reduction=1):
     loss = F.multilabel_margin_loss(x, target, reduction=_reduction(reduction))
     return loss, x.new_empty(target.shape)
+
+
+def _nll_loss_nd(x, target, weight=None, reduction=1, ignore_index=-100):
+    return F.nll_loss(x, target, weight, ignore_index=ignore_index, reduction=_reduction(reduction))
+
+
+def _cross_entropy_loss(
+    x, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0
+):
+    return F.cross_entropy(
+        x, target, weight, ignore_index=ignore_index, reduction=_reduction(reduction),
+        label_smoothing=label_smoothing,
+    )  # fmt: skip
 
 
 def _multi_margin_loss(x, target, p=1, margin=1, weight=None, reduction=1):
@@ -350,6 +363,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"_upsample_nearest_exact{n}d": _upsample("nearest-exact") for n in (1, 2, 3)},
     "_upsample_bilinear2d_aa": _upsample("bilinear", True),
     "_upsample_bicubic2d_aa": _upsample("bicubic", True),
+    "adaptive_avg_pool2d": F.adaptive_avg_pool2d, "adaptive_avg_pool3d": F.adaptive_avg_pool3d,
     "_adaptive_avg_pool2d": F.adaptive_avg_pool2d, "_adaptive_avg_pool3d": F.adaptive_avg_pool3d,
     "adaptive_max_pool2d": _adaptive_max_pool(F.adaptive_max_pool2d),
     "adaptive_max_pool3d": _adaptive_max_pool(F.adaptive_max_pool3d),
@@ -365,13 +379,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         "celu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "silu", "threshold",
     )},
     "rrelu_with_noise_": _rrelu_,
-    "log_sigmoid_forward": lambda x: (F.logsigmoid(x), x.new_empty(0)),
+    "log_sigmoid": F.logsigmoid, "log_sigmoid_forward": lambda x: (F.logsigmoid(x), x.new_empty(0)),
     "_prelu_kernel": lambda x, weight: rushlight.where(x > 0, x, weight * x),
     "rrelu_with_noise": _rrelu, "_trilinear": _trilinear,
     "_scaled_dot_product_flash_attention_for_cpu": _flash_attention,
     "grid_sampler_2d": _grid_sampler, "grid_sampler_3d": _grid_sampler,
     "nll_loss_forward": _nll_loss_forward, "nll_loss2d_forward": _nll_loss_forward,
     "multilabel_margin_loss_forward": _multilabel_margin_loss,
+    "multilabel_margin_loss": lambda *args: _multilabel_margin_loss(*args)[0],
+    "cross_entropy_loss": _cross_entropy_loss, "nll_loss_nd": _nll_loss_nd,
     "multi_margin_loss": _multi_margin_loss, "soft_margin_loss": _loss(F.soft_margin_loss),
     "mse_loss": _loss(F.mse_loss), "smooth_l1_loss": _loss(F.smooth_l1_loss, "beta"),
     "huber_loss": _loss(F.huber_loss, "delta"), "_ctc_loss": _ctc_loss,
@@ -386,4 +402,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "_histogramdd_bin_edges": _histogramdd_bin_edges,
     "_histogramdd_from_bin_cts": _histogramdd, "_histogramdd_from_bin_tensors": _histogramdd,
     "block_diag": lambda tensors: rushlight.block_diag(*tensors),
+    "pad_sequence": rushlight.nn.utils.rnn.pad_sequence,
 }  # fmt: skip

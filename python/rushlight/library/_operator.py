@@ -450,7 +450,10 @@ def _builtin(name):
             return table[name.removeprefix(prefix)]
     found = _C._functions["nn.functional"].get(name) or getattr(Tensor, name, None)
     if found is None and not name.startswith("__"):
-        found = getattr(rushlight, name, None)
+        prefix, _, inner = name.partition("_")
+        of_module = inner and prefix in ("fft", "linalg")
+        found = getattr(getattr(rushlight, prefix), inner, None) if of_module else None
+        found = found or getattr(rushlight, name, None)
         if isinstance(found, types.FunctionType):
             return found
         found = importlib.import_module("rushlight.library._backward").FUNCTIONS.get(name)

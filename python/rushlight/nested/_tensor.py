@@ -174,6 +174,21 @@ def make(parts: Sequence[Tensor], jagged: bool, ragged: RaggedSize | None = None
     return made
 
 
+def _packed(parts, jagged):
+    """A nested tensor of copies, one after another in memory: `values` shows that."""
+    made = make(parts, jagged)
+    if parts and all(type(p) is Tensor and not p.requires_grad for p in parts):
+        dim = _ragged_dim(made) if jagged else 0
+        pieces = parts if jagged else [p.reshape(-1) for p in parts]
+        values, sizes = rushlight.cat(pieces, dim), [p.shape[dim] for p in pieces]
+        ends = [0, *itertools.accumulate(sizes)]
+        views = [values.narrow(dim, start, size) for start, size in zip(ends, sizes)]
+        made._parts = tuple(v.view(p.shape) if v.shape != p.shape else v
+                            for v, p in zip(views, parts))  # fmt: skip
+        made._source = values, rushlight.tensor(ends, device=values.device), None
+    return made
+
+
 def _checked(tensors, jagged, name):
     for place, t in enumerate(tensors):
         if t.dim() != tensors[0].dim() or t.dtype != tensors[0].dtype:
@@ -237,7 +252,7 @@ def nested_tensor(
         t = given.detach().clone() if isinstance(given, Tensor) else rushlight.tensor(given)
         parts.append(t.to(device=device, dtype=dtype).requires_grad_(requires_grad))
     _checked(parts, jagged, "nested_tensor")
-    return make(parts, jagged)
+    return _packed(parts, jagged)
 
 
 def as_nested_tensor(
@@ -254,6 +269,8 @@ def as_nested_tensor(
         )
     parts = [t.to(device=device, dtype=dtype) for t in ts]
     _checked(parts, jagged, "as_nested_tensor")
+    if not isinstance(ts, Tensor) and not any(t.requires_grad for t in parts):
+        return _packed(parts, jagged)
     name = "NestedViewFromJagged" if jagged else "NestedTensorFromTensorList"
     if isinstance(ts, Tensor) and not jagged:
         name = "NestedViewFromBuffer"

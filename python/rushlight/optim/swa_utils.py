@@ -13,6 +13,7 @@ from rushlight import Tensor
 from rushlight.optim._lr_base import LRScheduler, _as_list, _copy
 from rushlight.optim.optimizer import Optimizer
 from rushlight.types import Device
+from rushlight.utils._foreach_utils import _group_tensors_by_device_and_dtype  # noqa: F401
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

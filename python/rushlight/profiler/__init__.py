@@ -561,10 +561,13 @@ class profile:
 
         if device not in (None, "cpu"):
             raise ValueError(f"export_memory_timeline: device must be 'cpu', not {device!r}")
-        recording = self._recorded("export_memory_timeline")
+        export_memory_timeline(self._memory_profile("export_memory_timeline"), path)
+
+    def _memory_profile(self, function: str = "_memory_profile") -> Any:
+        recording = self._recorded(function)
         if not self.profile_memory:
-            raise ValueError("export_memory_timeline: the profile needs profile_memory=True")
-        export_memory_timeline(recording, path)
+            raise ValueError(f"{function}: the profile needs profile_memory=True")
+        return recording
 
     def report(self) -> Any:
         """Where the time went, each kernel beside the machine's limits, and what would pay most.

@@ -83,6 +83,12 @@ def memory_timeline(recording: Any) -> Any:
     return Timeline(times, sizes)
 
 
+def by_microseconds(recording: Any) -> tuple[list[int], list[list[int]]]:
+    """The timeline as torch gives it: with zeros before the categories, for sums to begin at."""
+    timeline = memory_timeline(recording)
+    return [at // 1000 for at in timeline.times], [[0, *row] for row in timeline.sizes]
+
+
 def _write_json(path, value):
     opened = gzip.open(path, "wt") if path.endswith(".gz") else open(path, "w")
     with opened as file:
@@ -105,12 +111,9 @@ def export_memory_timeline(recording: Any, path: str | os.PathLike[str]) -> None
              for at, place, more in _changes(recording)],
         )  # fmt: skip
         return
-    timeline = memory_timeline(recording)
     if path.endswith(".html"):
         from rushlight.profiler.pages import memory_page
 
-        memory_page(timeline).save(path)
+        memory_page(memory_timeline(recording)).save(path)
     else:
-        # As torch's: microseconds, and zeros before the categories, for sums to begin at.
-        times = [at // 1000 for at in timeline.times]
-        _write_json(path, [times, [[0, *row] for row in timeline.sizes]])
+        _write_json(path, by_microseconds(recording))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from types import SimpleNamespace
 from typing import Any
 
 import rushlight
@@ -240,7 +241,7 @@ def determine_qparams(
     has_customized_qrange: bool,
     qscheme: _qscheme = per_tensor_affine,
 ) -> tuple[Tensor, Tensor]:
-    """Return scale and zero point with which integers cover a range.
+    """Return scale (float64) and zero point (int64) with which integers cover a range.
 
     Args:
         eps: the least scale.
@@ -250,11 +251,15 @@ def determine_qparams(
 
     if not check_min_max_valid(min_val, max_val):
         return rushlight.tensor([1.0]), rushlight.tensor([0])
-    chooser = _Observer(dtype, qscheme, quant_min=quant_min, quant_max=quant_max, eps=float(eps))
-    chooser.has_customized_qrange = has_customized_qrange
-    scale, zero_point = chooser._calculate_qparams(min_val, max_val)
+    chooser = SimpleNamespace(
+        # With uint16, observers alone put the zero in the middle.
+        dtype=None if dtype is rushlight.uint16 else dtype,
+        qscheme=qscheme, quant_min=quant_min, quant_max=quant_max, eps=eps,
+        has_customized_qrange=has_customized_qrange,
+    )  # fmt: skip
+    scale, zero_point = _Observer._calculate_qparams(chooser, min_val, max_val)
     shape = min_val.shape if min_val.dim() else (1,)
-    return scale.reshape(shape), zero_point.reshape(shape)
+    return scale.reshape(shape).double(), zero_point.reshape(shape).to(rushlight.int64)
 
 
 def has_no_children_ignoring_parametrizations(module: Module) -> bool:

@@ -48,11 +48,15 @@ class ShardedGradScaler(GradScaler):
         if not self._enabled:
             return
         super().unscale_(optimizer)
-        found = rushlight.tensor([float(self._overflowed[id(optimizer)])])
+        flags = self._found_inf_per_device(optimizer)
+        found = rushlight.tensor(float(any(flag.item() for flag in flags.values())))
         if _group.is_initialized():
             with _process_group.host_tensors():
                 collectives.all_reduce(found, ReduceOp.MAX, self.process_group)
-        self._overflowed[id(optimizer)] = bool(found.item())
+        if not flags:  # of a process whose parts have no gradients
+            flags[found.device] = found
+        for flag in flags.values():
+            flag.copy_(found)
 
 
 __all__ = ["ShardedGradScaler"]
