@@ -298,10 +298,7 @@ bool flag(const Arguments& a, int i) { return a.given(i) && a.boolean(i); }
 // Arrays of uint16, uint32 and uint64, whose tensors are made in Python.
 bool is_carried_array(PyObject* o) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || is_tensor(o) || !is_array(o)) return false;
-  Object interface = checked(PyObject_GetAttrString(o, "__array_interface__"));
-  PyObject* typestr = PyDict_GetItemString(interface.get(), "typestr");
-  std::string text = typestr && PyUnicode_Check(typestr) ? to_string(typestr) : std::string();
-  return text == "<u2" || text == "<u4" || text == "<u8";
+  return is_unsigned_array(o);
 }
 PyObject* from_carried_array(PyObject* array, PyObject* dtype, bool copy) {
   Object function = import_attribute("rushlight._carried._tensor", "from_array");
