@@ -100,10 +100,7 @@ bool runs_later(const Node* a, const Node* b) { return a->sequence < b->sequence
 struct GraphTask {
  public:
   GraphTask(bool keep_graph, bool create_graph, const std::vector<Edge>& inputs, bool accumulate)
-      : keep_graph_(keep_graph),
-        create_graph_(create_graph),
-        restricted_(!inputs.empty()),
-        level_(thread_state().levels.seeing) {
+      : keep_graph_(keep_graph), create_graph_(create_graph), restricted_(!inputs.empty()) {
     claimed_.reserve(256);
     for (const Edge& input : inputs) request(input, accumulate);
   }
@@ -369,13 +366,10 @@ struct GraphTask {
     RunLock lock(node);
     if (runs) {
       node.skipped = skipped;
-      if (__builtin_expect(node.least_level > thread_state().levels.least, 0)) {
-        // Whoever does not see the node does not see what its gradients are made of either.
-        LeastLevel hidden(node.least_level);
-        apply_observed(node, grads, results);
-      } else {
-        apply_observed(node, grads, results);
-      }
+      // Whoever does not see the node does not see what its gradients are made of either.
+      LeastLevel hidden(std::max(node.least_level, thread_state().levels.least));
+      if (__builtin_expect(mode() & (Observed | Anomaly), 0)) apply_watched(node, grads, results);
+      else node.apply(grads, results);
     }
     if (releases) release(node);
   }
@@ -388,11 +382,6 @@ struct GraphTask {
       node.apply(grads, results);
     }
     engine_ops.check_gradients(node, given, results, stay_finite);
-  }
-
-  void apply_observed(Node& node, Gradients& grads, Gradients& results) {
-    if (__builtin_expect(mode() & (Observed | Anomaly), 0)) apply_watched(node, grads, results);
-    else node.apply(grads, results);
   }
 
   void apply_watched(Node& node, Gradients& grads, Gradients& results) {
@@ -431,7 +420,7 @@ struct GraphTask {
   }
 
   bool keep_graph_, create_graph_, restricted_;
-  uint32_t level_;
+  const uint32_t level_ = thread_state().levels.seeing;
   static inline std::atomic<int64_t> next_id_{0};
   const int64_t id_ = next_id_.fetch_add(1, std::memory_order_relaxed);
   BackwardStreams streams_;

@@ -329,8 +329,9 @@ bool svd_in_lanes(const View& a, const View* u, const View& s, const View* vh, c
   const bool tall = rows >= columns;
   if (u && (columns_of(*u) != few || rows_of(*vh) != few)) return false;
   LaneBatch batch(a, 20 * cube(std::max(rows, columns)));
-  const size_t from = batch.add(a, 2, true), numbers = batch.add(s, 1), left = u ? batch.add(*u, 2) : 0,
-               right = u ? batch.add(*vh, 2) : 0, codes = batch.add(info, 0);
+  const size_t from = batch.add(a, 2, true), numbers = batch.add(s, 1),
+               left = u ? batch.add(*u, 2) : 0, right = u ? batch.add(*vh, 2) : 0,
+               codes = batch.add(info, 0);
   if (!batch.suits()) return false;
   batch.run([&](const LaneBatch::Block& block) {
     const LaneMatrices given = block.read(from), m = tall ? given : given.turned();
