@@ -22,7 +22,7 @@ Tensor as_tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<
                       ArrayUse use = ArrayUse::ShareOrCopy);
 
 // Exchange with other libraries; src/bind/exchange.cpp.
-bool is_array(PyObject* o);  // has __array_interface__: a NumPy array
+bool is_array(PyObject* o);           // has __array_interface__: a NumPy array
 bool is_unsigned_array(PyObject* o);  // of an array: of 16 bits or more
 Tensor from_array(PyObject* o, ArrayUse use);
 bool is_cuda_array(PyObject* o);  // has __cuda_array_interface__

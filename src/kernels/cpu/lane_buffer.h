@@ -5,9 +5,9 @@
 
 #include "core/view.h"
 #include "kernels/cpu/lane_matrices.h"
-#include "kernels/elementwise.h"
 #include "kernels/cpu/threads.h"
 #include "kernels/cpu/workspace.h"
+#include "kernels/elementwise.h"
 
 namespace rl::kernels {
 
