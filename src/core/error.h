@@ -2,8 +2,10 @@
 //   check_value(dim < ndim, "softmax: dim ", dim, " out of range for shape ", shape);
 #pragma once
 #include <exception>
+#include <initializer_list>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace rl {
@@ -32,11 +34,35 @@ class Error : public std::exception {
   std::string message_;
 };
 
-template <class... Parts>
-[[noreturn, gnu::noinline, gnu::cold]] void fail(ErrorKind kind, const Parts&... parts) {
-  std::ostringstream text;
-  (text << ... << parts);
-  throw Error(kind, text.str());
+// A value in a message, and how it is written.
+struct MessagePart {
+  const void* value;
+  void (*write)(std::ostream& text, const void* value);
+};
+#ifndef __cpp_exceptions
+[[gnu::error("this file is compiled without exceptions")]]
+#endif
+[[noreturn, gnu::cold]] void throw_error(ErrorKind kind, std::initializer_list<MessagePart> parts);
+
+// As `fail` passes it on: literals of all lengths are one type, and small values need no address.
+template <class T>
+using Passed = std::conditional_t<
+    std::is_array_v<T>, const char*,
+    std::conditional_t<std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(void*), T, const T&>>;
+
+template <class T> MessagePart message_part(const T& value) {
+  return {&value,
+          [](std::ostream& text, const void* part) { text << *static_cast<const T*>(part); }};
+}
+
+// A call of it is all that the failing side of a check takes.
+template <class... Values>
+[[noreturn, gnu::noinline, gnu::cold]] void fail_with(ErrorKind kind, Values... parts) {
+  throw_error(kind, {message_part(parts)...});
+}
+
+template <class... Parts> [[noreturn]] inline void fail(ErrorKind kind, const Parts&... parts) {
+  fail_with<Passed<Parts>...>(kind, parts...);
 }
 
 template <class... Parts>
