@@ -1,8 +1,9 @@
 // Scalar arithmetic for kernels: signs, rounding, comparisons, selection, integer division, bits.
 // The rule of src/math: these headers are included in files that are compiled once per instruction
 // set (kernels/cpu/isa.h), where the linker would merge an out-of-line copy of an inline function
-// with one for another CPU. So every function here is RL_INLINE and calls only RL_INLINE functions,
-// compiler builtins and C library functions, never std:: function templates.
+// with one for another CPU. So every function here is RL_INLINE, or RL_OUTLINED: one of the file's
+// own, where loops make no vectors of a long body that several of them share. They call only each
+// other, compiler builtins and C library functions, never std:: function templates.
 // Bodies are branch-free where they are common, so that gcc vectorises the loops around them. What
 // is to be a fused multiply-add says mul_add: compilers must not choose (CMakeLists.txt), as a
 // loop's vectors, its last elements and other loops would round differently. No body relies on
@@ -26,6 +27,7 @@
 
 #ifndef RL_INLINE  // a device has its own
 #define RL_INLINE [[gnu::always_inline]] inline
+#define RL_OUTLINED [[gnu::noinline, maybe_unused]] static
 #endif
 // The processor, or the device, multiplies and adds in one instruction.
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)

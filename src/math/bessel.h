@@ -168,7 +168,7 @@ RL_INLINE double modified_bessel_k1(double x) { return exp(-x) * scaled_modified
 RL_INLINE double spherical_bessel_j0(double x) { return x == 0 ? 1 : isinf(x) ? 0 : sin(x) / x; }
 
 // Ai(x), the solution of y'' = x y that falls to 0 for large x.
-RL_INLINE double airy_ai(double x) {
+RL_OUTLINED double airy_ai(double x) {
   constexpr double at_zero = 0.35502805388781723926, slope_at_zero = -0.25881940379280679840;
   constexpr double first_decaying = 1.8856180831641267317;  // 2/3 2^(3/2)
   if (isinf(x)) return 0;

@@ -116,7 +116,7 @@ RL_THROUGH_DOUBLE(trigamma)
 RL_INLINE double c_pow(double x, double y) { return __builtin_pow(x, y); }
 
 // The sum over k >= 0 of (q + k)^-s, s > 1, by Euler-Maclaurin from q + 10 on.
-RL_INLINE double zeta_by_steps(double s, double q) {
+RL_OUTLINED double zeta_by_steps(double s, double q) {
   double sum = 0;
   for (int k = 0; k < 10 || q < 10; ++k, q += 1) {
     double term = c_pow(q, -s);
@@ -145,7 +145,7 @@ RL_INLINE double zeta_by_steps(double s, double q) {
   return sum;
 }
 // The Hurwitz zeta function.
-RL_INLINE double zeta(double s, double q) {
+RL_OUTLINED double zeta(double s, double q) {
   if (s == 1) return infinity<double>;
   if (s < 1 || isnan(s) || isnan(q)) return quiet_nan<double>;
   if (q == infinity<double>) return 0.0;
@@ -164,12 +164,16 @@ RL_INLINE float zeta(float s, float q) {
   return static_cast<float>(zeta(static_cast<double>(s), static_cast<double>(q)));
 }
 
-// The n-th derivative of digamma.
+// The n-th derivative of digamma, n > 0.
+RL_OUTLINED double polygamma_of_order(int64_t n, double x) {
+  double factorial = 1;
+  for (int64_t k = 2; k <= n && factorial < infinity<double>; ++k)
+    factorial *= static_cast<double>(k);
+  double value = factorial * zeta(static_cast<double>(n) + 1, x);
+  return n % 2 ? value : -value;
+}
 template <class T> RL_INLINE T polygamma(int64_t n, T x) {
-  if (n == 0) return digamma(x);
-  double order = static_cast<double>(n);
-  double value = exp(lgamma(order + 1)) * zeta(order + 1, static_cast<double>(x));
-  return static_cast<T>(n % 2 ? value : -value);
+  return n == 0 ? digamma(x) : static_cast<T>(polygamma_of_order(n, static_cast<double>(x)));
 }
 
 #undef RL_THROUGH_DOUBLE

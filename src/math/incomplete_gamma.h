@@ -19,7 +19,7 @@ RL_INLINE double minus_log1p(double u) {
 }
 
 // x^a exp(-x) / gamma(a), by Stirling's series for large a, where the powers would lose digits.
-RL_INLINE double density(double a, double x) {
+RL_OUTLINED double density(double a, double x) {
   if (a < 20) return exp(a * log(x) - x - lgamma_of_positive(a));
   double r = 1 / (a * a);
   double stirling = polynomial(r, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188,
@@ -85,7 +85,7 @@ RL_INLINE double temme(double a, double eta) {
 }
 
 // P (lower) or Q. `enough` ends the sums: for a float they take two thirds of a double's time.
-RL_INLINE double incomplete(double a, double x, bool lower, double enough) {
+RL_OUTLINED double incomplete(double a, double x, bool lower, double enough) {
   if (!(a >= 0) || !(x >= 0)) return quiet_nan<double>;
   bool none = a == 0 ? x > 0 : isinf(x) && !isinf(a);  // is Q 0?
   bool all = a > 0 && (x == 0 || (isinf(a) && !isinf(x)));

@@ -66,7 +66,7 @@ RL_INLINE double sign_of_power(double x, double n) {  // of x^n
 }  // namespace orthogonal
 
 // cos(n t) with x = cos(t); cosh(n t) with x = cosh(t) outside of [-1, 1].
-RL_INLINE double chebyshev_polynomial_t(double x, double n) {
+RL_OUTLINED double chebyshev_polynomial_t(double x, double n) {
   using namespace orthogonal;
   n = trunc(n);
   if (!(n > by_recurrence)) return recur(n, x, Chebyshev{x});
@@ -74,7 +74,7 @@ RL_INLINE double chebyshev_polynomial_t(double x, double n) {
   return sign_of_power(x, n) * cosh(n * acosh(magnitude(x)));
 }
 // sin((n + 1) t) / sin(t)
-RL_INLINE double chebyshev_polynomial_u(double x, double n) {
+RL_OUTLINED double chebyshev_polynomial_u(double x, double n) {
   using namespace orthogonal;
   n = trunc(n);
   if (!(n > by_recurrence)) return recur(n, 2 * x, Chebyshev{x});
@@ -84,7 +84,7 @@ RL_INLINE double chebyshev_polynomial_u(double x, double n) {
   return sign_of_power(x, n) * sinh((n + 1) * t) / sinh(t);
 }
 // cos((n + 1/2) t) / cos(t / 2)
-RL_INLINE double chebyshev_polynomial_v(double x, double n) {
+RL_OUTLINED double chebyshev_polynomial_v(double x, double n) {
   using namespace orthogonal;
   n = trunc(n);
   if (!(n > by_recurrence)) return recur(n, 2 * x - 1, Chebyshev{x});

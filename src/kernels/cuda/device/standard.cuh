@@ -14,6 +14,7 @@ using uintptr_t = unsigned long;
 
 #define __FMA__ 1
 #define RL_INLINE __forceinline__
+#define RL_OUTLINED __forceinline__
 #define __builtin_memcpy ::memcpy
 #define __builtin_fabsf ::fabsf
 #define __builtin_fabs ::fabs
