@@ -65,10 +65,7 @@ class _Branch:
         from rushlight.export import passes
 
         passes.eliminate_dead_code(graph)
-        outer.subgraphs.append(graph)
-        path = f"{name}_{len(outer.modules)}"
-        outer.modules[path] = GraphModule(self.recorder.modules, graph)
-        return outer.graph.get_attr(path)
+        return outer.attach(name, GraphModule(self.recorder.modules, graph))
 
 
 def _captured(branches):

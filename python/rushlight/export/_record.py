@@ -211,6 +211,13 @@ class Recorder(TorchFunctionMode):
         self.note(value, node)
         return node
 
+    def attach(self, name, module):
+        """The node of a branch or the body of a loop."""
+        path = f"{name}_{len(self.modules)}"
+        self.modules[path] = module
+        self.subgraphs.append(module.graph)
+        return self.graph.get_attr(path)
+
     def lower(self, value):
         """Arguments as nodes have them."""
         if isinstance(value, (tuple, list)):

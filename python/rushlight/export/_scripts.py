@@ -5,11 +5,11 @@ import operator
 
 from rushlight import _C, Tensor
 from rushlight.export import _record
+from rushlight.export._inlining import Inlining
 from rushlight.export._symbols import hint_of, symbol_of
 from rushlight.export._table import is_operation
 from rushlight.fx.node import map_aggregate, map_arg
 from rushlight.overrides import _get_current_function_mode
-from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 
 def recorder_of(program):
@@ -26,53 +26,35 @@ def call(recorder, program, args, kwargs):
     """Compute and record what a program computes."""
     with _C.DisableTorchFunction():
         program.flat_inputs(*map_aggregate((tuple(args), kwargs), hint_of))
-        return _Inlining(recorder, program).run(args, kwargs)
+        return _Recorded(recorder, program).run(program._leaves(args, kwargs))
 
 
-class _Inlining:
-    """For each node of a program its value now, and the node that stands for it."""
+class _Recorded(Inlining):
+    """For each node of a program its value now, too."""
 
     def __init__(self, recorder, program):
-        self.recorder, self.program = recorder, program
-        self.values, self.nodes = {}, {}
+        super().__init__(recorder, program)
+        self.values = {}
 
-    def run(self, args, kwargs):
-        lists = (lambda v: isinstance(v, list)) if self.program.takes_lists else None
-        leaves = iter(tree_flatten((tuple(args), kwargs), lists)[0])
-        for node in self.program.graph.nodes:
-            if node.op == "output":
-                results = [self.result(value) for value in node.args[0]]
-                return tree_unflatten(results, self.program.out_spec)
-            if node.op == "placeholder":
-                given = node.meta["kind"] == "input"
-                value = next(leaves) if given else self.program._lifted_value(node)
-                self.values[node] = map_aggregate(value, hint_of)
-                self.nodes[node] = self.recorder.lower(value)
-            elif node.op == "get_attr":
-                self.values[node] = module = getattr(self.program.graph_module, node.target)
-                kind = node.target.rpartition("_")[0]
-                path = f"{kind}_{len(self.recorder.modules)}"
-                self.recorder.modules[path] = module
-                self.recorder.subgraphs.append(module.graph)
-                self.nodes[node] = self.recorder.graph.get_attr(path)
-            else:
-                self.compute(node)
+    def given(self, node, value):
+        self.values[node] = map_aggregate(value, hint_of)
+        return super().given(node, value)
 
-    def compute(self, node):
+    def branch(self, node, module):
+        self.values[node] = module
+        return super().branch(node, module)
+
+    def computed(self, node):
         args, kwargs = map_arg((node.args, node.kwargs), self.values.__getitem__)
-        value = node.target(*args, **kwargs)
-        args, kwargs = map_arg((node.args, node.kwargs), self.nodes.__getitem__)
-        made = self.recorder.graph.call_function(node.target, tuple(args), dict(kwargs))
+        value = self.values[node] = node.target(*args, **kwargs)
+        made = super().computed(node)
         made.meta.update(node.meta, val=value, stack_trace=_record._where())
-        self.values[node], self.nodes[node] = value, made
+        return made
 
-    def result(self, output):
-        """A value of the program as who called it has it."""
-        if output not in self.nodes:
-            return output
-        value, node = self.values[output], self.nodes[output]
+    def result(self, node):
+        value, made = self.values[node], self.nodes[node]
         if isinstance(value, Tensor):
-            self.recorder.note(value, node)
+            self.into.note(value, made)
         elif type(value) in (int, float, bool):
-            value = symbol_of(self.recorder, node, value, node.name)
+            value = symbol_of(self.into, made, value, made.name)
         return value

@@ -386,8 +386,8 @@ class ExportedProgram:
             "instead."
         )
 
-    def flat_inputs(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-        """The checked inputs as the graph takes them."""
+    def _leaves(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        """The inputs as the graph takes them, if their structure is that of the recorded ones."""
         names = self.in_spec.children()[1].context
         if len(kwargs) == len(names) and set(kwargs) == set(names):
             kwargs = {name: kwargs[name] for name in names}
@@ -402,6 +402,11 @@ class ExportedProgram:
                 "the program was exported for inputs of another structure:\n"
                 f"expected {self.in_spec}\ngot {spec}"
             )
+        return leaves
+
+    def flat_inputs(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        """The checked inputs as the graph takes them."""
+        leaves = self._leaves(args, kwargs)
         try:
             check_inputs(self.input_guards, self.range_constraints, leaves)
         except GuardError:

@@ -413,9 +413,7 @@ class Function:
                     first.prepend(node)
                     first = node
             graph.output(outputs)
-            path = f"{name}_{len(builder.modules)}"
-            builder.modules[path] = GraphModule(builder.modules, graph)
-            made.append(self.builder.graph.get_attr(path))
+            made.append(self.builder.attach(name, GraphModule(builder.modules, graph)))
         return made
 
     def do_For(self, statement):

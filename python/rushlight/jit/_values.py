@@ -110,6 +110,12 @@ class Builder:
             self.captured[node] = self.placeholder(node.name)
         return self.captured[node]
 
+    def attach(self, name, module):
+        """The node of a branch or the body of a loop."""
+        path = f"{name}_{len(self.modules)}"
+        self.modules[path] = module
+        return self.graph.get_attr(path)
+
     def lower(self, v):
         """The value as an argument of a node of this graph."""
         if isinstance(v, Computed):
