@@ -61,7 +61,7 @@ def read_tables():
 def outputs():
     names = ["ops.h", "bind_all.cpp"]
     names += kernels.texts()
-    names += ["kernels/cuda_sources.cpp", "kernels/cuda_formulas.cpp"]
+    names += ["kernels/cuda_sources.cpp"]
     names += ["bind_operators.h", "python/rushlight/_op_rules.py"]
     names += ["boxed_all.cpp", "python/rushlight/_op_schemas.py"]
     for t in table_names():
@@ -96,8 +96,7 @@ def texts_of(tables):
         "ops.h": declarations.write_all(tables),
         "bind_all.cpp": bindings.write_register_all(tables),
         **kernels.texts(),
-        "kernels/cuda_sources.cpp": cuda.write_sources(),
-        "kernels/cuda_formulas.cpp": cuda.write_formulas(tables),
+        "kernels/cuda_sources.cpp": cuda.write_sources(tables),
         "bind_operators.h": operators.write(tables),
         "python/rushlight/_op_rules.py": rules.write(tables),
         "python/rushlight/_op_schemas.py": schemas.write(tables),

@@ -3,6 +3,7 @@ the formulas of the table."""
 
 import pathlib
 
+from gen import lz4
 from gen.loops import CXX, loops_of
 from gen.signature import cxx_variable
 
@@ -41,30 +42,6 @@ def _compact(text):
     )
 
 
-def write_sources():
-    texts = [((ROOT / "src" / name).read_text(), name) for name in sources()]
-    names = [name.replace(f"{DEVICE}/standard.cuh", "standard.cuh") for _, name in texts]
-    lines = [
-        "// Made by gen/cuda.py from src/kernels/cuda/device and src/math.",
-        '#include "kernels/cuda/sources.h"',
-        "",
-        "namespace rl::cuda {",
-        "",
-        f"const int device_source_count = {len(names) + len(_STANDARD)};",
-        "const char* const device_source_names[] = {",
-        *(f'    "{name}",' for name in [*names, *_STANDARD]),
-        "};",
-        "const char* const device_sources[] = {",
-        *(f'R"rl_text({_compact(text)}\n)rl_text",' for text, _ in texts),
-        *(f'R"rl_text({STANDARD_TEXT})rl_text",' for _ in _STANDARD),
-        "};",
-        "",
-        "}  // namespace rl::cuda",
-        "",
-    ]
-    return "\n".join(lines)
-
-
 def body(loop):
     """The body of Formula::apply."""
     parts = [
@@ -80,10 +57,15 @@ def body(loop):
     return " ".join([*parts, f"return static_cast<R>({loop.formula.scalar()});"])
 
 
-def write_formulas(tables):
+def write_sources(tables):
+    texts = [(ROOT / "src" / name).read_text() for name in sources()]
+    texts = [*(f"{_compact(text)}\n" for text in texts), *(STANDARD_TEXT for _ in _STANDARD)]
+    names = [name.replace(f"{DEVICE}/standard.cuh", "standard.cuh") for name in sources()]
     loops = [loop for ops in tables.values() for loop in loops_of(ops)]
+    parts = [*names, *_STANDARD, *texts, *(body(loop) for loop in loops)]
+    packed = lz4.pack("\0".join(parts).encode())
     lines = [
-        "// Made by gen/cuda.py from ops/*.py: the formulas of all loops for a device.",
+        "// Made by gen/cuda.py from src/kernels/cuda/device, src/math and ops/*.py.",
         '#include "kernels/cuda/sources.h"',
         "",
         "namespace rl::kernels {",
@@ -92,15 +74,22 @@ def write_formulas(tables):
         "",
         "namespace rl::cuda {",
         "",
-        f"const int device_formula_count = {len(loops)};",
-        "const DeviceFormula device_formulas[] = {",
-        *(f'    {{&kernels::{loop.name}, "{body(loop)}"}},' for loop in loops),
+        "const kernels::Loop* const device_loops[] = {",
+        *(f"    &kernels::{loop.name}," for loop in loops),
+        "};",
+        f"const PackedSources packed_sources = {{{len(texts)}, {len(loops)}, {len(packed)},",
+        *(f'    "{line}"' for line in _literals(packed)),
         "};",
         "",
         "}  // namespace rl::cuda",
         "",
     ]
     return "\n".join(lines)
+
+
+def _literals(data):
+    """The bytes in string literals of a line each."""
+    return ("".join(f"\\{byte:03o}" for byte in data[i : i + 22]) for i in range(0, len(data), 22))
 
 
 def _definitions(loop):

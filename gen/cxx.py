@@ -98,8 +98,7 @@ def _node(op, signatures):
     name = op.name.removesuffix("_kernel")
     lines = [
         f"struct {op.node} final : Node {{",
-        f"  explicit {op.node}(size_t outputs = {len(s.outputs)}) "
-        f': Node("{name}", outputs) {{}}',
+        f'  explicit {op.node}(size_t outputs = {len(s.outputs)}) : Node("{name}", outputs) {{}}',
     ]
     if op.row.loss:
         fields += ["int64_t mean_of = 0;"]
@@ -771,7 +770,7 @@ def _composite_inplace(op, signatures, called):
     exact = [
         f'  check(result.dtype() == {self_name}.dtype(), "the base given to {op.name}_ has dtype "'
         f", {self_name}.dtype(), "
-        "\" but the operation's result requires dtype \", result.dtype());"
+        '" but the operation\'s result requires dtype ", result.dtype());'
     ]
     return [
         f"  const bool recorded = records({tensors});",

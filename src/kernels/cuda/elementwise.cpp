@@ -37,18 +37,18 @@ Compiled* compiled_of(const Loop& loop) {
   if (seen && seen->loop->strips == loop.strips) return seen;
   static auto* table = [] {
     auto* made = new std::unordered_map<const HostStrips*, Compiled*>;
-    for (int i = 0; i < device_formula_count; ++i) {
+    const std::vector<const char*>& formulas = device_sources().formulas;
+    for (size_t i = 0; i < formulas.size(); ++i) {
       auto* compiled = new Compiled;
-      const DeviceFormula& f = device_formulas[i];
-      compiled->loop = f.loop;
+      compiled->loop = device_loops[i];
       compiled->definitions =
           "namespace rl::math {\nstruct Formula {\n  static constexpr int numbers = " +
-          std::to_string(f.loop->numbers) +
+          std::to_string(compiled->loop->numbers) +
           ";\n  template <class T, class R> static __device__ R apply(const T* from_, "
           "const T* given_) {\n"
           "    (void)from_; (void)given_;\n    " +
-          f.body + "\n  }\n};\n}\nusing rl::math::Formula;\n";
-      (*made)[f.loop->strips] = compiled;
+          formulas[i] + "\n  }\n};\n}\nusing rl::math::Formula;\n";
+      (*made)[compiled->loop->strips] = compiled;
     }
     return made;
   }();

@@ -45,10 +45,11 @@ void add_included(const char* text, std::vector<bool>& included) {
   for (const char* at = text; (at = std::strstr(at, before));) {
     at += sizeof before - 1;
     std::string name(at, std::strcspn(at, "\""));
-    for (int i = 0; i < device_source_count; ++i)
-      if (name == device_source_names[i] && !included[static_cast<size_t>(i)]) {
-        included[static_cast<size_t>(i)] = true;
-        add_included(device_sources[i], included);
+    const DeviceSources& s = device_sources();
+    for (size_t i = 0; i < included.size(); ++i)
+      if (name == s.names[i] && !included[i]) {
+        included[i] = true;
+        add_included(s.texts[i], included);
       }
   }
 }
@@ -59,11 +60,12 @@ const std::string& sources_digest(const std::string& header) {
   static auto* found = new std::map<std::string, std::string>;
   std::string& result = (*found)[header];
   if (!result.empty()) return result;
-  std::vector<bool> included(static_cast<size_t>(device_source_count));
+  const DeviceSources& s = device_sources();
+  std::vector<bool> included(s.names.size());
   add_included(("#include \"" + header + "\"").c_str(), included);
   std::vector<std::string> parts;
   for (size_t i = 0; i < included.size(); ++i)
-    if (included[i]) parts.insert(parts.end(), {device_source_names[i], device_sources[i]});
+    if (included[i]) parts.insert(parts.end(), {s.names[i], s.texts[i]});
   return result = digest(parts);
 }
 
@@ -103,8 +105,10 @@ Compiled compile(int arch, const char* header, const std::string& definitions,
   const Compiler& c = compiler();
   std::string source = std::string("#include \"") + header + "\"\n" + definitions + "\n";
   nvrtcProgram program = nullptr;
-  int status = c.nvrtcCreateProgram(&program, source.c_str(), "rushlight.cu", device_source_count,
-                                    device_sources, device_source_names);
+  const DeviceSources& s = device_sources();
+  int status =
+      c.nvrtcCreateProgram(&program, source.c_str(), "rushlight.cu",
+                           static_cast<int>(s.names.size()), s.texts.data(), s.names.data());
   check(!status, "the CUDA compiler does not start: nvrtcCreateProgram gave ", status);
   c.nvrtcAddNameExpression(program, expression.c_str());
   std::string target = "-arch=" + target_of(arch);
