@@ -1,5 +1,8 @@
 """The signatures of the table for those who record, save and load programs: _op_schemas.py."""
 
+import textwrap
+from collections import defaultdict
+
 from gen.bindings import groups_of
 from ops.schema import WITHOUT_GRADIENT
 
@@ -25,29 +28,37 @@ def operations(tables):
 
 def write(tables):
     """Lines that python/rushlight/export/_table.py reads."""
-    schemas = [_schema(key, op, inplace) for key, op, inplace in operations(tables)]
-    targets = []
+    schemas = [_schema(key, op) for key, op, inplace in operations(tables) if not inplace]
+    targets = defaultdict(list)
     for _, names, members in groups_of(tables):
-        keys = " ".join(key_of(op, inplace) for op, inplace in members)
-        targets += [f"{name} {keys}" for name in names]
+        keys = ",".join(key_of(op, inplace) for op, inplace in members)
+        for module, _, name in (n.rpartition(".") for n in names):
+            targets[module].append(name if name == keys else f"{name}={keys}")
     lines = [
         '"""Made by gen/schemas.py: the signatures of the operations."""',
         "",
-        "# key|name:type=default;...|result|kind; an argument after * is given by its name.",
+        "# key|name:type=default;...|result|kind; an argument after * is given by its name. A + at",
+        "# the end: the operation in place has the same arguments.",
         'SCHEMAS = """',
         *schemas,
         '"""',
         "",
-        "# Python name, and the operations that it may be, in the order in which they are tried.",
-        'TARGETS = """',
-        *sorted(targets),
-        '"""',
+        "# Python names by module, and behind = the operations that a name may be, in the order in",
+        "# which they are tried, where that is not the one of the same name.",
+        "TARGETS = {",
+        *(f'    "{m}": """\n{_wrapped(targets[m])}\n""",' for m in sorted(targets)),
+        "}",
         "",
     ]
     return "\n".join(lines)
 
 
-def _schema(key, op, inplace):
+def _wrapped(words):
+    words = sorted(words, key=lambda word: word.partition("=")[0])
+    return textwrap.fill(" ".join(words), 100, break_on_hyphens=False)
+
+
+def _schema(key, op):
     parts, star = [], False
     for p in op.signature.parameters:
         if p.keyword_only and not star:
@@ -59,5 +70,4 @@ def _schema(key, op, inplace):
     s = op.signature
     returns = ",".join(s.outputs) if s.returns == "tuple" else s.returns
     kind = "composite" if op.row.kind in WITHOUT_GRADIENT else op.row.kind
-    kind = "inplace" if inplace else kind
-    return f"{key}|{';'.join(parts)}|{returns}|{kind}"
+    return f"{key}|{';'.join(parts)}|{returns}|{kind}{'+' if op.row.inplace else ''}"

@@ -82,14 +82,21 @@ def _parameter(text, keyword_only):
 
 @functools.cache
 def schemas():
-    """All operations, by key."""
-    return {line.partition("|")[0]: line for line in SCHEMAS.split("\n") if line}
+    """The signatures of all operations as text, by key."""
+    found = {}
+    for line in SCHEMAS.split("\n")[1:-1]:
+        key, _, text = line.partition("|")
+        found[key] = text.removesuffix("+")
+        if text.endswith("+"):
+            name, dot, overload = key.partition(".")
+            found[f"{name}_{dot}{overload}"] = text.rpartition("|")[0] + "|inplace"
+    return found
 
 
 @functools.cache
 def schema(key):
     """The signature of an operation; KeyError if there is none of the name."""
-    _, parameters, returns, kind = schemas()[key].split("|")
+    parameters, returns, kind = schemas()[key].split("|")
     found, keyword_only = [], False
     for text in parameters.split(";") if parameters else ():
         if text == "*":
@@ -101,8 +108,12 @@ def schema(key):
 
 @functools.cache
 def _targets():
-    rows = (line.split(" ") for line in TARGETS.split("\n") if line)
-    return {name: keys for name, *keys in rows}
+    found = {}
+    for module, words in TARGETS.items():
+        for word in words.split():
+            name, _, keys = word.partition("=")
+            found[f"{module}.{name}"] = (keys or name).split(",")
+    return found
 
 
 @functools.cache
