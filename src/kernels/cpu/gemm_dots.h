@@ -64,10 +64,10 @@ std::complex<R> dot_product(const std::complex<R>* a, const std::complex<R>* b, 
          std::complex<R>(parts[0] - parts[1], sum_lanes<1>(unlike[0] + unlike[1], lane_list<R>)[0]);
 }
 
-// `m` of `rows` rows, `depth` apart, by `columns` columns of c.
+// `m` of `rows` rows, `depth` apart, by `columns` columns of c, from its row i and column j on.
 template <class T, int rows, int columns, class E>
-void dot_tile(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth,
-              const Target<T>& to) {
+void dot_tile(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth, const Target<T>& to,
+              int64_t i, int64_t j) {
   constexpr int n = lanes<T>;
   vec<T> sums[columns][rows] = {};
   auto step = [&](auto read) {
@@ -90,23 +90,24 @@ void dot_tile(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth,
   int64_t k = depth;
   for (; k >= n; k -= n) step([](const T* p) { return load(p); });
   if (k > 0) step([k](const T* p) { return load_part(p, k); });
+  T totals[columns][lanes<T>];
 #pragma GCC unroll 8
-  for (int j = 0; j < columns; ++j) {
-    fold<1, rows>(sums[j], lane_list<RealOf<T>>);
-    vec<T> totals = sum_lanes<rows>(sums[j][0], lane_list<RealOf<T>>);
-    for (int64_t r = 0; r < m; ++r) to.put(r, j, totals[r]);
+  for (int c = 0; c < columns; ++c) {
+    fold<1, rows>(sums[c], lane_list<RealOf<T>>);
+    store(totals[c], sum_lanes<rows>(sums[c][0], lane_list<RealOf<T>>));
   }
+  for (int c = 0; c < columns; ++c)
+    for (int64_t r = 0; r < m; ++r) to.put(i + r, j + c, totals[c][r]);
 }
 
 // The `m` rows at `a`, which zeros follow where a tile has more.
 template <class T, class E, int columns, int rows = dot_rows_of<T>>
 void dot_rows(int64_t m, const T* a, const T* b, int64_t b_col, int64_t depth, const Target<T>& to,
-              int64_t i = 0) {
-  for (; m - i > rows / 2; i += rows)
-    dot_tile<T, rows, columns, E>(std::min<int64_t>(rows, m - i), a + i * depth, b, b_col, depth,
-                                  to.at(i, 0));
+              int64_t i, int64_t j) {
+  for (; m > rows / 2; m -= rows, i += rows, a += rows * depth)
+    dot_tile<T, rows, columns, E>(std::min<int64_t>(rows, m), a, b, b_col, depth, to, i, j);
   if constexpr (rows > 1)
-    if (i < m) dot_rows<T, E, columns, rows / 2>(m, a, b, b_col, depth, to, i);
+    if (m > 0) dot_rows<T, E, columns, rows / 2>(m, a, b, b_col, depth, to, i, j);
 }
 
 template <class T> void copy_row(const T* from, int64_t step, int64_t count, T* to) {
@@ -143,9 +144,9 @@ template <class T, class E> void by_dot_tiles(const Problem<T>& p) {
         const T* a = packed.data() + i * deep;
         int64_t j = first;
         for (; j + tile_width <= last; j += tile_width)
-          dot_rows<T, E, tile_width>(m, a, p.b + k + j * p.b_col, p.b_col, deep, to.at(i, j));
+          dot_rows<T, E, tile_width>(m, a, p.b + k + j * p.b_col, p.b_col, deep, to, i, j);
         for (; j < last; ++j)
-          dot_rows<T, E, 1>(m, a, p.b + k + j * p.b_col, p.b_col, deep, to.at(i, j));
+          dot_rows<T, E, 1>(m, a, p.b + k + j * p.b_col, p.b_col, deep, to, i, j);
       }
   }
 }

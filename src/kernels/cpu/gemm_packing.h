@@ -98,6 +98,10 @@ template <class T> void pack_left(const Problem<T>& p, const T* a, int64_t rows,
     if (used == panel && p.a_row == 1)
       for (int64_t k = 0; k < depth; ++k)
         std::memcpy(static_cast<void*>(to + k * panel), from + k * p.a_col, panel * sizeof(T));
+    else if (used == panel)
+      for (int64_t k = 0; k < depth; ++k)
+#pragma GCC unroll 16
+        for (int64_t r = 0; r < panel; ++r) to[k * panel + r] = from[r * p.a_row + k * p.a_col];
     else
       for (int64_t r = 0; r < used; ++r)
         for (int64_t k = 0; k < depth; ++k) to[k * panel + r] = from[r * p.a_row + k * p.a_col];
