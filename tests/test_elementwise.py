@@ -193,6 +193,15 @@ def test_the_wronskian_of_bessel_functions():
     np.testing.assert_allclose(got, expected, rtol=3e-15, atol=0)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 20, 170, 171, 10**9])
+def test_polygamma_by_factorial_and_zeta(n):
+    x = np.linspace(0.5, 3, 11)
+    with np.errstate(all="ignore"):
+        expected = (-1) ** (n + 1) * scipy.special.factorial(n) * scipy.special.zeta(n + 1, x)
+    got = rl.polygamma(n, rl.tensor(x)).numpy()
+    np.testing.assert_allclose(got, expected, rtol=1e-13)
+
+
 def test_lgamma_beside_its_roots():
     """By the series around 1 and 2, where SciPy and Python lose thousands of units."""
     e = np.linspace(-1e-3, 1e-3, 2001)

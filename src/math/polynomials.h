@@ -63,36 +63,42 @@ inline constexpr double by_recurrence = 64;
 RL_INLINE double sign_of_power(double x, double n) {  // of x^n
   return x < 0 && n - 2 * floor(n / 2) == 1 ? -1 : 1;
 }
-}  // namespace orthogonal
-
 // cos(n t) with x = cos(t); cosh(n t) with x = cosh(t) outside of [-1, 1].
-RL_OUTLINED double chebyshev_polynomial_t(double x, double n) {
-  using namespace orthogonal;
-  n = trunc(n);
-  if (!(n > by_recurrence)) return recur(n, x, Chebyshev{x});
+RL_OUTLINED double closed_t(double x, double n) {
   if (magnitude(x) <= 1) return cos(n * acos(x));
   return sign_of_power(x, n) * cosh(n * acosh(magnitude(x)));
 }
 // sin((n + 1) t) / sin(t)
-RL_OUTLINED double chebyshev_polynomial_u(double x, double n) {
-  using namespace orthogonal;
-  n = trunc(n);
-  if (!(n > by_recurrence)) return recur(n, 2 * x, Chebyshev{x});
+RL_OUTLINED double closed_u(double x, double n) {
   if (magnitude(x) == 1) return sign_of_power(x, n) * (n + 1);
   if (magnitude(x) < 1) return sin((n + 1) * acos(x)) / sin(acos(x));
   double t = acosh(magnitude(x));
   return sign_of_power(x, n) * sinh((n + 1) * t) / sinh(t);
 }
 // cos((n + 1/2) t) / cos(t / 2)
-RL_OUTLINED double chebyshev_polynomial_v(double x, double n) {
-  using namespace orthogonal;
-  n = trunc(n);
-  if (!(n > by_recurrence)) return recur(n, 2 * x - 1, Chebyshev{x});
+RL_OUTLINED double closed_v(double x, double n) {
   if (magnitude(x) == 1) return x > 0 ? 1 : sign_of_power(x, n) * (2 * n + 1);
   if (magnitude(x) < 1) return cos((n + 0.5) * acos(x)) / cos(0.5 * acos(x));
   double t = acosh(magnitude(x));
   if (x > 0) return cosh((n + 0.5) * t) / cosh(0.5 * t);
   return sign_of_power(x, n) * sinh((n + 0.5) * t) / sinh(0.5 * t);
+}
+}  // namespace orthogonal
+
+RL_INLINE double chebyshev_polynomial_t(double x, double n) {
+  using namespace orthogonal;
+  n = trunc(n);
+  return n > by_recurrence ? closed_t(x, n) : recur(n, x, Chebyshev{x});
+}
+RL_INLINE double chebyshev_polynomial_u(double x, double n) {
+  using namespace orthogonal;
+  n = trunc(n);
+  return n > by_recurrence ? closed_u(x, n) : recur(n, 2 * x, Chebyshev{x});
+}
+RL_INLINE double chebyshev_polynomial_v(double x, double n) {
+  using namespace orthogonal;
+  n = trunc(n);
+  return n > by_recurrence ? closed_v(x, n) : recur(n, 2 * x - 1, Chebyshev{x});
 }
 // sin((n + 1/2) t) / sin(t / 2), the mirror image of V
 RL_INLINE double chebyshev_polynomial_w(double x, double n) {
