@@ -88,6 +88,7 @@ kernel("embedding_bag_gradient(grad_output: Tensor, indices: Tensor, offsets: Te
                         "padding_idx, scale_grad_by_freq)"})
 kernel("embedding_bag_weights_gradient(grad_output: Tensor, weight: Tensor, indices: Tensor, "
        "offsets: Tensor, padding_idx: int)", names=("torch._products_of_rows",),
+       guard="check_row_products(grad_output, weight, indices, offsets)",
        shape="OutputSpec{indices.sizes(), grad_output.dtype()}",
        launch="embedding_bag_sample_weights_backward(grad_output, weight, indices, offsets, "
               "padding_idx, out)",

@@ -330,6 +330,13 @@ SAMPLES = _once(
                 )
             ),
         ),
+        (
+            "embedding_bag_weights_gradient",
+            tuple(
+                f"x(3, {width}), x(4, {width}), index(4, 5), fixed([0, 2, 2], 'int64'), {padding}"
+                for width, padding in ((3, -1), (1, 0), (37, 2))
+            ),
+        ),
         ("ctc_loss_kernel", ("x(5, 2, 4), fixed([[1, 1], [3, 2]], 'int64'), (5, 4), (2, 1), 0",)),
         (
             "interpolate_kernel",

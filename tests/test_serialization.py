@@ -708,3 +708,56 @@ def _plain_parts(name, tensor):
     if name == "nested":
         return tensor.unbind()
     return [tensor.dequantize() if name == "channels" else tensor.to_dense()]
+
+
+def test_tensors_keep_their_places_identities_and_histories():
+    base = rushlight.arange(70_000.0)
+    leaf = rushlight.ones(2, requires_grad=True)
+    marked = rushlight.ones(1)
+    marked.note = "kept"
+    given = {
+        "base": base, "again": [base, (base,)], "far": base[66_000:], "strided": base[1:9:3],
+        "turned": base[:6].reshape(2, 3).t(), "empty": rushlight.empty(0, 3), "leaf": leaf,
+        "conjugate": rushlight.tensor([1 + 2j]).conj(), "marked": marked,
+        "number": rushlight.tensor(3, dtype=rushlight.int16),
+        "meta": rushlight.ones(2, device="meta"),
+    }  # fmt: skip
+    for protocol in (2, 3, 4, 5):
+        file = io.BytesIO()
+        rushlight.save(given, file, pickle_protocol=protocol)
+        file.seek(0)
+        with rushlight.device("meta"):  # what is read is not made there
+            found = rushlight.load(file)
+        assert found["again"][0] is found["base"] and found["again"][1][0] is found["base"]
+        for name in ("far", "strided", "turned"):
+            one, other = given[name], found[name]
+            assert one.equal(other) and one.stride() == other.stride()
+            assert one.storage_offset() == other.storage_offset()
+            assert other.untyped_storage().data_ptr() == found["base"].untyped_storage().data_ptr()
+        assert found["leaf"].requires_grad and found["leaf"].is_leaf
+        assert found["empty"].shape == (0, 3) and found["meta"].is_meta
+        assert found["conjugate"].equal(given["conjugate"]) and found["marked"].note == "kept"
+        assert found["number"].dtype is rushlight.int16 and found["number"].item() == 3
+
+
+def test_files_are_read_through_read_alone_and_damage_is_found():
+    class Reader:
+        def __init__(self, data):
+            self._file = io.BytesIO(data)
+
+        def read(self, count=-1):
+            return self._file.read(min(count, 1000) if count > 0 else count)
+
+        def __getattr__(self, name):
+            if name in ("readinto", "_file"):
+                raise AttributeError(name)
+            return getattr(self._file, name)
+
+    file = io.BytesIO()
+    rushlight.save({"x": rushlight.arange(5000)}, file)
+    data = file.getvalue()
+    assert rushlight.load(Reader(data))["x"].equal(rushlight.arange(5000))
+    place = data.index(rushlight.arange(4000, 4010).numpy().tobytes())
+    damaged = data[:place] + b"\xff" + data[place + 1 :]
+    with pytest.raises(RuntimeError, match="damaged: Bad CRC-32"):
+        rushlight.load(io.BytesIO(damaged))

@@ -6,6 +6,7 @@ entry of its own, so that tensors that share memory share it again when they are
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import io
 import os
@@ -63,6 +64,7 @@ _ALIGNMENT = 64  # of storages in the file, so that they can be mapped into memo
 _LARGEST_ELEMENT = 16
 _LOCAL_HEADER_BYTES = 30
 _NAME_IS_UTF8 = 0x800
+_NOT_PLAIN = 0x61  # encrypted, in one of two ways, or a patch of another file
 _CHUNK = 1 << 22
 
 set_module(
@@ -375,7 +377,7 @@ class PyTorchFileReader:
 
     def get_record_offset(self, name: str) -> int:
         """Where in the file the bytes of a record begin."""
-        return self._source._start_of(name)
+        return self._source._start_of(self._source._entry(name), self._source._read_bytes)
 
     def get_record_offset_no_read(
         self, cursor: int, filename: str, size: int, storage_alignment: int = 64
@@ -410,6 +412,21 @@ class PyTorchFileReader:
             )
         swap = self._source._foreign_order != sys.byteorder
         return rushlight.storage.tensor_on(storage_of(data, dtype, swap), dtype, (numel,))
+
+
+def _fill(stream, data, name):
+    """Read as many bytes as `data` has."""
+    done = 0
+    while done < len(data):
+        if hasattr(stream, "readinto"):
+            count = stream.readinto(data[done : done + _CHUNK])
+        else:
+            chunk = stream.read(min(len(data) - done, _CHUNK))
+            count = len(chunk)
+            data[done : done + count] = chunk
+        if not count:
+            raise EOFError(f"entry {name!r} ends too early")
+        done += count
 
 
 class _ArchiveSource:
@@ -465,7 +482,7 @@ class _ArchiveSource:
         info = self._entries.get(f"{self._root}/{name}")
         if info is None:
             raise RuntimeError(f"load: the file has no entry {name!r}")
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & _NOT_PLAIN:
             raise RuntimeError(f"load: entry {name!r} is compressed or encrypted")
         if info.file_size != info.compress_size:
             raise RuntimeError(f"load: entry {name!r} has contradicting sizes")
@@ -473,34 +490,37 @@ class _ArchiveSource:
 
     def _read(self, name):
         info = self._entry(name)
-        data = bytearray()  # grows with what is there, for the stated size may be a lie
-        with _zip_errors(), self._archive.open(info) as entry:
-            while chunk := entry.read(_CHUNK):
-                data += chunk
-            if len(data) != info.file_size:
-                raise EOFError(f"entry {name!r} ends too early")
+        # The stated size is no lie: what is in the file ends behind it (_check_places).
+        data = memoryview(rushlight.empty(info.file_size, dtype=rushlight.uint8, device="cpu"))
+        with _zip_errors():
+            start = self._start_of(info, self._read_bytes)
+            self._stream.seek(start)
+            _fill(self._stream, data, name)
+            if binascii.crc32(data) != info.CRC:
+                raise zipfile.BadZipFile(f"Bad CRC-32 for file {info.filename!r}")
         return data
 
-    def _start_of(self, name):
-        """Where the bytes of an entry begin."""
-        info = self._entry(name)
-        self._stream.seek(info.header_offset)
-        header = self._stream.read(_LOCAL_HEADER_BYTES)
-        name_length, extra_length = struct.unpack("<26xHH", header)
+    def _read_bytes(self, start, count):
+        self._stream.seek(start)
+        return self._stream.read(count)
+
+    @staticmethod
+    def _start_of(info, read):
+        """Where the bytes of an entry begin; read(start, count) gives bytes of the file."""
+        header = read(info.header_offset, _LOCAL_HEADER_BYTES)
+        signature, name_length, extra_length = struct.unpack("<4s22xHH", header)
+        local_name = read(info.header_offset + _LOCAL_HEADER_BYTES, name_length)
+        encoding = "utf-8" if info.flag_bits & _NAME_IS_UTF8 else "cp437"
+        if signature != b"PK\x03\x04" or local_name != info.orig_filename.encode(encoding):
+            raise EOFError(f"entry {info.filename!r} is not where it should be")
         return info.header_offset + _LOCAL_HEADER_BYTES + name_length + extra_length
 
     def _mapped(self, name):
         info = self._entry(name)
         with _zip_errors():
-            header = bytes(self._map[info.header_offset :][:_LOCAL_HEADER_BYTES])
-            signature, name_length, extra_length = struct.unpack("<4s22xHH", header)
-            name_start = info.header_offset + _LOCAL_HEADER_BYTES
-            local_name = bytes(self._map[name_start : name_start + name_length])
-            start = name_start + name_length + extra_length
+            start = self._start_of(info, lambda start, count: bytes(self._map[start:][:count]))
             data = self._map[start : start + info.file_size]
-            encoding = "utf-8" if info.flag_bits & _NAME_IS_UTF8 else "cp437"
-            is_it = signature == b"PK\x03\x04" and local_name == info.orig_filename.encode(encoding)
-            if not is_it or len(data) != info.file_size:
+            if len(data) != info.file_size:
                 raise EOFError(f"entry {name!r} is not where it should be")
         # Other programs that write archives do not align what is in them.
         return data if start % _LARGEST_ELEMENT == 0 else bytearray(data)

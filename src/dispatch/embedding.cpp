@@ -22,6 +22,21 @@ void check_indices(const char* op, const Tensor& indices) {
         indices.dtype());
 }
 
+void check_row_products(const Tensor& grad_output, const Tensor& weight, const Tensor& indices,
+                        const Tensor& offsets) {
+  const char* op = "embedding_bag_weights_gradient";
+  check_indices(op, indices);
+  check_indices(op, offsets);
+  check(indices.dim() == 1 && offsets.dim() == 1, op,
+        ": indices and offsets must have 1 dim, got shapes ", indices.sizes(), " and ",
+        offsets.sizes());
+  check(weight.dim() == 2 && grad_output.sizes() == Dims{offsets.numel(), weight.size(1)}, op,
+        ": expected a row for each of ", offsets.numel(), " bags, as long as those of weight, of ",
+        "shape ", weight.sizes(), ", got shape ", grad_output.sizes());
+  check(grad_output.dtype() == weight.dtype(), op, ": expected rows of one dtype, got ",
+        grad_output.dtype(), " and ", weight.dtype());
+}
+
 namespace impl {
 namespace {
 

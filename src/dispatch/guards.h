@@ -37,6 +37,8 @@ void check_condition(const Tensor& condition);
 
 // Of embedding.
 void check_indices(const char* op, const Tensor& indices);
+void check_row_products(const Tensor& grad_output, const Tensor& weight, const Tensor& indices,
+                        const Tensor& offsets);
 inline void check_table(const char* op, const Tensor& weight) {
   check(weight.dim() == 2, op, ": 'weight' must be 2-D, got shape ", weight.sizes());
 }

@@ -261,9 +261,11 @@ template <class T>
 void put_at_indices(const View& from, const View& indices, const View& to, int dims) {
   Planes source(from, dims), places(indices, dims), target(to, dims);
   int64_t limit = target.numel();
+  const bool direct = target.row_major();
   target.parallel(limit + source.numel(), [&](int64_t plane) {
     T* out = to.ptr<T>() + target.offset(plane);
-    target.fill(out, T(0));
+    if (direct) std::fill_n(out, limit, T(0));
+    else target.fill(out, T(0));
     const T* values = from.ptr<const T>() + source.offset(plane);
     const int64_t* where = indices.ptr<const int64_t>() + places.offset(plane);
     for (int64_t z = 0; z < source.size[0]; ++z)
@@ -272,7 +274,7 @@ void put_at_indices(const View& from, const View& indices, const View& to, int d
           int64_t at = read_once(where + places.at(z, y, x));
           check(at >= 0 && at < limit, "max_unpool: found an invalid max index: ", at,
                 " (output volumes are of size ", target.size[1], "x", target.size[2], ")");
-          out[target.at_index(at)] = values[source.at(z, y, x)];
+          out[direct ? at : target.at_index(at)] = values[source.at(z, y, x)];
         }
   });
 }
