@@ -68,6 +68,7 @@ EXCEPTIONS = {
     "distributed/checkpoint/hf_storage.py": {name: PROTOCOL for name in ("args", "kwargs")},
     "distributed/optim/zero_redundancy_optimizer.py:ZeroRedundancyOptimizer.join_hook": PROTOCOL,
     "distributed/fsdp/wrap.py:always_wrap_policy": PROTOCOL,
+    "export/_inlining.py:Inlining.given": PROTOCOL,
     "functional.py:unique": {"sorted": AS_TORCH},
     "futures/__init__.py:Future": {"devices": ONE_DEVICE},
     "fx/_symbolic_trace.py:Tracer": PROTOCOL,
