@@ -656,3 +656,15 @@ def test_gradients_of_sampled_products():
     )
     assert rushlight.autograd.gradcheck(sampled, (a, b))
     assert rushlight.autograd.gradgradcheck(sampled, (a, b))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float16", "float64", "complex64", "complex128"])
+def test_sampled_products_of_every_kind_of_number(dtype):
+    dtype = getattr(rushlight, dtype)
+    pattern = rushlight.eye(3).to(dtype).to_sparse_csr()
+    a = rushlight.arange(6).reshape(3, 2).to(dtype)
+    b = rushlight.arange(6).reshape(2, 3).to(dtype)
+    if dtype.is_complex:
+        a, b = a * (1 - 2j), b * 1j
+    found = rushlight.sparse.sampled_addmm(pattern, a, b)
+    assert found.values().equal(1 + (a @ b).diagonal())

@@ -65,19 +65,25 @@ Tensor borrow(void* data, IntSpan sizes, IntSpan strides, DType dtype, PyObject*
   return alias(root, sizes, strides, 0);
 }
 
-// Of a letter for the kind of number, and how many bytes it has.
+// NumPy's letter for the kind of number, and how many bytes it has.
+constexpr struct NumpyKind {
+  char kind;
+  int bytes;
+  DType dtype;
+} numpy_kinds[] = {
+    {'b', 1, DType::Bool},      {'u', 1, DType::UInt8},      {'i', 1, DType::Int8},
+    {'i', 2, DType::Int16},     {'i', 4, DType::Int32},      {'i', 8, DType::Int64},
+    {'f', 2, DType::Float16},   {'f', 4, DType::Float32},    {'f', 8, DType::Float64},
+    {'c', 8, DType::Complex64}, {'c', 16, DType::Complex128}};
 std::optional<DType> dtype_of_kind(char kind, int bytes) {
-  static constexpr struct {
-    char kind;
-    int bytes;
-    DType dtype;
-  } known[] = {{'b', 1, DType::Bool},      {'u', 1, DType::UInt8},      {'i', 1, DType::Int8},
-               {'i', 2, DType::Int16},     {'i', 4, DType::Int32},      {'i', 8, DType::Int64},
-               {'f', 2, DType::Float16},   {'f', 4, DType::Float32},    {'f', 8, DType::Float64},
-               {'c', 8, DType::Complex64}, {'c', 16, DType::Complex128}};
-  for (const auto& k : known)
+  for (const NumpyKind& k : numpy_kinds)
     if (k.kind == kind && k.bytes == bytes) return k.dtype;
   return std::nullopt;
+}
+char kind_of(DType t) {  // 0 for one that NumPy does not have
+  for (const NumpyKind& k : numpy_kinds)
+    if (k.dtype == t) return k.kind;
+  return 0;
 }
 
 DType parse_typestr(PyObject* array, PyObject* typestr) {
@@ -133,10 +139,6 @@ cuda::CUstream stream_of(PyObject* stream) {
               "default stream, 2 the per-thread one");
   return address == reinterpret_cast<void*>(1) ? nullptr : static_cast<cuda::CUstream>(address);
 }
-
-}  // namespace
-
-namespace {
 
 // What an array of NumPy's own class says of itself in C (`__array_struct__`), a tenth of the time
 // of its dict of texts; null for every other object.
@@ -405,12 +407,6 @@ void destroy_source(PyObject* self) {
   Py_DECREF(reinterpret_cast<ArraySource*>(self)->tensor);
   type->tp_free(self);
   Py_DECREF(type);
-}
-
-// The letter of a dtype in NumPy, or 0.
-char kind_of(DType t) {
-  static constexpr char kinds[dtype_count + 1] = "buiiiif\0ffcc";
-  return kinds[static_cast<int>(t)];
 }
 
 PyObject* describe_source(PyObject* self, void*) {

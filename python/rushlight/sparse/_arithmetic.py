@@ -172,13 +172,11 @@ def _mul_sparse(a, b):
         if shape in (a.shape, b.shape):
             return mul(a, b.to_dense()) if shape == a.shape else mul(b, a.to_dense())
     check_same_form("mul", a, b)
-    if a.layout is not COO:
-        if _C._sparse_same_pattern(a, b):
-            return with_values(a, values_of(a) * values_of(b))
-        return to_layout(_mul_sparse(to_coo(a), to_coo(b)), a.layout, like=a)
     a, b = coalesced(a), coalesced(b)
     if _C._sparse_same_pattern(a, b):
         return with_values(a, values_of(a) * values_of(b))
+    if a.layout is not COO:
+        return to_layout(_mul_sparse(to_coo(a), to_coo(b)), a.layout, like=a)
     shape = a.shape[: a.sparse_dim()]
     keys = keys_of(a._indices(), shape)
     places, known = find(keys, keys_of(b._indices(), shape))

@@ -19,6 +19,7 @@ from rushlight.sparse._tensor import (
     construct,
     count,
     indices_of,
+    rows_of,
     starts_of,
     values_of,
     with_values,
@@ -53,9 +54,8 @@ def to_coo(sparse: bool) -> SparseTensor:
     in_order = sparse.layout is CSR
     if in_order and len(_places(sparse)) == 2:
         starts, columns, _ = _C._sparse_parts(sparse)
-        lines = rushlight.arange(len(starts) - 1, device=starts.device)
-        rows = lines.repeat_interleave(starts.diff())
-        return construct(rushlight.stack([rows, columns]), values_of(sparse), sparse.shape, True)
+        indices = rushlight.stack([rows_of(starts), columns])
+        return construct(indices, values_of(sparse), sparse.shape, True)
     keys, values = parts_of(sparse)
     return construct(indices_of(keys, _places(sparse)), values, sparse.shape, in_order)
 

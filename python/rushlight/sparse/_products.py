@@ -20,6 +20,7 @@ from rushlight.sparse._tensor import (
     compress,
     construct,
     keys_of,
+    rows_of,
     starts_of,
     values_of,
     with_values,
@@ -88,23 +89,18 @@ def _by_row(sparse):
     return starts_of(rows, sparse.shape[0]), columns, values
 
 
-def _rows(starts):
-    lines = rushlight.arange(len(starts) - 1, device=starts.device)
-    return lines.repeat_interleave(starts.diff())
-
-
 def _sparse_times_dense(sparse, dense, mode="sum"):
-    if sparse.layout in (BSR, BSC):
-        return _blocks_times_dense(sparse, dense)
     if dense.dim() == 1:
         return _sparse_times_dense(sparse, dense.contiguous().unsqueeze(1)).squeeze(1)
+    if sparse.layout in (BSR, BSC):
+        return _blocks_times_dense(sparse, dense)
     starts, columns, values = _by_row(sparse)
     if dense.is_floating_point() and mode == "sum":
         # sums of rows without the products' memory
         return rushlight.nn.functional.embedding_bag(
             columns, dense, starts[:-1], mode="sum", per_sample_weights=values
         )
-    rows = _rows(starts)
+    rows = rows_of(starts)
     products = dense.index_select(0, columns) * values.unsqueeze(1)
     total = products.new_zeros([sparse.shape[0], *dense.shape[1:]])
     if mode == "sum":
@@ -114,10 +110,8 @@ def _sparse_times_dense(sparse, dense, mode="sum"):
 
 def _blocks_times_dense(sparse, dense):
     """Each block times the rows of `dense` that it meets."""
-    if dense.dim() == 1:
-        return _blocks_times_dense(sparse, dense.unsqueeze(1)).squeeze(1)
     starts, inner, blocks = *_C._sparse_parts(sparse)[:2], values_of(sparse)
-    outer = _rows(starts)
+    outer = rows_of(starts)
     rows, columns = (outer, inner) if sparse.layout is BSR else (inner, outer)
     height, width = blocks.shape[1:]
     met = dense.reshape(-1, width, dense.shape[1]).index_select(0, columns)
@@ -148,30 +142,27 @@ def _sparse_times_sparse(a, b):
     starts, columns, values = _product_of_rows(_by_row(a), _by_row(b), size[1])
     if compressed[0]:
         return compress(CSR, starts, columns, values, size)
-    return construct(rushlight.stack([_rows(starts), columns]), values, size, True)
+    return construct(rushlight.stack([rows_of(starts), columns]), values, size, True)
 
 
 def _product_of_rows(a, b, width):
-    values = a[2], b[2]
-    recorded = _C._records() and any(v.requires_grad for v in values)
-    of_floats = a[2].dtype in (rushlight.float32, rushlight.float64)
-    pattern = recorded or not of_floats
+    """Where the rows of a product begin, its columns and values, in the form of `_by_row`."""
+    a_values, b_values = a[2], b[2]
+    recorded = _C._records() and (a_values.requires_grad or b_values.requires_grad)
+    by_operations = recorded or a_values.dtype not in (rushlight.float32, rushlight.float64)
     parts = [
         part.detach().to("cpu", rushlight.int64 if i < 2 else None).contiguous()
         for matrix in (a, b)
         for i, part in enumerate(matrix)
     ]
-    found = (t.to(a[0].device) for t in _C._sparse_product(*parts, width, pattern))
-    if not pattern:
+    found = (t.to(a_values.device) for t in _C._sparse_product(*parts, width, by_operations))
+    if not by_operations:
         return found
     starts, columns, left, right, places = found
-    products = values[0][left] * values[1][right]
+    products = a_values[left] * b_values[right]
     terms = products.to(rushlight.int32) if products.dtype is rushlight.bool else products
-    return (
-        starts,
-        columns,
-        terms.new_zeros(len(columns)).index_add(0, places, terms).to(products.dtype),
-    )
+    total = terms.new_zeros(len(columns)).index_add(0, places, terms)
+    return starts, columns, total.to(products.dtype)
 
 
 @function("bmm")
@@ -321,7 +312,11 @@ def sampled_addmm(
             f" {tuple(mat2.shape)} do not fit"
         )
     starts, columns, values = _by_row(input)
-    products = rushlight._products_of_rows(mat1, mat2.t().contiguous(), columns, starts[:-1], -1)
+    lines = mat2.t().contiguous()
+    if mat1.is_floating_point():
+        products = rushlight._products_of_rows(mat1, lines, columns, starts[:-1], -1)
+    else:
+        products = (mat1[rows_of(starts)] * lines[columns]).sum(1)
     return with_values(input, values * beta + products * alpha)
 
 

@@ -370,6 +370,12 @@ def starts_of(rows: Tensor, height: int) -> Tensor:
     return rushlight.nn.functional.pad(rows.bincount(minlength=height).cumsum(0), (1, 0))
 
 
+def rows_of(starts: Tensor) -> Tensor:
+    """The inverse of `starts_of`: the row of each element."""
+    lines = rushlight.arange(len(starts) - 1, device=starts.device)
+    return lines.repeat_interleave(starts.diff())
+
+
 def find(keys: Tensor, sorted_keys: Tensor) -> tuple[Tensor, Tensor]:
     """Where each of `keys` is in `sorted_keys`, and whether it is there at all."""
     if not len(sorted_keys):

@@ -65,15 +65,25 @@ struct LaneProduct {
 };
 RL_ISA_KERNEL(lane_ormqr, (const LaneProduct& p))
 
-// condition (1, 1): Frobenius norm of the upper triangle of a (n, n) times that of its inverse, at
-// least the condition number. n is at most so much.
-inline constexpr int64_t most_conditioned = 32;
+// info (1, 1): 0 where the Frobenius norm of the upper triangle of a (n, n) times that of its
+// inverse, which is at least its condition number, is at most so much; else, and where one is not
+// finite, -1.
+inline constexpr int64_t most_conditioned = 32;  // rows
 struct LaneCondition {
   DType dtype;
   int64_t groups, n;
-  LaneMatrices a, condition;
+  LaneMatrices a, info;
+  double most;
 };
 RL_ISA_KERNEL(lane_condition, (const LaneCondition& p))
+
+// a (n, n) becomes the identity.
+struct LaneIdentity {
+  DType dtype;
+  int64_t groups, n;
+  LaneMatrices a;
+};
+RL_ISA_KERNEL(lane_identity, (const LaneIdentity& p))
 
 // By Jacobi's rotations, which are left to others (info -1) where they do not converge or a number
 // is not finite, or of a size whose square is not.

@@ -28,6 +28,11 @@ template <class T> struct Part {
     return load<T, Lanes<T>::bytes>(data + i * row + j * column);
   }
   void set(int64_t i, int64_t j, V v) const { store(data + i * row + j * column, v); }
+  Part turned() const {
+    Part t = *this;
+    std::swap(t.row, t.column);
+    return t;
+  }
 };
 
 template <class V> RL_INLINE bool any(V mask) {
@@ -77,6 +82,17 @@ RL_INLINE void subtract_row(const Part<T>& m, int64_t i, int64_t source, typenam
   for (int64_t j = first; j < end; ++j) m.set(i, j, mul_add(-factor, m(source, j), m(i, j)));
 }
 
+// Exchanges columns p and q of some lanes.
+template <class T>
+RL_INLINE void exchange_columns(const Part<T>& m, int64_t rows, int64_t p, int64_t q,
+                                typename Lanes<T>::I some) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const auto x = m(i, p), y = m(i, q);
+    m.set(i, p, some ? y : x);
+    m.set(i, q, some ? x : y);
+  }
+}
+
 // Exchanges row k with row other[lane], which is k or one of [first, rows), in each lane.
 template <class T>
 RL_INLINE void exchange_rows(const Part<T>& m, int64_t k, typename Lanes<T>::I other, int64_t first,
@@ -84,11 +100,7 @@ RL_INLINE void exchange_rows(const Part<T>& m, int64_t k, typename Lanes<T>::I o
   for (int64_t i = first; i < rows; ++i) {
     const auto here = other == static_cast<LaneOf<T>>(i);
     if (i == k || !any(here)) continue;
-    for (int64_t j = 0; j < columns; ++j) {
-      const auto upper = m(k, j), lower = m(i, j);
-      m.set(k, j, here ? lower : upper);
-      m.set(i, j, here ? upper : lower);
-    }
+    exchange_columns(m.turned(), columns, k, i, here);
   }
 }
 
@@ -255,7 +267,7 @@ template <class T> void ormqr(const LaneProduct& p) {
 template <class T> void condition(const LaneCondition& p) {
   using V = typename Lanes<T>::V;
   for_vectors<T>(p.groups, [&](int64_t g, int lane) {
-    const Part<T> a(p.a, g, lane), to(p.condition, g, lane);
+    const Part<T> a(p.a, g, lane);
     V x[most_conditioned], of_a{}, of_inverse{};
     for (int64_t c = 0; c < p.n; ++c)
       for (int64_t i = c; i >= 0; --i) {
@@ -266,7 +278,8 @@ template <class T> void condition(const LaneCondition& p) {
         x[i] = sum / a(i, i);
         of_inverse = mul_add(x[i], x[i], of_inverse);
       }
-    to.set(0, 0, square_root<T>(of_a) * square_root<T>(of_inverse));
+    const V condition = square_root<T>(of_a) * square_root<T>(of_inverse);
+    put_whole<T>(p.info.at<int32_t>(g, 0, 0) + lane, ~(condition <= static_cast<T>(p.most)));
   });
 }
 
@@ -307,15 +320,8 @@ template <class T> RL_INLINE void set_identity(const Part<T>& m, int64_t n) {
     for (int64_t j = 0; j < n; ++j) m.set(i, j, all_lanes<T>(i == j));
 }
 
-// Exchanges columns p and q of some lanes.
-template <class T>
-RL_INLINE void exchange_columns(const Part<T>& m, int64_t rows, int64_t p, int64_t q,
-                                typename Lanes<T>::I some) {
-  for (int64_t i = 0; i < rows; ++i) {
-    const auto x = m(i, p), y = m(i, q);
-    m.set(i, p, some ? y : x);
-    m.set(i, q, some ? x : y);
-  }
+template <class T> void identity(const LaneIdentity& p) {
+  for_vectors<T>(p.groups, [&](int64_t g, int lane) { set_identity<T>({p.a, g, lane}, p.n); });
 }
 
 // Divides the matrices by powers of two, which it returns: their largest elements are then from 1
@@ -334,6 +340,34 @@ RL_INLINE typename Lanes<T>::V scale_to_one(const Part<T>& m, int64_t rows, int6
   return power;
 }
 
+// turn(p, q) for all pairs, again and again: it returns the lanes that it has turned. Lanes whose
+// rotations have not come to an end.
+template <class T, class Turn>
+RL_INLINE typename Lanes<T>::I sweep_until_done(int64_t n, Turn turn) {
+  using I = typename Lanes<T>::I;
+  I turned{};
+  for (int sweep = 0; sweep < most_sweeps; ++sweep) {
+    turned = I{};
+    for (int64_t q = 1; q < n; ++q)
+      for (int64_t p = 0; p < q; ++p) turned |= turn(p, q);
+    if (!any(turned)) break;
+  }
+  return turned;
+}
+
+// Orders values (1, n) so that later(a, b) is nowhere true of one and the next, and columns with
+// them: exchange(i, j, lanes).
+template <class T, class Later, class Exchange>
+RL_INLINE void sort_values(const Part<T>& values, int64_t n, Later later, Exchange exchange) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = i + 1; j < n; ++j) {
+      const typename Lanes<T>::I some = later(values(0, i), values(0, j));
+      if (!any(some)) continue;
+      exchange_columns(values, 1, i, j, some);
+      exchange(i, j, some);
+    }
+}
+
 template <class T> struct Eigh {
   using V = typename Lanes<T>::V;
   using I = typename Lanes<T>::I;
@@ -342,7 +376,10 @@ template <class T> struct Eigh {
   bool wanted;
 
   // One turn of rows and columns p and q, both of which are kept.
-  RL_INLINE void turn(int64_t p, int64_t q, V off, I turns) const {
+  RL_INLINE I turn(int64_t p, int64_t q, V tolerance) const {
+    const V off = m(p, q);
+    const I turns = size_of<T>(off) > tolerance;
+    if (!any(turns)) return turns;
     const Rotation<T> rotation(m(p, p), m(q, q), off, turns);
     m.set(p, p, m(p, p) - rotation.change);
     m.set(q, q, m(q, q) + rotation.change);
@@ -357,24 +394,7 @@ template <class T> struct Eigh {
       m.set(i, q, y), m.set(q, i, y);
     }
     if (wanted) rotation.turn_columns(vectors, n, p, q);
-  }
-
-  // Lanes whose rotations have not come to an end.
-  RL_INLINE I sweep_until_done(V tolerance) const {
-    I turned{};
-    for (int sweep = 0; sweep < most_sweeps; ++sweep) {
-      turned = I{};
-      for (int64_t q = 1; q < n; ++q)
-        for (int64_t p = 0; p < q; ++p) {
-          const V off = m(p, q);
-          const I turns = size_of<T>(off) > tolerance;
-          if (!any(turns)) continue;
-          turned |= turns;
-          turn(p, q, off, turns);
-        }
-      if (!any(turned)) break;
-    }
-    return turned;
+    return turns;
   }
 
   RL_INLINE I run() const {
@@ -387,15 +407,15 @@ template <class T> struct Eigh {
       for (int64_t j = 0; j < n; ++j) sum = mul_add(m(i, j), m(i, j), sum);
     const T precision = std::numeric_limits<T>::epsilon() / static_cast<T>(4 * n + 4);
     const I good = power <= most_power<T>;
-    const I turned = sweep_until_done(good ? square_root<T>(sum) * precision : V{} + most_power<T>);
+    const V tolerance = good ? square_root<T>(sum) * precision : V{} + most_power<T>;
+    const I turned =
+        sweep_until_done<T>(n, [&](int64_t p, int64_t q) { return turn(p, q, tolerance); });
     for (int64_t i = 0; i < n; ++i) values.set(0, i, m(i, i) * power);
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = i + 1; j < n; ++j) {
-        const I later = values(0, j) < values(0, i);
-        if (!any(later)) continue;
-        exchange_columns(values, 1, i, j, later);
-        if (wanted) exchange_columns(vectors, n, i, j, later);
-      }
+    sort_values(
+        values, n, [](V a, V b) { return b < a; },
+        [&](int64_t i, int64_t j, I some) {
+          if (wanted) exchange_columns(vectors, n, i, j, some);
+        });
     return ~good | turned;
   }
 };
@@ -434,32 +454,19 @@ template <class T> struct Svd {
     return turns;
   }
 
-  RL_INLINE I sweep_until_done(I good) const {
-    I turned{};
-    for (int sweep = 0; sweep < most_sweeps; ++sweep) {
-      turned = I{};
-      for (int64_t q = 1; q < n; ++q)
-        for (int64_t p = 0; p < q; ++p) turned |= turn(p, q, good);
-      if (!any(turned)) break;
-    }
-    return turned;
-  }
-
   RL_INLINE I run() const {
     const V power = scale_to_one(m, rows, n);
     if (wanted) set_identity(v, n);
     I good = power <= most_power<T>;
-    good &= ~sweep_until_done(good);
+    good &= ~sweep_until_done<T>(n, [&](int64_t p, int64_t q) { return turn(p, q, good); });
     for (int64_t j = 0; j < n; ++j) values.set(0, j, square_root<T>(dot(j, j)));
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = i + 1; j < n; ++j) {
-        const I later = values(0, j) > values(0, i);
-        if (!any(later)) continue;
-        exchange_columns(values, 1, i, j, later);
-        if (!wanted) continue;
-        exchange_columns(m, rows, i, j, later);
-        exchange_columns(v, n, i, j, later);
-      }
+    sort_values(
+        values, n, [](V a, V b) { return b > a; },
+        [&](int64_t i, int64_t j, I some) {
+          if (!wanted) return;
+          exchange_columns(m, rows, i, j, some);
+          exchange_columns(v, n, i, j, some);
+        });
     for (int64_t j = 0; j < n; ++j) {
       const V size = values(0, j);
       values.set(0, j, size * power);
@@ -502,6 +509,9 @@ void lane_ormqr(const LaneProduct& p) {
 }
 void lane_condition(const LaneCondition& p) {
   p.dtype == DType::Float32 ? condition<float>(p) : condition<double>(p);
+}
+void lane_identity(const LaneIdentity& p) {
+  p.dtype == DType::Float32 ? identity<float>(p) : identity<double>(p);
 }
 void lane_eigh(const LaneEigh& p) { p.dtype == DType::Float32 ? eigh<float>(p) : eigh<double>(p); }
 void lane_svd(const LaneSvd& p) { p.dtype == DType::Float32 ? svd<float>(p) : svd<double>(p); }

@@ -15,6 +15,10 @@ struct LaneMatrices {
   template <class T> T* at(int64_t g, int64_t i, int64_t j) const {
     return static_cast<T*>(data) + g * group + i * row + j * column;
   }
+  // The same of elements of so many bytes.
+  char* bytes(int64_t g, int64_t i, int64_t j, int64_t size) const {
+    return static_cast<char*>(data) + (g * group + i * row + j * column) * size;
+  }
   LaneMatrices turned() const { return {data, column, row, group}; }
 };
 

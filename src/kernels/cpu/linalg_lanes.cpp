@@ -93,10 +93,8 @@ void copy_lanes(const LaneMatrices& from, const LaneMatrices& to, int64_t groups
   for (int64_t g = 0; g < groups; ++g)
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j)
-        std::memcpy(
-            to.at<char>(0, 0, 0) + (g * to.group + i * to.row + j * to.column) * size,
-            from.at<char>(0, 0, 0) + (g * from.group + i * from.row + j * from.column) * size,
-            static_cast<size_t>(group_lanes * size));
+        std::memcpy(to.bytes(g, i, j, size), from.bytes(g, i, j, size),
+                    static_cast<size_t>(group_lanes * size));
 }
 
 // Zeros in the lanes of rows [first, end).
@@ -105,8 +103,7 @@ void clear_rows(const LaneMatrices& m, int64_t groups, int64_t first, int64_t en
   for (int64_t g = 0; g < groups; ++g)
     for (int64_t i = first; i < end; ++i)
       for (int64_t j = 0; j < columns; ++j)
-        std::memset(m.at<char>(0, 0, 0) + (g * m.group + i * m.row + j * m.column) * size, 0,
-                    static_cast<size_t>(group_lanes * size));
+        std::memset(m.bytes(g, i, j, size), 0, static_cast<size_t>(group_lanes * size));
 }
 
 double cube(int64_t n) { return double(n) * double(n) * double(n); }
@@ -212,17 +209,6 @@ bool triangle_in_lanes(const View& a, const View& b, const View& out, bool upper
   return true;
 }
 
-namespace {
-
-// Ones on the diagonals of all lanes, zeros beside.
-template <class T> void set_identity(const LaneMatrices& m, int64_t groups, int64_t n) {
-  for (int64_t g = 0; g < groups; ++g)
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < n; ++j) std::fill_n(m.at<T>(g, i, j), group_lanes, T(i == j));
-}
-
-}  // namespace
-
 bool inverse_in_lanes(const View& a, const View& out, const View& info) {
   const int64_t n = rows_of(a);
   LaneBatch batch(a, cube(n));
@@ -233,8 +219,7 @@ bool inverse_in_lanes(const View& a, const View& out, const View& info) {
     Buffer<int32_t> exchanges(block.groups * group_lanes * n);
     const LaneMatrices order{exchanges.data(), 0, group_lanes, group_lanes * n};
     lane_lu({batch.dtype, block.groups, n, n, m, order, code, true});
-    if (batch.dtype == DType::Float32) set_identity<float>(made, block.groups, n);
-    else set_identity<double>(made, block.groups, n);
+    lane_identity({batch.dtype, block.groups, n, made});
     solve_lu(batch, block, m, order, made, n, n, false);
     block.write(to);
     block.write(codes);
@@ -289,12 +274,8 @@ bool qr_in_lanes(const View& a, const View* q, const View& r) {
     const LaneMatrices upper = block.target(to);
     const int64_t height = rows_of(r);
     copy_lanes(m, upper, block.groups, height, columns, size);
-    for (int64_t g = 0; g < block.groups; ++g)
-      for (int64_t i = 1; i < height; ++i)
-        for (int64_t j = 0; j < std::min(i, columns); ++j)
-          std::memset(
-              upper.at<char>(0, 0, 0) + (g * upper.group + i * upper.row + j * upper.column) * size,
-              0, static_cast<size_t>(group_lanes * size));
+    for (int64_t i = 1; i < height; ++i)
+      clear_rows(upper, block.groups, i, i + 1, std::min(i, columns), size);
     block.write(to);
     if (!q) return;
     lane_reflected({batch.dtype, block.groups, rows, width, few, m, tau});
@@ -354,21 +335,6 @@ bool svd_in_lanes(const View& a, const View* u, const View& s, const View* vh, c
   return true;
 }
 
-namespace {
-
-// Marks what is left to others by a code below zero: matrices whose rank is not surely full, or
-// that are not finite.
-template <class T>
-void judge(const LaneBatch::Block& block, const LaneMatrices& condition, double most,
-           const LaneMatrices& codes) {
-  block.for_each([&](int64_t, int64_t g, int64_t lane) {
-    const bool sure = condition.at<T>(g, 0, 0)[lane] <= most;
-    codes.at<int32_t>(g, 0, 0)[lane] = sure ? 0 : -1;
-  });
-}
-
-}  // namespace
-
 // By Q R of a, or of its transpose where it has fewer rows than columns.
 bool lstsq_in_lanes(const View& a, const View& b, const View& solution, const View* rank,
                     double rcond, LstsqDriver driver, const View& info, const OneMatrix& one) {
@@ -382,22 +348,17 @@ bool lstsq_in_lanes(const View& a, const View& b, const View& solution, const Vi
                codes = batch.add(info, 0);
   if (!batch.suits()) return false;
   // LAPACK's estimates of the condition are at most what is computed here.
-  const bool single = batch.dtype == DType::Float32;
-  const double epsilon =
-      single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  const double epsilon = batch.dtype == DType::Float32 ? std::numeric_limits<float>::epsilon()
+                                                       : std::numeric_limits<double>::epsilon();
   const double most = 0.1 / std::max(rcond, epsilon);
   batch.run([&](const LaneBatch::Block& block) {
     const LaneMatrices read = block.read(from), m = tall ? read : read.turned();
     const LaneMatrices x = block.target(to), code = block.target(codes);
-    Workspace memory(block.groups * (few + 1) * group_lanes * block.width);
+    Workspace memory(block.groups * few * group_lanes * block.width);
     const LaneMatrices tau{memory.data(), 0, group_lanes, few * group_lanes};
-    const LaneMatrices condition{memory.as<char>() + block.groups * few * group_lanes * block.width,
-                                 0, 0, group_lanes};
     const LaneReflectors q{batch.dtype, block.groups, many, few, few, m, tau};
     lane_reflectors(q);
-    lane_condition({batch.dtype, block.groups, few, m, condition});
-    if (single) judge<float>(block, condition, most, code);
-    else judge<double>(block, condition, most, code);
+    lane_condition({batch.dtype, block.groups, few, m, code, most});
     copy_lanes(block.read(given), x, block.groups, rows, sides, block.width);
     if (tall) lane_ormqr({q, x, sides, true});
     const LaneMatrices r = tall ? m : m.turned();
