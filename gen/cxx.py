@@ -519,7 +519,10 @@ def _save_outputs(op):
     s, lines = op.signature, []
     for o in sorted(op.saved_outputs):
         if s.returns == "tuple":
-            lines.append(f"node->saved_{o}.save(result[{s.outputs.index(o)}], true);")
+            made = f"result[{s.outputs.index(o)}]"
+            if o in op.row.copied:
+                made = f"{op.row.copied[o]} ? clone_before_change({made}) : {made}"
+            lines.append(f"node->saved_{o}.save({made}, true);")
         elif s.returns == "list[Tensor]":
             lines.append(f"save_all(node->saved_{o}, result, true);")
         else:

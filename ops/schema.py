@@ -62,6 +62,9 @@ class Row:
     grad: object = None
     # Of several results: a gradient that does not come is undefined, not zeros.
     absent: bool = False
+    # {output: C++ condition}, of outputs that the gradient reads: the node keeps a copy where it
+    # holds, so that a program may change the output in place.
+    copied: dict = field(default_factory=dict, hash=False)
     # kernel: what the result is to be, a call of rl::shape or OutputSpec{...}; of several results
     # an array. It sees sizes, strides and dtypes, never elements. view: a call of rl::window, which
     # says where the view looks.

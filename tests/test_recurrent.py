@@ -174,7 +174,55 @@ def test_nan_and_infinity_stay_in_their_sample(kind):
 def test_batch_sizes_that_no_packed_sequence_has(sizes):
     x, h, w = rushlight.randn(5, 4), rushlight.randn(3, 4), rushlight.randn(4, 4)
     with pytest.raises(RuntimeError, match="batch_sizes must"):
-        nn.functional._rnn_layer(x, h, w, False, sizes, False)
+        nn.functional._recurrent_layer(x, h, None, w, w, None, None, "RNN_TANH", sizes, False)
+
+
+CHANGES = {
+    "relu": lambda t: t.relu_(),
+    "part": lambda t: t[..., 1:].mul_(-3),
+    "data": lambda t: t.detach().zero_(),
+}
+
+
+def check_changes_in_place(run, inputs, change):
+    """That changing what `run` returns gives the gradients that changing copies of it gives."""
+    states, copies = run(), [t.clone() for t in run()]
+    for t in (*states, *copies):
+        change(t)
+    for got, expected in zip(gradients(states, inputs), gradients(copies, inputs)):
+        assert_close(got, expected)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_states_of_cells_may_be_changed_in_place(kind, change):
+    cell = KINDS[kind][1](3, 5, dtype=F64)
+    x = rushlight.randn(4, 3, dtype=F64, requires_grad=True)
+    inputs = [x, *cell.parameters()]
+    check_changes_in_place(lambda: as_tuple(cell(x)), inputs, CHANGES[change])
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind, packed", [("tanh", False), ("relu", True), ("gru", False),
+                                          ("gru", True), ("lstm", True)])  # fmt: skip
+def test_outputs_of_layers_may_be_changed_in_place(kind, packed, change):
+    make, _, options = KINDS[kind]
+    layer = make(3, 5, dtype=F64, **options)
+    x = rushlight.randn(4, 2, 3, dtype=F64, requires_grad=True)
+
+    def run():
+        given = pack_padded_sequence(x, [4, 2]) if packed else x
+        output, states = layer(given)
+        return [output.data if packed else output, *as_tuple(states)]
+
+    check_changes_in_place(run, [x, *layer.parameters()], CHANGES[change])
+
+
+def test_the_output_of_a_whole_lstm_is_kept_by_its_node():
+    output, _ = nn.LSTM(3, 5)(rushlight.randn(4, 2, 3))
+    output.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        output.sum().backward()
 
 
 @pytest.mark.parametrize("kind", KINDS)

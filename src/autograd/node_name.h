@@ -29,20 +29,18 @@ inline std::string padding_name(const std::string& mode) {
   return mode == "replicate" ? "Replication" : camel_case(mode);
 }
 
-// What puts the steps of a recurrent layer together: those of packed sequences, or all.
-inline std::string steps_name(int64_t packed_steps) { return packed_steps ? "Cat" : "Stack"; }
-// A cell is one packed step.
-inline std::string gru_name(int64_t packed_steps) {
-  return packed_steps == 1 ? "Add" : steps_name(packed_steps);
-}
-
-inline std::string lstm_name(int64_t packed_steps) {
-  if (packed_steps == 0) return "MkldnnRnnLayer";
-  return packed_steps == 1 ? "Mul" : "Cat";  // Mul makes the state; the cell comes of the same node
-}
+// What puts the steps of a recurrent layer together: those of packed sequences, or all. A cell is
+// one packed step.
 inline std::string layer_name(const std::string& mode, int64_t packed_steps) {
-  if (mode == "LSTM") return lstm_name(packed_steps);
-  return mode == "GRU" ? gru_name(packed_steps) : steps_name(packed_steps);
+  if (packed_steps == 1 && mode == "GRU") return "Add";
+  if (packed_steps == 1 && mode == "LSTM") return "Mul";  // of the state; the cell is its too
+  if (packed_steps == 0) return mode == "LSTM" ? "MkldnnRnnLayer" : "Stack";
+  return "Cat";
+}
+// Whether a program may change the states that the layer returns: where torch's nodes do not keep
+// them. Its one operation for a whole LSTM does.
+inline bool may_change_states(const std::string& mode, int64_t packed_steps) {
+  return mode != "LSTM" || packed_steps > 0;
 }
 
 }  // namespace rl

@@ -77,20 +77,6 @@ int64_t checked_divisor(std::optional<int64_t> divisor);
 Tensor first(const std::array<Tensor, 2>& pair);
 Tensor gather_planes(const Tensor& t, const Tensor& indices, int64_t ndim);
 
-// Of x, the first states and the weight of an RNN or LSTM layer; of x, the first state, the weight
-// and the bias of a GRU layer. Gradients of outputs may be undefined.
-std::array<Tensor, 3> rnn_gradients(const Tensor& grad_output, const Tensor& hidden,
-                                    const Tensor& weight, const Tensor& output, bool relu,
-                                    const Dims& batch_sizes, bool reverse);
-std::array<Tensor, 4> lstm_gradients(const Tensor& grad_output, const Tensor& grad_cells,
-                                     const Tensor& grad_gates, const Tensor& hidden,
-                                     const Tensor& cell, const Tensor& weight, const Tensor& output,
-                                     const Tensor& cells, const Tensor& gates,
-                                     const Dims& batch_sizes, bool reverse);
-std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& grad_gates,
-                                    const Tensor& hidden, const Tensor& weight, const Tensor& bias,
-                                    const Tensor& output, const Tensor& gates,
-                                    const Dims& batch_sizes, bool reverse);
 // Of the input, the first states, the weights and the biases of a layer with its input's product.
 // The last four are made where they are wanted, both biases' together.
 std::array<Tensor, 7> recurrent_gradients(

@@ -28,8 +28,9 @@ using kernels::RecurrentInput;
 using kernels::RecurrentSteps;
 
 // The samples of each step of x: those that `batch_sizes` says, or all of (L, N, k).
-RecurrentSteps steps_of(const char* op, const Tensor& x, const Tensor& hidden,
-                        const Dims& batch_sizes, bool reverse) {
+RecurrentSteps steps_of(const Tensor& x, const Tensor& hidden, const Dims& batch_sizes,
+                        bool reverse) {
+  constexpr const char* op = "recurrent_layer";
   int64_t batch = hidden.sizes()[0];
   if (x.dim() == 3) return {Dims(batch > 0 ? x.sizes()[0] : 0, batch), reverse};
   int64_t most = batch, left = x.sizes()[0];
@@ -43,26 +44,6 @@ RecurrentSteps steps_of(const char* op, const Tensor& x, const Tensor& hidden,
   check(left == 0 && (batch_sizes.empty() || batch_sizes[0] == batch), op,
         ": batch_sizes must begin with the batch size ", batch, " and add up to ", x.sizes()[0]);
   return {batch_sizes, reverse};
-}
-
-RecurrentSteps check_layer(const char* op, RecurrentCell cell, const Tensor& x,
-                           const Tensor& hidden, const Tensor& weight, const Dims& batch_sizes,
-                           bool reverse) {
-  int64_t gates = gates_of(cell);
-  check(x.dim() == (batch_sizes.empty() ? 3 : 2) && hidden.dim() == 2 && weight.dim() == 2, op,
-        ": expected x (L, N, ", gates, " H), or with batch_sizes (R, ", gates,
-        " H), hidden (N, H) and weight (", gates, " H, H), got ", x.sizes(), ", ", hidden.sizes(),
-        " and ", weight.sizes());
-  int64_t size = hidden.sizes()[1];
-  check((x.dim() == 2 || x.sizes()[1] == hidden.sizes()[0]) && x.size(-1) == gates * size &&
-            weight.sizes()[0] == gates * size && weight.sizes()[1] == size,
-        op, ": x ", x.sizes(), " and weight ", weight.sizes(), " do not fit the hidden state ",
-        hidden.sizes());
-  check(x.dtype() == hidden.dtype() && x.dtype() == weight.dtype(), op,
-        ": expected one dtype, got ", x.dtype(), ", ", hidden.dtype(), " and ", weight.dtype());
-  check_implemented(x.dtype() == DType::Float32 || x.dtype() == DType::Float64, op,
-                    ": not implemented for dtype ", x.dtype());
-  return steps_of(op, x, hidden, batch_sizes, reverse);
 }
 
 // An empty tensor like x, with `k` elements in a row.
@@ -136,52 +117,6 @@ bool computes_in_floats(Device place) { return !place.is_cpu() && !place.is_meta
 
 namespace impl {
 
-Tensor rnn_layer(const Tensor& x, const Tensor& hidden, const Tensor& weight, bool relu,
-                 const Dims& batch_sizes, bool reverse) {
-  RecurrentCell cell = relu ? RecurrentCell::Relu : RecurrentCell::Tanh;
-  RecurrentSteps steps = check_layer("rnn_layer", cell, x, hidden, weight, batch_sizes, reverse);
-  int64_t size = hidden.sizes()[1];
-  Tensor output = rows_like(x, size);
-  Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden);
-  launch::recurrent_forward({cell, launch::place_of("rnn_layer", x, w, h), x.dtype(),
-                             hidden.sizes()[0], size, steps, data(w), data(h), nullptr},
-                            {data(sums), nullptr, data(output), nullptr, nullptr});
-  return output;
-}
-
-std::array<Tensor, 3> lstm_layer(const Tensor& x, const Tensor& hidden, const Tensor& cell,
-                                 const Tensor& weight, const Dims& batch_sizes, bool reverse) {
-  RecurrentSteps steps =
-      check_layer("lstm_layer", RecurrentCell::LSTM, x, hidden, weight, batch_sizes, reverse);
-  check(cell.sizes() == hidden.sizes() && cell.dtype() == hidden.dtype(), "lstm_layer: the cell ",
-        cell.sizes(), " and the hidden state ", hidden.sizes(), " differ");
-  int64_t size = hidden.sizes()[1];
-  Tensor output = rows_like(x, size), cells = rows_like(x, size), gates = rows_like(x, 4 * size);
-  Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden),
-         c = ops::contiguous(cell);
-  launch::recurrent_forward({RecurrentCell::LSTM, launch::place_of("lstm_layer", x, w, h, c),
-                             x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), data(c)},
-                            {data(sums), nullptr, data(output), data(cells), data(gates)});
-  return {output, cells, gates};
-}
-
-std::array<Tensor, 2> gru_layer(const Tensor& x, const Tensor& hidden, const Tensor& weight,
-                                const Tensor& bias, const Dims& batch_sizes, bool reverse) {
-  RecurrentSteps steps =
-      check_layer("gru_layer", RecurrentCell::GRU, x, hidden, weight, batch_sizes, reverse);
-  int64_t size = hidden.sizes()[1];
-  check(!bias.defined() ||
-            (bias.dim() == 1 && bias.sizes()[0] == 3 * size && bias.dtype() == x.dtype()),
-        "gru_layer: bias must have shape [", 3 * size, "] and dtype ", x.dtype());
-  Tensor output = rows_like(x, size), gates = rows_like(x, 4 * size);
-  Tensor sums = ops::contiguous(x), w = ops::contiguous(weight), h = ops::contiguous(hidden),
-         b = contiguous_or_none(bias);
-  launch::recurrent_forward({RecurrentCell::GRU, launch::place_of("gru_layer", x, w, h, b),
-                             x.dtype(), hidden.sizes()[0], size, steps, data(w), data(h), nullptr},
-                            {data(sums), data(b), data(output), nullptr, data(gates)});
-  return {output, gates};
-}
-
 namespace {
 
 void check_bias(const Tensor& bias, const Tensor& input, int64_t width) {
@@ -217,24 +152,28 @@ RecurrentSteps check_whole_layer(RecurrentCell kind, const Tensor& input, const 
   }
   check_bias(b_ih, input, gates * size);
   check_bias(b_hh, input, gates * size);
-  return steps_of(op, input, hidden, batch_sizes, reverse);
+  return steps_of(input, hidden, batch_sizes, reverse);
 }
 
 // With the input's product as a tensor of its own.
-std::array<Tensor, 3> layer_of_floats(RecurrentCell kind, const Tensor& input, const Tensor& hidden,
-                                      const Tensor& cell, const Tensor& w_ih, const Tensor& w_hh,
-                                      const Tensor& b_ih, const Tensor& b_hh,
-                                      const Dims& batch_sizes, bool reverse) {
-  Tensor none = rl::empty(Dims{0}, options(input));
-  if (kind == RecurrentCell::GRU) {
-    auto made = gru_layer(ops::linear(input, w_ih, b_ih), hidden, w_hh, b_hh, batch_sizes, reverse);
-    return {made[0], none, made[1]};
-  }
+std::array<Tensor, 3> layer_of_floats(RecurrentCell kind, const RecurrentSteps& steps,
+                                      const Tensor& input, const Tensor& hidden, const Tensor& cell,
+                                      const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
+                                      const Tensor& b_hh) {
+  bool is_gru = kind == RecurrentCell::GRU, is_lstm = kind == RecurrentCell::LSTM;
   Tensor x = ops::linear(input, w_ih, b_ih);
-  if (b_hh.defined()) x = x + b_hh;
-  if (kind == RecurrentCell::LSTM) return lstm_layer(x, hidden, cell, w_hh, batch_sizes, reverse);
-  bool relu = kind == RecurrentCell::Relu;
-  return {rnn_layer(x, hidden, w_hh, relu, batch_sizes, reverse), none, none};
+  if (b_hh.defined() && !is_gru) x = x + b_hh;
+  int64_t size = hidden.sizes()[1];
+  Tensor none = rl::empty(Dims{0}, options(x)), output = rows_like(x, size);
+  Tensor cells = is_lstm ? rows_like(x, size) : none;
+  Tensor gates = is_lstm || is_gru ? rows_like(x, 4 * size) : none;
+  Tensor sums = ops::contiguous(x), w = ops::contiguous(w_hh), h = ops::contiguous(hidden),
+         c = contiguous_or_none(cell), b = is_gru ? contiguous_or_none(b_hh) : Tensor();
+  launch::recurrent_forward({kind, launch::place_of("recurrent_layer", x, w, h, c, b), x.dtype(),
+                             hidden.sizes()[0], size, steps, data(w), data(h), data(c)},
+                            {data(sums), data(b), data(output), is_lstm ? data(cells) : nullptr,
+                             is_lstm || is_gru ? data(gates) : nullptr});
+  return {output, cells, gates};
 }
 
 }  // namespace
@@ -251,9 +190,8 @@ std::array<Tensor, 3> recurrent_layer(const Tensor& input, const Tensor& hidden,
   check_implemented(is_floating(input.dtype()), "recurrent_layer: not implemented for dtype ",
                     input.dtype());
   if (computes_in_floats(place)) {
-    auto made =
-        layer_of_floats(kind, to_floats(input), to_floats(hidden), to_floats(cell), to_floats(w_ih),
-                        to_floats(w_hh), to_floats(b_ih), to_floats(b_hh), batch_sizes, reverse);
+    auto made = layer_of_floats(kind, steps, to_floats(input), to_floats(hidden), to_floats(cell),
+                                to_floats(w_ih), to_floats(w_hh), to_floats(b_ih), to_floats(b_hh));
     return {ops::to(made[0], input.dtype()), made[1], made[2]};
   }
   bool is_gru = kind == RecurrentCell::GRU, is_lstm = kind == RecurrentCell::LSTM;
@@ -334,9 +272,9 @@ Tensor plus_step(const Tensor& t, const Tensor& grad, const RecurrentSteps& step
   return grad.defined() ? t + step_of(flat(grad), steps, i) : t;
 }
 
-std::array<Tensor, 3> rnn_gradients_by_ops(const Tensor& grad_output, const Tensor& hidden,
-                                           const Tensor& weight, const Tensor& output, bool relu,
-                                           const RecurrentSteps& steps) {
+Gradients rnn_gradients_by_ops(const Tensor& grad_output, const Tensor& hidden,
+                               const Tensor& weight, const Tensor& output, bool relu,
+                               const RecurrentSteps& steps) {
   StateGradient dh(hidden);
   TensorList sums(static_cast<size_t>(steps.count()));
   for (int64_t i = steps.count() - 1; i >= 0; --i) {
@@ -346,15 +284,13 @@ std::array<Tensor, 3> rnn_gradients_by_ops(const Tensor& grad_output, const Tens
     now = relu ? masked_fill(d, le(h, wrap_number(Scalar(0))), Scalar(0)) : d * (1 - h * h);
     dh.set(mm(now, weight));
   }
-  Tensor dx = join(sums, steps, weight, weight.size(0));
-  return {dx, dh.all(), product_over_rows(dx, states_before(hidden, output, steps))};
+  return {join(sums, steps, weight, weight.size(0)), {}, dh.all(), {}};
 }
 
-std::array<Tensor, 4> lstm_gradients_by_ops(const Tensor& grad_output, const Tensor& grad_cells,
-                                            const Tensor& grad_gates, const Tensor& hidden,
-                                            const Tensor& cell, const Tensor& weight,
-                                            const Tensor& output, const Tensor& cells,
-                                            const Tensor& gates, const RecurrentSteps& steps) {
+Gradients lstm_gradients_by_ops(const Tensor& grad_output, const Tensor& grad_cells,
+                                const Tensor& grad_gates, const Tensor& hidden, const Tensor& cell,
+                                const Tensor& weight, const Tensor& cells, const Tensor& gates,
+                                const RecurrentSteps& steps) {
   StateGradient dh(hidden), dc(cell);
   TensorList sums(static_cast<size_t>(steps.count()));
   for (int64_t i = steps.count() - 1; i >= 0; --i) {
@@ -373,8 +309,7 @@ std::array<Tensor, 4> lstm_gradients_by_ops(const Tensor& grad_output, const Ten
     dc.set(slope * gate[1]);
     dh.set(mm(now, weight));
   }
-  Tensor dx = join(sums, steps, weight, weight.size(0));
-  return {dx, dh.all(), dc.all(), product_over_rows(dx, states_before(hidden, output, steps))};
+  return {join(sums, steps, weight, weight.size(0)), {}, dh.all(), dc.all()};
 }
 
 Gradients gru_gradients_by_ops(const Tensor& grad_output, const Tensor& grad_gates,
@@ -400,96 +335,29 @@ Gradients gru_gradients_by_ops(const Tensor& grad_output, const Tensor& grad_gat
   return {join(to_x, steps, weight, width), join(to_sums, steps, weight, width), dh.all(), {}};
 }
 
-}  // namespace
-
-std::array<Tensor, 3> rnn_gradients(const Tensor& grad_output, const Tensor& hidden,
-                                    const Tensor& weight, const Tensor& output, bool relu,
-                                    const Dims& batch_sizes, bool reverse) {
-  RecurrentCell kind = relu ? RecurrentCell::Relu : RecurrentCell::Tanh;
-  RecurrentSteps steps = steps_of("rnn_layer", output, hidden, batch_sizes, reverse);
-  std::array<Tensor, 3> grads;
-  if (grad_enabled()) {
-    grads = rnn_gradients_by_ops(grad_output, hidden, weight, flat(output), relu, steps);
-  } else {
-    Gradients made =
-        gradients(kind, steps, hidden, {}, weight, output, {}, {}, {}, grad_output, {}, {});
-    grads = {made.x, made.hidden,
-             product_over_rows(flat(made.x), states_before(hidden, flat(output), steps))};
+Gradients gradients_by_ops(RecurrentCell kind, const RecurrentSteps& steps, const Tensor& hidden,
+                           const Tensor& cell, const Tensor& weight, const Tensor& output,
+                           const Tensor& cells, const Tensor& gates, const Tensor& before,
+                           const Tensor& grad_output, const Tensor& grad_cells,
+                           const Tensor& grad_gates) {
+  switch (kind) {
+    case RecurrentCell::LSTM:
+      return lstm_gradients_by_ops(grad_output, grad_cells, grad_gates, hidden, cell, weight,
+                                   flat(cells), flat(gates), steps);
+    case RecurrentCell::GRU:
+      return gru_gradients_by_ops(grad_output, grad_gates, hidden, weight, before, flat(gates),
+                                  steps);
+    default:
+      return rnn_gradients_by_ops(grad_output, hidden, weight, flat(output),
+                                  kind == RecurrentCell::Relu, steps);
   }
-  grads[0] = reshape(grads[0], output.sizes());
-  return grads;
 }
-
-std::array<Tensor, 4> lstm_gradients(const Tensor& grad_output, const Tensor& grad_cells,
-                                     const Tensor& grad_gates, const Tensor& hidden,
-                                     const Tensor& cell, const Tensor& weight, const Tensor& output,
-                                     const Tensor& cells, const Tensor& gates,
-                                     const Dims& batch_sizes, bool reverse) {
-  RecurrentSteps steps = steps_of("lstm_layer", output, hidden, batch_sizes, reverse);
-  std::array<Tensor, 4> grads;
-  if (grad_enabled()) {
-    grads = lstm_gradients_by_ops(grad_output, grad_cells, grad_gates, hidden, cell, weight,
-                                  flat(output), flat(cells), flat(gates), steps);
-  } else {
-    Gradients made = gradients(RecurrentCell::LSTM, steps, hidden, cell, weight, output, cells,
-                               gates, {}, grad_output, grad_cells, grad_gates);
-    grads = {made.x, made.hidden, made.cell,
-             product_over_rows(flat(made.x), states_before(hidden, flat(output), steps))};
-  }
-  grads[0] = reshape(grads[0], gates.sizes());
-  return grads;
-}
-
-std::array<Tensor, 4> gru_gradients(const Tensor& grad_output, const Tensor& grad_gates,
-                                    const Tensor& hidden, const Tensor& weight, const Tensor& bias,
-                                    const Tensor& output, const Tensor& gates,
-                                    const Dims& batch_sizes, bool reverse) {
-  RecurrentSteps steps = steps_of("gru_layer", output, hidden, batch_sizes, reverse);
-  Tensor before = states_before(hidden, flat(output), steps);
-  Gradients made = grad_enabled() ? gru_gradients_by_ops(grad_output, grad_gates, hidden, weight,
-                                                         before, flat(gates), steps)
-                                  : gradients(RecurrentCell::GRU, steps, hidden, {}, weight, output,
-                                              {}, gates, before, grad_output, {}, grad_gates);
-  Dims sizes = gates.sizes();
-  sizes.back() = weight.sizes()[0];
-  Tensor sums = flat(made.sums);
-  return {reshape(made.x, sizes), made.hidden, product_over_rows(sums, before),
-          bias.defined() ? sum(sums, Dims{0}, false) : Tensor()};
-}
-
-namespace {
 
 // Of x, the first states, the weight of the hidden state, and its bias if it is a GRU's.
 struct LayerGradients {
   Tensor x, hidden, cell, weight, bias;
 };
 
-// Of 16-bit floats, in floats and by ops that are differentiable again.
-LayerGradients layer_gradients_in_floats(RecurrentCell kind, const Tensor& grad_output,
-                                         const Tensor& grad_cells, const Tensor& grad_gates,
-                                         const Tensor& hidden, const Tensor& cell,
-                                         const Tensor& w_hh, const Tensor& b_hh,
-                                         const Tensor& output, const Tensor& cells,
-                                         const Tensor& gates, const Dims& batch_sizes,
-                                         bool reverse) {
-  Tensor from_output = to_floats(grad_output), h = to_floats(hidden), w = to_floats(w_hh),
-         out = to_floats(output);
-  if (kind == RecurrentCell::LSTM) {
-    auto made = lstm_gradients(from_output, grad_cells, grad_gates, h, to_floats(cell), w, out,
-                               cells, gates, batch_sizes, reverse);
-    return {made[0], made[1], made[2], made[3], {}};
-  }
-  if (kind == RecurrentCell::GRU) {
-    auto made = gru_gradients(from_output, grad_gates, h, w, to_floats(b_hh), out, gates,
-                              batch_sizes, reverse);
-    return {made[0], made[1], {}, made[2], made[3]};
-  }
-  auto made =
-      rnn_gradients(from_output, h, w, out, kind == RecurrentCell::Relu, batch_sizes, reverse);
-  return {made[0], made[1], {}, made[2], {}};
-}
-
-// Of 16-bit floats, whose gradients of x are too.
 LayerGradients layer_gradients(RecurrentCell kind, const RecurrentSteps& steps,
                                const Tensor& grad_output, const Tensor& grad_cells,
                                const Tensor& grad_gates, const Tensor& hidden, const Tensor& cell,
@@ -498,8 +366,9 @@ LayerGradients layer_gradients(RecurrentCell kind, const RecurrentSteps& steps,
   bool is_gru = kind == RecurrentCell::GRU;
   Tensor before;
   if (is_gru || of_weight) before = states_before(hidden, flat(output), steps);
-  Gradients made = gradients(kind, steps, hidden, to_floats(cell), w_hh, output, cells, gates,
-                             is_gru ? before : Tensor(), grad_output, grad_cells, grad_gates);
+  auto* run = grad_enabled() ? gradients_by_ops : gradients;
+  Gradients made = run(kind, steps, hidden, cell, w_hh, output, cells, gates,
+                       is_gru ? before : Tensor(), grad_output, grad_cells, grad_gates);
   Tensor sums = flat(is_gru ? made.sums : made.x);
   return {made.x, made.hidden, made.cell, of_weight ? product_over_rows(sums, before) : Tensor(),
           is_gru && of_bias ? sum(sums, Dims{0}, false) : Tensor()};
@@ -516,21 +385,18 @@ std::array<Tensor, 7> recurrent_gradients(
   RecurrentCell kind = cell_of(mode);
   bool by_floats =
       grad_enabled() || !is_reduced(input.dtype()) || computes_in_floats(input.device());
+  auto in_floats = [&](const Tensor& t) { return by_floats ? to_floats(t) : t; };
   LayerGradients made =
-      by_floats
-          ? layer_gradients_in_floats(kind, grad_output, grad_cells, grad_gates, hidden, cell, w_hh,
-                                      b_hh, output, cells, gates, batch_sizes, reverse)
-          : layer_gradients(kind, steps_of("recurrent_layer", output, hidden, batch_sizes, reverse),
-                            grad_output, grad_cells, grad_gates, hidden, cell, w_hh, output, cells,
-                            gates, of_w_hh, of_biases && b_hh.defined());
+      layer_gradients(kind, steps_of(output, hidden, batch_sizes, reverse), in_floats(grad_output),
+                      grad_cells, grad_gates, in_floats(hidden), to_floats(cell), in_floats(w_hh),
+                      in_floats(output), cells, gates, of_w_hh, of_biases && b_hh.defined());
   Tensor x = flat(made.x), of_x = of_biases ? sum(x, Dims{0}, false) : Tensor();
   auto as_input = [&](const Tensor& t) { return t.defined() ? to(t, input.dtype()) : t; };
-  auto as_x = [&](const Tensor& t) { return by_floats ? to_floats(t) : t; };
   Tensor of_b_hh = kind == RecurrentCell::GRU ? made.bias : of_x;
-  return {of_input ? as_input(reshape(mm(x, as_x(w_ih)), input.sizes())) : Tensor(),
+  return {of_input ? as_input(reshape(mm(x, in_floats(w_ih)), input.sizes())) : Tensor(),
           as_input(made.hidden),
           as_input(made.cell),
-          of_w_ih ? as_input(product_over_rows(x, flat(as_x(input)))) : Tensor(),
+          of_w_ih ? as_input(product_over_rows(x, flat(in_floats(input)))) : Tensor(),
           as_input(made.weight),
           b_ih.defined() ? as_input(of_x) : Tensor(),
           b_hh.defined() ? as_input(of_b_hh) : Tensor()};

@@ -44,10 +44,6 @@ class geqrf(NamedTuple):
     a: Tensor
     tau: Tensor
 
-class gru_layer(NamedTuple):
-    output: Tensor
-    gates: Tensor
-
 class kthvalue(NamedTuple):
     values: Tensor
     indices: Tensor
@@ -112,11 +108,6 @@ class linalg_svd(NamedTuple):
     U: Tensor
     S: Tensor
     Vh: Tensor
-
-class lstm_layer(NamedTuple):
-    output: Tensor
-    cells: Tensor
-    gates: Tensor
 
 class lu_unpack(NamedTuple):
     P: Tensor
