@@ -194,6 +194,32 @@ def test_structures_of_views_are_of_one_device(run):
         run(rl.rand(1, 2, 3, 4), rl.empty(1, 2, 3, 4, device="meta"))
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda real, meta: real + meta,
+        lambda real, meta: meta == real,
+        lambda real, meta: rl.where(real > 0, meta, meta),
+        lambda real, meta: meta.masked_fill(real > 0, 1),
+        lambda real, meta: rl.nn.functional.mse_loss(real, meta),
+        lambda real, meta: rl.clamp(meta, real),
+        lambda real, meta: real + meta[0, 0],
+        lambda real, meta: real.mul_(meta),
+        lambda real, meta: rl._foreach_add([real], [meta]),
+        lambda real, meta: rl.outer(real[0], meta[0]),
+    ],
+)
+def test_operands_are_of_one_device(run):
+    with pytest.raises(RuntimeError, match="same device"):
+        run(rl.ones(2, 3), rl.ones(2, 3, device="meta"))
+
+
+def test_what_goes_with_meta():
+    meta = rl.ones(2, 3, device="meta")
+    assert (meta + rl.tensor(2.0)).is_meta and (rl.tensor(2.0) * meta).is_meta
+    assert meta.mul_(rl.ones(2, 3)).is_meta and meta.copy_(rl.ones(3)).is_meta
+
+
 def test_functions_that_read_elements_where_there_are_some():
     nn = rl.nn.functional
     places = rl.empty(1, 1, 2, dtype=rl.int64, device="meta")

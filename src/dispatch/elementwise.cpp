@@ -58,8 +58,7 @@ Tensor allocate_result(const Dims& sizes, DType dtype, const Tensor* const* inpu
   Device device = inputs[0]->device();  // a number yields to a tensor of another device
   bool standard = true, channels_last = false;
   for (int k = 0; k < count; ++k) {
-    if (k && (inputs[k]->is_meta() || (inputs[k - 1]->dim() == 0 && device.is_cpu())))
-      device = inputs[k]->device();
+    if (k && inputs[k - 1]->dim() == 0 && device.is_cpu()) device = inputs[k]->device();
     standard = standard && inputs[k]->impl()->standard_strides;
     channels_last = channels_last || (!inputs[k]->impl()->data && inputs[k]->sizes() == sizes &&
                                       has_physical_layout(*inputs[k]));
@@ -278,12 +277,14 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
           " can't be cast to the desired output type ", out.dtype());
   }
   check_dtype(loop, compute);
+  const bool changes_meta = given.defined() && given.is_meta();  // by elements of any device
+  for (int k = 0; k < count && !changes_meta; ++k)
+    check_input_device(loop, k, *inputs[k], out.device());
   if (out.is_meta()) return out;
 
   if (given.defined()) copy_on_write(given);
   Tensor kept[kernels::max_loop_inputs];
   for (int k = 0; k < count; ++k) {
-    check_input_device(loop, k, *inputs[k], out.device());
     kept[k] = *inputs[k];
     // A comparison is of numbers of the common dtype: half(0.1) == 0.1 although 0.1 is not a half.
     if (type == LoopType::Bool && is_reduced(common) && kept[k].dtype() != common)

@@ -15,8 +15,7 @@ namespace rl {
 
 inline OutputMeta meta_of(const Tensor& t) { return {t.sizes(), t.dtype(), t.device()}; }
 
-// An error that names two arguments on different devices. A number may come from the CPU; meta
-// tensors, which have no elements to bring together, go with those of any device.
+// An error that names two arguments on different devices. A number may come from the CPU.
 [[noreturn]] void fail_same_device(const char* op, const char* a_name, Device a, const char* b_name,
                                    Device b);
 inline void check_same_device(const char*, const char*, const Tensor&) {}
@@ -26,7 +25,7 @@ void check_same_device(const char* op, const char* a_name, const Tensor& a, cons
   if (!a.defined() || (a.dim() == 0 && a.device().is_cpu()))
     return check_same_device(op, b_name, b, rest...);
   bool agree = !b.defined() || is_same_device(a.device(), b.device()) ||
-               (b.dim() == 0 && b.device().is_cpu()) || a.is_meta() || b.is_meta();
+               (b.dim() == 0 && b.device().is_cpu());
   if (__builtin_expect(!agree, 0)) fail_same_device(op, a_name, a.device(), b_name, b.device());
   check_same_device(op, a_name, a, rest...);
 }
