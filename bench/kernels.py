@@ -643,7 +643,7 @@ def few_rows(dtype):
 
 
 def small_matrices(batch, n, dtype="float32"):
-    """Poses, covariances, frames: linear algebra of many n x n at a time, and fits of as many."""
+    """Linear algebra of n x n, many at a time (poses, covariances, frames) or one, and fits."""
     size = f"{batch}, {n}, {n}, dtype=T.{dtype}"
     setup = (f"x = T.randn({size}); s = x @ x.mT + T.eye({n}, dtype=T.{dtype}); "
              f"t = T.linalg.cholesky(s); v = T.randn({batch}, {n}, 1, dtype=T.{dtype}); "
@@ -688,6 +688,8 @@ GROUPS = {
     "small matrices": (small_matrices(10000, 3) + small_matrices(2000, 6)
                        + small_matrices(500, 16) + small_matrices(10000, 3, "float64")
                        + small_matrices(500, 16, "float64")),
+    "one matrix": (small_matrices(1, 64) + small_matrices(1, 256)
+                   + small_matrices(1, 64, "float64") + small_matrices(1, 256, "float64")),
 }
 
 

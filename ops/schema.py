@@ -62,8 +62,7 @@ class Row:
     grad: object = None
     # Of several results: a gradient that does not come is undefined, not zeros.
     absent: bool = False
-    # {output: C++ condition}, of outputs that the gradient reads: the node keeps a copy where it
-    # holds, so that a program may change the output in place.
+    # {output that the gradient reads: C++ condition of keeping a copy, so that it may be changed}
     copied: dict = field(default_factory=dict, hash=False)
     # kernel: what the result is to be, a call of rl::shape or OutputSpec{...}; of several results
     # an array. It sees sizes, strides and dtypes, never elements. view: a call of rl::window, which

@@ -34,6 +34,23 @@ template <class T> struct CholeskyTile {
 RL_ISA_KERNEL(cholesky_tile_f32, (const CholeskyTile<float>& tile))
 RL_ISA_KERNEL(cholesky_tile_f64, (const CholeskyTile<double>& tile))
 
+// Householder's reflectors of a (rows, columns), rows >= columns <= panel_width, as LAPACK's geqrf
+// keeps them below the diagonal of a and in tau. Their product H_0 H_1 ... is 1 - V T V^T: to v go
+// the rows of V with its ones and zeros, to t those of T's transpose. `packed` is as above. False
+// is set where a sum of squares leaves the range of T, as that of zeros does.
+template <class T> struct QrPanel {
+  T* a;
+  int64_t rows, columns, step;
+  T *tau, *v;
+  int64_t v_step;
+  T* t;
+  int64_t t_step;
+  T* packed;
+  bool* in_range;
+};
+RL_ISA_KERNEL(qr_panel_f32, (const QrPanel<float>& panel))
+RL_ISA_KERNEL(qr_panel_f64, (const QrPanel<double>& panel))
+
 // n is at most so much, or any of a vector x in one piece with a matrix whose rows or columns are.
 inline constexpr int64_t triangle_rows = 32;
 // x (n, columns), rows x_step apart, becomes the solution of a x = b that it held; a (n, n) is

@@ -1,5 +1,7 @@
 #include "kernels/cpu/factor_tiles.h"
 
+#include <limits>
+
 #include "kernels/cpu/lanes.h"
 
 namespace rl::kernels::RL_ISA {
@@ -13,6 +15,9 @@ template <class T> struct PackedRow {
   static constexpr int n = Vector<T>::lanes, count = row_vectors<T>;
   vec<T> part[count];
 
+  PackedRow() {  // zeros
+    for (vec<T>& v : part) v = vec<T>{};
+  }
   explicit PackedRow(const T* from) {
     for (int v = 0; v < count; ++v) part[v] = load(from + v * n);
   }
@@ -37,6 +42,22 @@ template <class T> struct PackedRow {
   void set(int64_t k, T value) {
     for (int v = 0; v < count; ++v)
       part[v] = count_lanes<T>() == static_cast<LaneOf<T>>(k - v * n) ? vec<T>{} + value : part[v];
+  }
+  T operator[](int64_t k) const {
+    T lanes[panel_width];
+    put(lanes);
+    return lanes[k];
+  }
+  void add_product(const PackedRow& row, T factor) {
+    for (int v = 0; v < count; ++v) part[v] = mul_add(row.part[v], vec<T>{} + factor, part[v]);
+  }
+  void multiply(T factor) {
+    for (vec<T>& v : part) v *= factor;
+  }
+  // Keeps the lanes after k; the others become zeros.
+  void keep_after(int64_t k) {
+    for (int v = 0; v < count; ++v)
+      part[v] = count_lanes<T>() > static_cast<LaneOf<T>>(k - v * n) ? part[v] : vec<T>{};
   }
   // Less factor * pivot in the lanes after k.
   void eliminate(const PackedRow& pivot, T factor, int64_t k) {
@@ -84,6 +105,95 @@ template <class T> void lu_panel(const LuPanel<T>& p) {
   }
   for (int64_t i = 0; i < p.rows; ++i) PackedRow<T>(row(i)).put(p.a + i * p.step, p.columns);
 }
+
+// The columns of a panel by turns, with one pass over its rows for each: it applies the reflector
+// of column k, and sums up what that of column k + 1 needs, the products of its elements with their
+// rows. Lanes before k hold V, so that the sums are also what T needs.
+template <class T> class Reflectors {
+ public:
+  explicit Reflectors(const QrPanel<T>& p) : p_(p) {}
+
+  bool run() {
+    for (int64_t i = 0; i < p_.rows; ++i) PackedRow<T>(p_.a + i * p_.step, p_.columns).put(row(i));
+    PackedRow<T> sums = pass(-1, T(0), PackedRow<T>());
+    for (int64_t k = 0; k < p_.columns; ++k) {
+      T alpha = row(k)[k], below = sums[k], square = alpha * alpha + below;
+      // Elements whose squares vanish beside one of this size do not count.
+      constexpr T epsilon = std::numeric_limits<T>::epsilon();
+      constexpr T least = std::numeric_limits<T>::min() / (epsilon * epsilon);
+      bool in_range = square >= least && square <= std::numeric_limits<T>::max();
+      if (!in_range && k + 1 < p_.rows) return false;
+      bool reflects = below > T(0);
+      T beta = reflects ? __builtin_copysign(math::sqrt(square), -alpha) : alpha;
+      T inverse = reflects ? 1 / (alpha - beta) : T(0);
+      p_.tau[k] = reflects ? (beta - alpha) / beta : T(0);
+      sums = next(k, beta, inverse, sums);
+    }
+    for (int64_t i = 0; i < p_.rows; ++i) put_row(i);
+    return true;
+  }
+
+ private:
+  T* row(int64_t i) const { return p_.packed + i * panel_width; }
+
+  // The reflector of column k, and the sums of the one after it.
+  PackedRow<T> next(int64_t k, T beta, T inverse, const PackedRow<T>& sums) {
+    PackedRow<T> top(row(k)), products = top, t;
+    products.add_product(sums, inverse);  // v^T times the columns, and V^T v before k
+    T before[panel_width];
+    products.put(before);
+    for (int64_t j = 0; j < k; ++j) t.add_product(PackedRow<T>(t_[j]), -p_.tau[k] * before[j]);
+    t.set(k, p_.tau[k]);
+    t.put(t_[k]);
+    t.put(p_.t + k * p_.t_step, p_.columns);
+    products.keep_after(k);
+    products.multiply(p_.tau[k]);
+    top.add_product(products, T(-1));
+    top.set(k, beta);
+    top.put(row(k));
+    return pass(k, inverse, products);
+  }
+
+  // Rows after k become those less v times `products`, with v in lane k.
+  RL_INLINE PackedRow<T> pass(int64_t k, T inverse, const PackedRow<T>& products) {
+    constexpr int together = 4;
+    PackedRow<T> sums[together], unused;
+    const int64_t key = k + 1 < p_.columns ? k + 1 : k;
+    const T of_key = products[key];
+    auto one = [&](int64_t i, PackedRow<T>& sum) {
+      T* r = row(i);
+      PackedRow<T> changed(r);
+      T element = r[key];
+      if (k >= 0) {
+        T v = r[k] * inverse;
+        changed.add_product(products, -v);
+        changed.set(k, v);
+        element = mul_add(of_key, -v, element);
+        changed.put(r);
+      }
+      sum.add_product(changed, element);
+    };
+    if (k + 1 < p_.rows) one(k + 1, unused);
+    int64_t i = k + 2;
+    for (; i + together <= p_.rows; i += together)
+#pragma GCC unroll 4
+      for (int u = 0; u < together; ++u) one(i + u, sums[u]);
+    for (; i < p_.rows; ++i) one(i, sums[0]);
+    for (int u = 1; u < together; ++u) sums[0].add_product(sums[u], T(1));
+    return sums[0];
+  }
+
+  // Row i of R and the vectors, and of V.
+  void put_row(int64_t i) const {
+    PackedRow<T> all(row(i)), v = all;
+    all.put(p_.a + i * p_.step, p_.columns);
+    for (int64_t j = i; j < p_.columns; ++j) v.set(j, T(j == i));
+    v.put(p_.v + i * p_.v_step, p_.columns);
+  }
+
+  const QrPanel<T>& p_;
+  T t_[panel_width][panel_width];
+};
 
 template <class T> void cholesky_tile(const CholeskyTile<T>& t) {
   T packed[panel_width * panel_width];
@@ -214,6 +324,8 @@ template <class T> void triangle_tile(const TriangleTile<T>& t) {
 
 void lu_panel_f32(const LuPanel<float>& p) { lu_panel(p); }
 void lu_panel_f64(const LuPanel<double>& p) { lu_panel(p); }
+void qr_panel_f32(const QrPanel<float>& p) { *p.in_range &= Reflectors<float>(p).run(); }
+void qr_panel_f64(const QrPanel<double>& p) { *p.in_range &= Reflectors<double>(p).run(); }
 void cholesky_tile_f32(const CholeskyTile<float>& t) { cholesky_tile(t); }
 void cholesky_tile_f64(const CholeskyTile<double>& t) { cholesky_tile(t); }
 void triangle_tile_f32(const TriangleTile<float>& t) { triangle_tile(t); }

@@ -5,6 +5,7 @@
 #include "kernels/cpu/lapack.h"
 #include "kernels/cpu/linalg_lanes.h"
 #include "kernels/cpu/reflectors.h"
+#include "kernels/cpu/row_qr.h"
 #include "kernels/linalg.h"
 
 namespace rl::kernels {
@@ -38,6 +39,32 @@ template <class T> void make_q(int columns, int count, Columns<T>& a, Buffer<T>&
       a, tau);
 }
 
+// What is written in rows: `to` itself, or rows that become it.
+template <class T, class F> void by_rows(const Matrix<T>& to, F&& f) {
+  if (to.column_step == 1) return f(to);
+  Rows<T> m(to.rows, to.columns);
+  f(m.matrix());
+  copy_matrix(m.matrix(), to);
+}
+// R, of what a factorisation left.
+template <class T> void take_upper(const Matrix<T>& from, const Matrix<T>& upper) {
+  for (int64_t i = 0; i < upper.rows; ++i) {
+    const T* row = from.data + i * from.row_step;
+    T* to = upper.data + i * upper.row_step;
+    for (int64_t j = 0; j < upper.columns; ++j, row += from.column_step, to += upper.column_step)
+      *to = i <= j ? *row : T(0);
+  }
+}
+template <class T> bool qr_by_rows(const Matrix<T>& a, const Matrix<T>* q, const Matrix<T>& r) {
+  Rows<T> m(a.rows, a.columns);
+  RowQr<T> reflectors(a.rows, std::min(a.rows, a.columns));
+  copy_matrix(a, m.matrix());
+  if (!reflectors.factor(m.matrix())) return false;
+  take_upper(m.matrix(), r);
+  if (q) by_rows(*q, [&](const Matrix<T>& made) { reflectors.make_q(made); });
+  return true;
+}
+
 }  // namespace
 
 void qr(const View& a, const View* q, const View& r) {
@@ -45,6 +72,10 @@ void qr(const View& a, const View* q, const View& r) {
   for_each_matrix("qr", a, [&](auto tag, int64_t at) {
     using T = type_of<decltype(tag)>;
     Matrix<T> from = matrix_of<T>(a, at), upper = matrix_of<T>(r, at);
+    if constexpr (!is_complex_v<T>) {
+      Matrix<T> basis = q ? matrix_of<T>(*q, at) : upper;
+      if (qr_by_rows(from, q ? &basis : nullptr, upper)) return;
+    }
     int64_t width = q ? q->sizes[q->ndim - 1] : 0;
     Columns<T> m(from.rows, std::max(from.columns, width));
     int reflectors = static_cast<int>(std::min(from.rows, from.columns));
@@ -54,8 +85,7 @@ void qr(const View& a, const View* q, const View& r) {
     bool small = std::max(m.rows(), m.columns()) <= most_small;
     if (small) factor_by_reflectors(m, columns, tau.data());
     else factor_qr(columns, m, tau);
-    for (int64_t i = 0; i < upper.rows; ++i)
-      for (int64_t j = 0; j < upper.columns; ++j) upper(i, j) = i <= j ? m(i, j) : T(0);
+    take_upper({m.data(), m.rows(), m.columns(), 1, m.rows()}, upper);
     if (!q) return;
     if (small) multiply_reflectors(m, reflectors, tau.data());
     else make_q(static_cast<int>(width), reflectors, m, tau);
@@ -68,6 +98,15 @@ void geqrf(const View& a, const View& out, const View& tau) {
   for_each_matrix("geqrf", a, [&](auto tag, int64_t at) {
     using T = type_of<decltype(tag)>;
     Matrix<T> from = matrix_of<T>(a, at);
+    if constexpr (!is_complex_v<T>) {
+      Rows<T> m(from.rows, from.columns);
+      RowQr<T> reflectors(from.rows, std::min(from.rows, from.columns));
+      copy_matrix(from, m.matrix());
+      if (reflectors.factor(m.matrix())) {
+        copy_matrix(m.matrix(), matrix_of<T>(out, at));
+        return store_vector<T>(reflectors.tau(), tau, at);
+      }
+    }
     Columns<T> m(from.rows, from.columns);
     Buffer<T> scales(std::max<int64_t>(std::min(from.rows, from.columns), 1));
     m.load(from);
@@ -83,10 +122,15 @@ void householder_product(const View& vectors, const View& tau, const View& out) 
     using T = type_of<decltype(tag)>;
     Matrix<T> from = matrix_of<T>(vectors, at);
     int64_t count = tau.sizes[tau.ndim - 1];
-    Columns<T> m(from.rows, from.columns);
     Buffer<T> scales(std::max<int64_t>(count, 1));
-    m.load(from);
     load_vector<T>(tau, at, scales.data());
+    if constexpr (!is_complex_v<T>) {
+      RowQr<T> reflectors(from.rows, count);
+      reflectors.load(from, scales.data());
+      return by_rows(matrix_of<T>(out, at), [&](const Matrix<T>& q) { reflectors.make_q(q); });
+    }
+    Columns<T> m(from.rows, from.columns);
+    m.load(from);
     make_q(m.columns(), static_cast<int>(count), m, scales);
     m.store(matrix_of<T>(out, at));
   });
@@ -98,11 +142,20 @@ void ormqr(const View& vectors, const View& tau, const View& c, const View& out,
     using T = type_of<decltype(tag)>;
     Matrix<T> from = matrix_of<T>(vectors, at), right = matrix_of<T>(c, at);
     int64_t count = tau.sizes[tau.ndim - 1];
-    Columns<T> m(from.rows, from.columns), x(right.rows, right.columns);
     Buffer<T> scales(std::max<int64_t>(count, 1));
+    load_vector<T>(tau, at, scales.data());
+    if constexpr (!is_complex_v<T>) {  // x Q is (Q^T x^T)^T
+      RowQr<T> reflectors(from.rows, count);
+      Matrix<T> given = left ? right : turned(right), made = matrix_of<T>(out, at);
+      Rows<T> x(given.rows, given.columns);
+      reflectors.load(from, scales.data());
+      copy_matrix(given, x.matrix());
+      reflectors.multiply(x.matrix(), left == adjoint);
+      return copy_matrix(x.matrix(), left ? made : turned(made));
+    }
+    Columns<T> m(from.rows, from.columns), x(right.rows, right.columns);
     m.load(from);
     x.load(right);
-    load_vector<T>(tau, at, scales.data());
     char op = !adjoint ? 'N' : is_complex_v<T> ? 'C' : 'T';
     interruptible_call(
         2 * product(x.rows(), x.columns(), count),
@@ -227,10 +280,55 @@ int singular_values(char job, SvdDriver driver, Columns<T>& a, Buffer<real_t<T>>
       a, s, u, vh);
 }
 
+// Of a matrix with many more rows than columns: R has its singular values and right vectors, and Q
+// turns the left ones. False, and nothing done, where squares of elements leave the range of T.
+template <class T>
+bool svd_by_qr(const Matrix<T>& a, const Matrix<T>* u, Buffer<T>& s, const Matrix<T>& vh,
+               SvdDriver driver, int* code) {
+  int64_t n = a.columns, vectors = u ? n : 0;
+  Rows<T> m(a.rows, n);
+  RowQr<T> reflectors(a.rows, n);
+  copy_matrix(a, m.matrix());
+  if (!reflectors.factor(m.matrix())) return false;
+  Columns<T> r(n, n), left(vectors, vectors), right(vectors, vectors);
+  take_upper(m.matrix(), {r.data(), n, n, 1, n});
+  *code = singular_values(u ? 'S' : 'N', driver, r, s, left, right);
+  if (!u) return true;
+  right.store(vh);
+  by_rows(*u, [&](const Matrix<T>& made) {
+    set_identity(made);
+    left.store(part_of(made, 0, 0, n, n));
+    reflectors.multiply(made, false);
+  });
+  return true;
+}
+
+template <class T>
+bool svd_by_qr(const View& a, const View* u, const View& s, const View* vh, const View& info,
+               SvdDriver driver, int64_t at) {
+  Matrix<T> from = matrix_of<T>(a, at);
+  int64_t few = std::min(from.rows, from.columns);
+  if (few == 0 || std::max(from.rows, from.columns) < 2 * few) return false;
+  bool tall = from.rows > from.columns;
+  Matrix<T> left = from, right = from;
+  if (u) left = matrix_of<T>(*u, at), right = matrix_of<T>(*vh, at);
+  Matrix<T> vectors = tall ? left : turned(right);
+  Buffer<T> values(few);
+  int code = 0;
+  if (!svd_by_qr(tall ? from : turned(from), u ? &vectors : nullptr, values,
+                 tall ? right : turned(left), driver, &code))
+    return false;
+  set_info(info, at, code);
+  store_vector<T>(values.data(), s, at);
+  return true;
+}
+
 template <class T>
 void svd_of(const View& a, const View* u, const View& s, const View* vh, const View& info,
             SvdDriver driver, int64_t at) {
   using R = real_t<T>;
+  if constexpr (!is_complex_v<T>)
+    if (svd_by_qr<T>(a, u, s, vh, info, driver, at)) return;
   Matrix<T> from = matrix_of<T>(a, at);
   int64_t few = std::min(from.rows, from.columns), none = 0;
   Columns<T> m(from.rows, from.columns);
@@ -303,12 +401,68 @@ int least_squares(Columns<T>& a, Columns<T>& b, Buffer<real_t<T>>& s, real_t<T> 
       a, b, s, rank);
 }
 
+// Whether the condition of R is at most so much, in a norm that is at least what it is in LAPACK's:
+// its inverse's columns, a few at a time.
+template <class T> bool is_conditioned(const Matrix<T>& r, double most) {
+  constexpr int64_t together = 64;
+  double size = 0, of_inverse = 0;
+  for (int64_t at = 0; at < r.rows; at += together) {
+    int64_t width = std::min(together, r.rows - at), rows = at + width;
+    Rows<T> inverse(rows, width);
+    Matrix<T> x = inverse.matrix();
+    set_identity(part_of(x, at, 0, width, width));
+    if (at > 0) std::fill_n(x.data, at * width, T(0));
+    solve_triangle<T>(reading(part_of(r, 0, 0, rows, rows)), true, false, x);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < width; ++j) {
+        if (i <= at + j) size += double(r(i, at + j)) * double(r(i, at + j));
+        of_inverse += double(x(i, j)) * double(x(i, j));
+      }
+  }
+  return std::sqrt(size) * std::sqrt(of_inverse) <= most;
+}
+
+// By Q R of a, or of its transpose where it has fewer rows than columns. False, and nothing done,
+// where the rank is not plain to see.
+template <class T>
+bool lstsq_by_rows(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& solution,
+                   double rcond) {
+  const bool tall = a.rows >= a.columns;
+  const int64_t few = std::min(a.rows, a.columns), many = std::max(a.rows, a.columns);
+  const double most = 0.1 / std::max<double>(rcond, std::numeric_limits<T>::epsilon());
+  Rows<T> m(many, few), x(many, b.columns);
+  RowQr<T> reflectors(many, few);
+  copy_matrix(tall ? a : turned(a), m.matrix());
+  Matrix<T> r = part_of(m.matrix(), 0, 0, few, few),
+            head = part_of(x.matrix(), 0, 0, few, b.columns);
+  if (!reflectors.factor(m.matrix()) || !is_conditioned(r, most)) return false;
+  copy_matrix(b, part_of(x.matrix(), 0, 0, a.rows, b.columns));
+  if (tall) {
+    reflectors.multiply(x.matrix(), true);
+    solve_triangle<T>(reading(r), true, false, head);
+  } else {
+    solve_triangle<T>(reading(turned(r)), false, false, head);
+    std::fill_n(&x.matrix()(few, 0), (many - few) * b.columns, T(0));
+    reflectors.multiply(x.matrix(), false);
+  }
+  copy_matrix(part_of(x.matrix(), 0, 0, solution.rows, b.columns), solution);
+  return true;
+}
+
 template <class T>
 void lstsq_of(const View& a, const View& b, const View& solution, const View* rank,
               const View* singular_values, double rcond, LstsqDriver driver, const View& info,
               int64_t at) {
   using R = real_t<T>;
   Matrix<T> from = matrix_of<T>(a, at), right = matrix_of<T>(b, at);
+  bool trivial = from.rows == 0 || from.columns == 0;
+  bool iterates = driver == LstsqDriver::Gelsd || driver == LstsqDriver::Gelss;
+  if constexpr (!is_complex_v<T>)
+    if (!iterates && !trivial && lstsq_by_rows(from, right, matrix_of<T>(solution, at), rcond)) {
+      set_info(info, at, 0);
+      if (rank) *item_of<int64_t>(*rank, at, 0) = std::min(from.rows, from.columns);
+      return;
+    }
   Columns<T> m(from.rows, from.columns), x(std::max(from.rows, from.columns), right.columns);
   Buffer<R> s(std::max<int64_t>(std::min(from.rows, from.columns), 1));
   m.load(from);
@@ -316,8 +470,6 @@ void lstsq_of(const View& a, const View& b, const View& solution, const View* ra
   x.load(right);
   Buffer<int> found(1);
   found[0] = 0;
-  bool trivial = from.rows == 0 || from.columns == 0;
-  bool iterates = driver == LstsqDriver::Gelsd || driver == LstsqDriver::Gelss;
   if (iterates && !m.is_finite()) return set_info(info, at, not_finite);
   int code = trivial ? 0 : least_squares<T>(m, x, s, static_cast<R>(rcond), found, driver);
   set_info(info, at, code);

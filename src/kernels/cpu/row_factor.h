@@ -199,9 +199,10 @@ template <class T> void conjugate(const Matrix<T>& m) {
       for (int64_t j = 0; j < m.columns; ++j) m(i, j) = std::conj(m(i, j));
 }
 
-// c -= a b, in parts of a few tenths of a second, between which Ctrl-C ends it.
+// c = alpha a b + beta c, in parts of a few tenths of a second, between which Ctrl-C ends it.
 template <class T>
-void subtract_product(const Matrix<const T>& a, const Matrix<T>& b, const Matrix<T>& c) {
+void add_product(double alpha, const Matrix<const T>& a, const Matrix<const T>& b, double beta,
+                 const Matrix<T>& c) {
   if (c.rows == 0 || c.columns == 0 || a.columns == 0) return;
   constexpr double work_of_part = 3e9;
   double work = double(c.rows) * double(c.columns) * double(a.columns);
@@ -215,13 +216,17 @@ void subtract_product(const Matrix<const T>& a, const Matrix<T>& b, const Matrix
   p.a_row = a.row_step, p.a_col = a.column_step;
   p.b_row = b.row_step, p.b_col = b.column_step;
   p.c_row = c.row_step, p.c_col = c.column_step;
-  p.alpha = Scalar(-1.0), p.beta = Scalar(1.0);
+  p.alpha = Scalar(alpha), p.beta = Scalar(beta);
   for (int64_t i = 0; i < c.rows; i += step) {
     if (i > 0) Interruption::ask();
     p.m = std::min(step, c.rows - i);
     p.a = a.data + i * a.row_step, p.c = c.data + i * c.row_step;
     gemm_tiles(p);
   }
+}
+template <class T>
+void subtract_product(const Matrix<const T>& a, const Matrix<T>& b, const Matrix<T>& c) {
+  add_product<T>(-1, a, reading(b), 1, c);
 }
 
 // x, of column_step 1, becomes the solution of a x = b that it held.
