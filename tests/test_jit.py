@@ -1338,3 +1338,33 @@ def test_a_trace_runs_on_the_example_inputs_themselves():
     assert z.grad.tolist() == [4, 6] and x.grad is None
     torch.jit.trace(lambda a, b: a * b, (x, y[:2]))
     torch.jit.trace(lambda a: a.clone().add_(1), x)
+
+
+def saved_and_loaded(program):
+    file = io.BytesIO()
+    torch.jit.save(program, file)
+    file.seek(0)
+    return torch.jit.load(file)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_traced_model_in_another_dtype(dtype):
+    model = LeNet().eval()
+    x = torch.randn(2, 1, 28, 28)
+    traced = torch.jit.trace(model, x)
+    for each in (saved_and_loaded(traced), traced):
+        assert_same = torch.testing.assert_close
+        assert_same(each.to(dtype)(x.to(dtype)), model.to(dtype)(x.to(dtype)))
+
+
+def test_traces_take_other_dtypes_and_numbers_of_dims():
+    def function(a, b):
+        return (a + b).sum(-1) * a.size(0), a.float() / 2, torch.zeros_like(b)
+
+    traced = torch.jit.trace(function, (torch.ones(2, 3), torch.ones(2, 3)))
+    numbers = torch.arange(12).reshape(2, 2, 3)
+    for each in (traced, saved_and_loaded(traced)):
+        for inputs in ((numbers, numbers.double()), (numbers[0, 0], numbers.bool())):
+            got, expected = each(*inputs), function(*inputs)
+            for one, other in zip(got, expected):
+                assert one.dtype is other.dtype and torch.equal(one, other)

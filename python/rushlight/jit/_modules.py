@@ -211,7 +211,7 @@ def trace(
 ):  # fmt: skip
     """Record what a function or module does with example inputs, as a graph.
 
-    Sizes may change from call to call. What the program decided by sizes is checked at each call;
+    Sizes, dtypes and numbers of dims may change from call to call. What the program decided by sizes is checked at each call;
     where it looks at elements of tensors, a `TracerWarning` says so, and the graph goes on as with
     the example.
 
@@ -306,8 +306,11 @@ def _traced(func, args, kwargs, check, strict):
         )
     if check and (found := difference(*runs)):
         raise RuntimeError(f"jit.trace: the program does not do the same twice: {found}")
-    ranges = {f"s{i}": (0, None) for i in range(count)}
-    return export._assembled(runs[0], func, args, kwargs, ranges)
+    for node in runs[0].graph.nodes:  # as in torch, of any dtype and number of dims
+        is_input = node.op == "placeholder" and node.meta.get("kind", "input") == "input"
+        if is_input and isinstance(node.meta.get("val"), Tensor):
+            node.meta["type"] = "Tensor"
+    return export._assembled(runs[0], func, args, kwargs, {})
 
 
 def _of_program(program, func):
