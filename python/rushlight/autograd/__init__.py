@@ -399,10 +399,15 @@ def _loop_fallback(run, roots, targets, batched_weights, keep_graph):
             )
     if not count:
         return tuple(target.new_empty((0, *target.shape)) for target in targets)
-    rows = []
-    for entry in range(count):
-        weights = [None if weight is None else weight[entry] for weight in batched]
-        rows.append(run(_weights(roots, weights), keep_graph or entry < count - 1))
+    first = [None if weight is None else weight[0] for weight in batched]
+    parts = [
+        [one] * count if weight is None else weight.unbind(0)
+        for weight, one in zip(batched, _weights(roots, first))
+    ]
+    rows = [
+        run(weights, keep_graph or entry < count - 1)
+        for entry, weights in enumerate(zip(*parts, strict=True))
+    ]
     return tuple(
         _stacked(column, target)
         for column, target in zip(zip(*rows, strict=True), targets, strict=True)
