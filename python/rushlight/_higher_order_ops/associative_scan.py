@@ -6,7 +6,7 @@ Data Parallel Algorithms (Hillis and Steele, 1986): log n rounds, each of one ca
 from __future__ import annotations
 
 import rushlight
-from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def associative_scan(
     while distance < size:
         before = tree_map(lambda x: x.narrow(dim, 0, size - distance), xs)  # noqa: B023
         after = tree_map(lambda x: x.narrow(dim, distance, size - distance), xs)  # noqa: B023
-        heads = [x.narrow(dim, 0, distance) for x in tree_flatten(xs)[0]]
+        heads = [x.narrow(dim, 0, distance) for x in tree_leaves(xs)]
         tails, structure = tree_flatten(combine_fn(before, after))
         joined = [rushlight.cat([h, t], dim) for h, t in zip(heads, tails, strict=True)]
         xs = tree_unflatten(joined, structure)

@@ -6,7 +6,7 @@ import rushlight
 from rushlight.autograd.function import once_differentiable
 from rushlight.cuda.graphs import CUDAGraph, graph
 from rushlight.nn.modules.module import Module
-from rushlight.utils._pytree import tree_flatten, tree_unflatten
+from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Graphed:
 
     def warm_up(self, count: int) -> None:
         for _ in range(count):
-            outputs = [t for t in tree_flatten(self.run())[0] if t.requires_grad]
+            outputs = [t for t in tree_leaves(self.run()) if t.requires_grad]
             if outputs and self.wanted:
                 self.differentiate(outputs, [rushlight.empty_like(t) for t in outputs])
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 default_pg_timeout = datetime.timedelta(minutes=30)
 
 
-
 class _Beginning(threading.local):
     """How this thread begins operations."""
 

@@ -10,7 +10,7 @@ from rushlight.export.exported_program import ModuleCallEntry, ModuleCallSignatu
 from rushlight.export.graph_signature import ConstantArgument, SymIntArgument, TensorArgument
 from rushlight.fx._symbolic_trace import _Patcher
 from rushlight.nn import Module
-from rushlight.utils._pytree import tree_flatten
+from rushlight.utils._pytree import tree_flatten, tree_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def leaves_of(value: Any) -> list[Any]:
     """The leaves of what a module returned: a call of this is in graphs of unflattened programs."""
-    return tree_flatten(value)[0]
+    return tree_leaves(value)
 
 
 class ModuleCalls:

@@ -10,7 +10,7 @@ from rushlight import _C
 from rushlight.autograd.function import Function, _transposing
 from rushlight.func._vmap import lift
 from rushlight.nn.utils import stateless
-from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -411,7 +411,7 @@ def _pushforward(name, func, primals, has_aux=False, strict=False):
 
     @_out_of_inference
     def push(*tangents):
-        return run.shown(run.like_output(run.pushed(tree_flatten(tangents)[0])))
+        return run.shown(run.like_output(run.pushed(tree_leaves(tangents))))
 
     output, aux = run.shown((run.output, run.aux))
     return output, push, aux

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import rushlight
 from rushlight import _C, Tensor
 from rushlight.func import _batching
-from rushlight.utils._pytree import tree_flatten, tree_unflatten
+from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _dims_of(cls, outputs, out_dims):
     """The dim of each output of a Function's own rule; one is that of all."""
     if out_dims is None or isinstance(out_dims, int):
         return [out_dims] * len(outputs)
-    dims = tree_flatten(out_dims, lambda value: value is None)[0]
+    dims = tree_leaves(out_dims, lambda value: value is None)
     if len(dims) != len(outputs):
         raise ValueError(
             f"{cls.__name__}.vmap: {len(outputs)} outputs, but dims {out_dims}: they must have "
@@ -272,7 +272,7 @@ def vmap(
     @functools.wraps(func)
     def mapped(*args, **kwargs):
         flat, structure = _flatten((args, kwargs))
-        dims = _input_dims(in_dims, args, kwargs)
+        dims = _input_dims(in_dims, args, flat)
         size = _number_of_examples(flat, dims)
         if not chunk_size or chunk_size >= size:
             return _mapped_once(func, structure, flat, dims, size, out_dims, randomness)
@@ -305,8 +305,8 @@ def chunk_vmap(
 
     @functools.wraps(func)
     def mapped(*args, **kwargs):
-        dims = _input_dims(in_dims, args, kwargs)
-        size = _number_of_examples(_flatten((args, kwargs))[0], dims)
+        flat = _flatten((args, kwargs))[0]
+        size = _number_of_examples(flat, _input_dims(in_dims, args, flat))
         each = max(1, -(-size // chunks))
         return vmap(func, in_dims, out_dims, randomness, chunk_size=each)(*args, **kwargs)
 
@@ -360,8 +360,9 @@ def _together(level, number, func, result, out_dims):
     return tree_unflatten(outputs, structure)
 
 
-def _input_dims(in_dims, args, kwargs):
-    """The dim that counts examples, for each leaf; None for keyword arguments."""
+def _input_dims(in_dims, args, flat):
+    """The dim that counts examples, for each leaf of `flat`; None for those that are given by name,
+    after those of `args`."""
     if in_dims is None or isinstance(in_dims, int):
         dims = _spread(in_dims, args, "in_dims")
     elif isinstance(in_dims, (tuple, list)) and len(in_dims) == len(args):
@@ -374,8 +375,7 @@ def _input_dims(in_dims, args, kwargs):
             "vmap: expected `in_dims` to be int or a (nested) tuple: in_dims is not compatible "
             f"with the structure of `inputs`, which are {len(args)}, but in_dims has {entries}"
         )
-    dims += [None] * len(_flatten(kwargs)[0])
-    flat = _flatten((args, kwargs))[0]
+    dims += [None] * (len(flat) - len(dims))
     result = []
     for leaf, d in zip(flat, dims):
         if d is None:
@@ -386,20 +386,20 @@ def _input_dims(in_dims, args, kwargs):
                 f"vmap: Got in_dim={d} for an input but the input is of type {type(leaf)}. Only "
                 "tensors have examples to map over: its in_dim should be None"
             )
-        if not -leaf.dim() <= d < leaf.dim():
+        rank = leaf.dim()
+        if not -rank <= d < rank:
             raise ValueError(
                 f"vmap: Got in_dim={d} for some input, but that input is a Tensor of "
-                f"dimensionality {leaf.dim()} so expected in_dim to satisfy "
-                f"-{leaf.dim()} <= in_dim < {leaf.dim()}."
+                f"dimensionality {rank} so expected in_dim to satisfy -{rank} <= in_dim < {rank}."
             )
-        result.append(d % leaf.dim())
+        result.append(d % rank)
     return result
 
 
 def _spread(dims, tree, what):
     """`dims`, which may be nested as the first levels of `tree`, for each leaf of the tree."""
     if dims is None or isinstance(dims, int):
-        return [dims] * len(_flatten(tree)[0])
+        return [dims] * len(tree_leaves(tree, _is_collection))
     if isinstance(dims, dict) and isinstance(tree, dict) and dims.keys() == tree.keys():
         return [d for name in tree for d in _spread(dims[name], tree[name], what)]
     if isinstance(dims, (tuple, list)) and isinstance(tree, (tuple, list)):
@@ -420,6 +420,8 @@ def _spread(dims, tree, what):
 def _output_dims(out_dims, result, leaves):
     if isinstance(out_dims, (tuple, list)) and isinstance(result, Tensor) and len(out_dims) == 1:
         out_dims = out_dims[0]
+    if out_dims is None or isinstance(out_dims, int):
+        return [out_dims] * len(leaves)
     return _spread(out_dims, result, "out_dims")
 
 

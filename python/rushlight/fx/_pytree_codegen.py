@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import rushlight
 from rushlight.fx import _pytree
 from rushlight.fx.graph import CodeGen
-from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from rushlight.utils._pytree import TreeSpec, tree_leaves, tree_unflatten
 
 
 class PytreeInfo(NamedTuple):
@@ -26,7 +26,7 @@ class PytreeCodeGen(CodeGen):
         self.pytree_info = pytree_info
 
     def process_inputs(self, *args: Any) -> Any:
-        return tree_flatten(args)[0]
+        return tree_leaves(args)
 
     def process_outputs(self, outputs: Any) -> Any:
         spec = self.pytree_info.out_spec

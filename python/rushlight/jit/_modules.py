@@ -211,9 +211,9 @@ def trace(
 ):  # fmt: skip
     """Record what a function or module does with example inputs, as a graph.
 
-    Sizes, dtypes and numbers of dims may change from call to call. What the program decided by sizes is checked at each call;
-    where it looks at elements of tensors, a `TracerWarning` says so, and the graph goes on as with
-    the example.
+    Sizes, dtypes and numbers of dims may change from call to call. What the program decided by
+    sizes is checked at each call; where it looks at elements of tensors, a `TracerWarning` says so,
+    and the graph goes on as with the example.
 
     Args:
         func: a module or function.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rushlight.utils._pytree import tree_flatten, tree_unflatten
+from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def batching_rule(function: Callable[..., Any]) -> Callable[..., Any]:
             **kwargs,
         )
         flat, result_structure = tree_flatten(result)
-        dims = [out_dims] * len(flat) if out_dims is None else tree_flatten(out_dims)[0]
+        dims = [out_dims] * len(flat) if out_dims is None else tree_leaves(out_dims)
         if len(dims) != len(flat):
             raise RuntimeError(
                 f"{op}: its vmap rule returned out_dims {out_dims} for {len(flat)} results"

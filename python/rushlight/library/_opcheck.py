@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight.testing import assert_close
-from rushlight.utils._pytree import tree_flatten, tree_map
+from rushlight.utils._pytree import tree_leaves, tree_map
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def _copied(tree):
 
 
 def _tensors(tree):
-    return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, rushlight.Tensor)]
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, rushlight.Tensor)]
 
 
 def _test_schema(op, args, kwargs, tolerances):

@@ -168,10 +168,12 @@ def _node_type(tree):
     kind = type(tree)
     if kind in SUPPORTED_NODES:
         return kind
-    # named tuples, and the C kind of named tuple that functions with several results return
-    if issubclass(kind, tuple) and (hasattr(kind, "_fields") or hasattr(kind, "n_sequence_fields")):
-        return namedtuple
-    return None
+    return namedtuple if issubclass(kind, tuple) and _is_named(kind) else None
+
+
+def _is_named(kind):
+    """Is it of named tuples, or the C kind of those that functions with several results return?"""
+    return hasattr(kind, "_fields") or hasattr(kind, "n_sequence_fields")
 
 
 def _get_node_type(tree):
@@ -198,9 +200,15 @@ class TreeSpec:
         self.type = type
         self.context = context
         self._children = list(children)
-        self.num_children = len(self._children)
         self.num_leaves = 1 if type is None else sum(child.num_leaves for child in self._children)
-        self.num_nodes = 1 + sum(child.num_nodes for child in self._children)
+
+    @property
+    def num_children(self) -> int:
+        return len(self._children)
+
+    @property
+    def num_nodes(self) -> int:
+        return 1 + sum(child.num_nodes for child in self._children)
 
     def is_leaf(self) -> bool:
         return self.type is None
@@ -237,12 +245,10 @@ class TreeSpec:
                 f"treespec.unflatten(leaves): got {len(leaves)} leaves for a tree of "
                 f"{self.num_leaves} ({self})."
             )
-        return self._build(iter(leaves))
+        return leaves[0] if self.type is None else self._build(iter(leaves))
 
     def _build(self, leaves):
-        if self.is_leaf():
-            return next(leaves)
-        children = [child._build(leaves) for child in self._children]
+        children = [next(leaves) if c.type is None else c._build(leaves) for c in self._children]
         return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
 
     def flatten_up_to(self, tree: Sequence[int] | dict[Any, Any]) -> list[Any]:
@@ -296,12 +302,31 @@ def tree_flatten(
 
 
 def _flatten_into(tree, leaves, is_leaf):
-    if tree_is_leaf(tree, is_leaf):
+    kind = type(tree)
+    node = SUPPORTED_NODES.get(kind)
+    if node is None and isinstance(tree, tuple) and _is_named(kind):
+        kind, node = namedtuple, SUPPORTED_NODES[namedtuple]
+    if node is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return _LEAF
-    kind = _node_type(tree)
-    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
-    return TreeSpec(kind, context, [_flatten_into(child, leaves, is_leaf) for child in children])
+    before = len(leaves)
+    children, context = node.flatten_fn(tree)
+    spec = object.__new__(TreeSpec)
+    spec.type, spec.context = kind, context
+    spec._children = [_flatten_into(child, leaves, is_leaf) for child in children]
+    spec.num_leaves = len(leaves) - before
+    return spec
+
+
+def _add_leaves(tree, leaves, is_leaf):
+    node = SUPPORTED_NODES.get(type(tree))
+    if node is None and isinstance(tree, tuple) and _is_named(type(tree)):
+        node = SUPPORTED_NODES[namedtuple]
+    if node is None or (is_leaf is not None and is_leaf(tree)):
+        leaves.append(tree)
+    else:
+        for child in node.flatten_fn(tree)[0]:
+            _add_leaves(child, leaves, is_leaf)
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
@@ -313,14 +338,16 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
 
 def tree_iter(tree: Sequence[Any], is_leaf: Callable[[Any], bool] | None = None) -> Iterable[Any]:
     """Iterate over the leaves."""
-    yield from tree_flatten(tree, is_leaf)[0]
+    yield from tree_leaves(tree, is_leaf)
 
 
 def tree_leaves(
     tree: Sequence[Any] | Tensor | dict[str, Any], is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Any]:
     """Return the list of leaves."""
-    return tree_flatten(tree, is_leaf)[0]
+    leaves = []
+    _add_leaves(tree, leaves, is_leaf)
+    return leaves
 
 
 def tree_structure(

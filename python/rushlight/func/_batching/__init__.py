@@ -24,7 +24,7 @@ from rushlight.func._batching._rules import (
     words,
 )
 from rushlight.func._batching._views import transposed
-from rushlight.utils._pytree import tree_flatten
+from rushlight.utils._pytree import tree_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
     if name in _OF_THE_SHAPE:
         with _C.DisableTorchFunction():  # levels around would answer the same, one after the other
             return func(*args, **kwargs)
-    leaves = tree_flatten((args, kwargs))[0]
+    leaves = tree_leaves((args, kwargs))
     mapped = [leaf for leaf in leaves if level.examples(leaf) is not None]
     kinds = rules_of_ops().get(name, ())
     if "random" in kinds:

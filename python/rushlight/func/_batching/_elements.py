@@ -14,7 +14,7 @@ from rushlight.func._batching._rules import (
     shifted,
     wrap,
 )
-from rushlight.utils._pytree import tree_flatten, tree_unflatten
+from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def sizes_of(args: Any) -> Any:
 
 def _keeping_itself(level, func, args, kwargs):
     examples = level.examples(args[0])
-    if examples is None or len(tree_flatten((args, kwargs))[0]) > 2:
+    if examples is None or len(tree_leaves((args, kwargs))) > 2:
         return NotImplemented
     func(examples, *args[1:], **kwargs)
     if func.__name__ == "requires_grad_":
@@ -120,7 +120,7 @@ register("shape_in_place", _shape_in_place)
 @of_first("dim")
 def along_dim(func: Callable[..., Any], x: Tensor, rank: int, *args: Any, **kwargs: Any) -> Any:
     """An op that works along the dims that one of its arguments names."""
-    if not rank or any(isinstance(leaf, Tensor) for leaf in tree_flatten((args, kwargs))[0]):
+    if not rank or any(isinstance(leaf, Tensor) for leaf in tree_leaves((args, kwargs))):
         return NotImplemented
     from rushlight._op_rules import DIMS
 

@@ -13,7 +13,7 @@ import functools
 
 from rushlight import Tensor
 from rushlight._set_module import home_of
-from rushlight.utils._pytree import tree_flatten
+from rushlight.utils._pytree import tree_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def rules_of(name: str, func: Callable[..., Any] | None = None) -> Any:
     return [RULES[rule] for rule in found if rule in RULES]
 
 
+@functools.lru_cache(maxsize=4096)
 def is_loop(name: str, func: Callable[..., Any]) -> bool:
     """Is it an op without a rule, with the name of one that has some?"""
     from rushlight._op_rules import LOOPS
@@ -75,7 +76,7 @@ def of_first(names: str, table: dict[str, Callable[..., Any]] = RULES) -> Callab
     def decorate(rule):
         def checked(level, func, args, kwargs):
             x = level.examples(args[0]) if args else None
-            rest = tree_flatten((args[1:], kwargs))[0]
+            rest = tree_leaves((args[1:], kwargs))
             if x is None or any(level.examples(leaf) is not None for leaf in rest):
                 return NotImplemented
             try:

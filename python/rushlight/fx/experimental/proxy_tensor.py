@@ -24,7 +24,7 @@ from rushlight.utils._python_dispatch import (
     _disable_current_modes,
     _get_current_dispatch_mode_stack,
 )
-from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         return result
 
     def _value(self, func, args, kwargs):
-        traced = [v for v in tree_flatten((args, kwargs))[0] if self.node_of(v) is not v]
+        traced = [v for v in tree_leaves((args, kwargs)) if self.node_of(v) is not v]
         if traced and self._refuse_values:
             raise RuntimeError(
                 f"make_fx: {func} asks for the elements of a tensor that is traced: what the "
@@ -265,7 +265,7 @@ def _trace(f, args, mode):
     leaves, in_spec = tree_flatten(args)
     names = _names_of(f, args)
     for name, argument in zip(names, args):
-        for leaf in tree_flatten(argument)[0]:
+        for leaf in tree_leaves(argument):
             _placeholder(mode, name, leaf)
     with mode, _CheckedGradients(mode):
         result = f(*args)
@@ -438,7 +438,7 @@ def selective_decompose(
     """
 
     def run(*given: Any) -> Any:
-        flat = tree_flatten(given)[0] if trace_joint_graph else given
+        flat = tree_leaves(given) if trace_joint_graph else given
         table = decomposition or {}
         return _SelectiveInterpreter(joint_gm, should_decompose, table).run(*flat)
 
