@@ -1,5 +1,5 @@
 """Activation functions."""
-from ops.schema import COMPLEX, FIXED_DIMS, FLOATING, REAL, composite, elementwise
+from ops.schema import COMPLEX, FLOATING, REAL, composite, elementwise
 
 elementwise("relu(input: Tensor)", "maximum(input, 0)", dtypes=REAL, inplace=True, out=False,
             doc="max(input, 0).",
@@ -119,7 +119,7 @@ composite("prelu(input: Tensor, weight: Tensor)", """
           """,
           names=("torch.prelu", "Tensor.prelu", "nn.functional.prelu"),
           doc="input above 0, weight * input below; one weight, or one for each channel (dim 1).",
-          batch=FIXED_DIMS, autocast="lower_precision")
+          batch="prelu", autocast="lower_precision")
 
 for _name, _arguments, _pass in (
         ("relu", "", ""), ("leaky_relu", "negative_slope: float = 0.01, ", ", negative_slope"),

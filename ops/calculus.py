@@ -147,17 +147,17 @@ composite("linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1)", """
           grad={"input": "linalg_cross(conj(other), grad, dim)",
                 "other": "linalg_cross(grad, conj(input), dim)"},
           ref="numpy.cross", doc="Cross product of vectors of three elements in a dim.",
-          batch=FIXED_DIMS)
+          batch="cross")
 composite("cross(input: Tensor, other: Tensor, dim: int | None = None)",
           "linalg_cross(input, other, cross_dim(input, other, dim))", out=True,
           ref="numpy.cross",
           doc="Vector product along a dim of size 3, by default the first such dim.",
-          batch=FIXED_DIMS, node="LinalgCrossBackward0")
+          batch="cross", node="LinalgCrossBackward0")
 composite("dist(input: Tensor, other: Tensor, p: Scalar = 2)",
           "vector_norm(input - other, p)", doc="p-norm of input - other.",
           grad={"input": "norm_backward(grad, input - other, out, p, [], False)",
                 "other": "neg(norm_backward(grad, input - other, out, p, [], False))"},
-          batch=FIXED_DIMS)
+          batch="dist")
 composite("renorm(input: Tensor, p: Scalar, dim: int, maxnorm: Scalar)", """
     check(not is_complex(p) and real_part(p) > 0,
           "renorm: non-positive norm not supported, got p = ", p)
@@ -205,7 +205,7 @@ composite("kron(input: Tensor, other: Tensor)", """
     return without_base(reshape(reshape(input, left) * reshape(other, right), joined))
           """, out="cast", ref="numpy.kron",
           doc="Kronecker product.",
-          batch=FIXED_DIMS)
+          batch="kron")
 composite("vander(x: Tensor, N: int | None = None, increasing: bool = False)", """
     check(dim_of(x) == 1, "vander: x must be a one-dimensional tensor.")
     n = value_or(N, numel(x))

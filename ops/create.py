@@ -137,7 +137,7 @@ factory(f"empty_permuted(size: list[int], physical_layout: list[int], *, {_OPTIO
         doc="A tensor with elements not set, its dims in memory in the order physical_layout.",
         samples=("(2, 3, 4), (0, 2, 1)",))
 composite("one_hot(input: Tensor, num_classes: int = -1)", names=("nn.functional.one_hot",),
-          doc="A last dim of zeros with a one at each class number.", batch=FIXED_DIMS)
+          doc="A last dim of zeros with a one at each class number.", batch="one_hot")
 kernel("complex(real: Tensor, imag: Tensor)", names=("torch.complex",), out=True,
        doc="Complex numbers of real and imaginary parts.",
        grad={"real": "real(grad)", "imag": "imag(grad)"}, batch="elementwise")

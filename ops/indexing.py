@@ -6,7 +6,7 @@ kernel("index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alp
        doc="input with alpha * source added to the slices that index names.",
        guard='check_number_of("index_add", alpha, input)',
        grad={"input": "grad", "source": "scale(index_select(grad, dim, index), conj(alpha))"},
-       batch=OWN_PLACES)
+       batch="at_same_index")
 kernel("index_select(input: Tensor, dim: int, index: Tensor)", out=True,
        doc="The slices of a dim that index names.",
        grad={"input": "index_add_(accumulated_or_zeros(accumulated, grad, sizes(input)), dim, "

@@ -292,7 +292,7 @@ composite("cholesky_solve(input: Tensor, L: Tensor, upper: bool = False)", """
     return linalg_solve_triangular(L if upper else adjoint_now(L), inner, True, True, False)
           """, out="cast",
           doc="Solves A x = input for A given by its Cholesky factor.",
-          batch=FIXED_DIMS, autocast="float32", node="CholeskySolveBackward0")
+          batch="batches", autocast="float32", node="CholeskySolveBackward0")
 composite("cholesky_inverse(input: Tensor, upper: bool = False)", """
     check_square("cholesky_inverse", input, "input")
     n = size(input, -1)
@@ -318,7 +318,7 @@ composite("linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: bool, lef
           """,
           names=("linalg.solve_triangular",), out=True,
           doc="Solves A X = B (or X A = B), where input is A and triangular.",
-          batch=FIXED_DIMS)
+          batch="batches")
 composite("triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, "
           "unitriangular: bool = False)"
           " -> tuple[solution, cloned_coefficient]", """
@@ -515,7 +515,7 @@ composite("linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_err
           """,
           names=("linalg.solve_ex",), out=True,
           doc="Solves A X = B (or X A = B); info is nonzero where A is singular.",
-          batch=FIXED_DIMS, node="LinalgSolveExBackward0")
+          batch="solve", node="LinalgSolveExBackward0")
 composite("linalg_solve(A: Tensor, B: Tensor, *, left: bool = True)",
           "linalg_solve_ex(A, B, left, True)[0]",
           names=("linalg.solve",), out=True, doc="Solves A X = B (or X A = B).",
@@ -802,7 +802,7 @@ composite("linalg_multi_dot(tensors: list[Tensor])", names=("linalg.multi_dot",)
           ref="numpy.linalg.multi_dot",
           doc="Product of matrices in the order of least work; the first and the last may be "
               "vectors.",
-          batch=FIXED_DIMS, autocast="lower_precision")
+          batch="multi_dot", autocast="lower_precision")
 # Of n from 1 on, by repeated squaring.
 function("positive_power(a: Tensor, n: int)", """
     if n == 1:

@@ -191,7 +191,8 @@ composite(f"addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, {_SCALES})", """
         return add(scale(outer(a, b), whole_for(bool, alpha)), scale(added, whole_for(bool, beta)))
     return addmm(added, unsqueeze(a, 1), unsqueeze(b, 0), beta, alpha)
           """, inplace=True, out="cast",
-          doc="beta * input + alpha * the outer product of vec1 and vec2.", batch=FIXED_DIMS,
+          doc="beta * input + alpha * the outer product of vec1 and vec2.",
+          batch="add_outer_product",
           grad={"input": "scale(grad, conj(beta))",
                 "vec1": "addr_backward(grad, vec2, alpha)",
                 "vec2": "addr_backward(t(grad), vec1, alpha)"})
@@ -281,7 +282,7 @@ composite("bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor
           """,
           names=("nn.functional.bilinear", "torch.bilinear"),
           doc="x1^T A x2 + b for each output; weight (out, in1, in2).",
-          batch=FIXED_DIMS)
+          batch="bilinear")
 composite("adjoint(input: Tensor)", """
     check(dim_of(input) != 1,
           "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")

@@ -155,7 +155,7 @@ composite("layer_norm(input: Tensor, normalized_shape: list[int], weight: Tensor
     return layer_norm_kernel(input, normalized_shape, weight, bias, eps)[0]
           """, names=("nn.functional.layer_norm",),
           doc="Normalises over the last dims.",
-          batch="leading")
+          batch="layer_norm")
 kernel("rms_norm_kernel(input: Tensor, size: list[int], weight: Tensor | None, eps: float) -> "
        "tuple[output, rstd]", names=(), node="MulBackward0",
        doc="Root-mean-square normalisation, with what its gradient needs.",
@@ -172,7 +172,7 @@ composite("rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor |
           """,
           names=("nn.functional.rms_norm", "torch.rms_norm"),
           doc="Divides by the root of the mean square over the last dims.",
-          batch="leading")
+          batch="rms_norm")
 kernel("group_norm_kernel(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | "
        "None, eps: float) "
        "-> tuple[output, mean, rstd]", node="NativeGroupNormBackward0", names=(),
@@ -186,4 +186,4 @@ composite("group_norm(input: Tensor, num_groups: int, weight: Tensor | None = No
           """,
           names=("nn.functional.group_norm",),
           doc="Normalises each group of channels of each sample.",
-          batch="group_norm")
+          batch="scaled_group_norm")

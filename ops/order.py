@@ -139,7 +139,7 @@ kernel(f"searchsorted(sorted_sequence: Tensor, input: Tensor | Number, {_SEARCH}
        doc="Where each element would go in a sorted row: before its equals, or after them if "
            "right.",
        grad="places have no gradient",
-       batch=OWN_PLACES)
+       batch="searchsorted")
 composite(f"bucketize(input: Tensor | Number, boundaries: Tensor, {_SEARCH})", """
     check(dim_of(boundaries) == 1,
           "bucketize: boundaries tensor must be 1 dimension, but got shape ",
@@ -149,7 +149,7 @@ composite(f"bucketize(input: Tensor | Number, boundaries: Tensor, {_SEARCH})", "
           names=("torch.bucketize",), out=True,
           ref="numpy.digitize",
           doc="The number of the interval between boundaries that each element lies in.",
-          batch=OWN_PLACES)
+          batch="leading")
 composite("isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_unique: bool "
           "= False, invert: bool = False)", """
     check(not is_complex(elements) and not is_complex(test_elements),
@@ -171,7 +171,7 @@ composite("isin(elements: Tensor | Number, test_elements: Tensor | Number, *, as
           """,
           names=("torch.isin",), out=True, ref="numpy.isin",
           doc="Is the element one of test_elements?",
-          batch=OWN_PLACES)
+          batch="leading")
 
 kernel("histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0)", out=True,
        guard='check(bins > 0, "histc: bins must be > 0, but got ", bins), '

@@ -92,7 +92,7 @@ kernel("take(input: Tensor, index: Tensor)", out=True, ref="numpy.take",
        doc="The elements at places counted over all of input.",
        grad={"input": "put_(accumulated_or_zeros(accumulated, grad, sizes(input)), index, grad, "
                       "True)"},
-       batch=OWN_PLACES)
+       batch="take")
 kernel("put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False)", inplace=True,
        doc="input with source written (or added) at places counted over all of input.",
        grad={"input": "grad if accumulate else put(grad, index, zeros_of(grad, sizes(source)), "
@@ -125,16 +125,16 @@ kernel("index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor)", inp
        doc="input with source written to the slices that index names.",
        grad={"input": "index_fill(grad, dim, index, 0)",
              "source": "reshape(index_select(grad, dim, index), sizes(source))"},
-       batch=OWN_PLACES, autocast="promote")
+       batch="at_same_index", autocast="promote")
 kernel("index_fill__tensor(input: Tensor, dim: int, index: Tensor, value: Tensor)", inplace=True,
        node="IndexFillBackward1", doc="input with value in the slices that index names.",
        grad={"input": "index_fill(grad, dim, index, 0)",
              "value": "index_fill_value(grad, dim, index)"},
-       batch=OWN_PLACES)
+       batch="at_same_index")
 kernel("index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar)", inplace=True,
        doc="input with value in the slices that index names.",
        grad={"input": "index_fill(grad, dim, index, 0)"},
-       batch=OWN_PLACES)
+       batch="at_same_index")
 
 _PLACES = "dim: int, index: Tensor"
 for _overload, _value in (("reduce", "src: Tensor"), ("value_reduce", "value: Scalar")):

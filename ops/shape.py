@@ -131,7 +131,7 @@ kernel("flip(input: Tensor, dims: list[int, 1])", doc="Reverses the order along 
        grad={"input": "flip(grad, dims)"}, ref="numpy.flip")
 kernel("roll(input: Tensor, shifts: list[int, 1], dims: list[int, 1] = ())",
        doc="Moves elements along dims, wrapping around.",
-       grad={"input": "roll_backward(grad, shifts, dims)"}, ref="numpy.roll")
+       grad={"input": "roll_backward(grad, shifts, dims)"}, ref="numpy.roll", batch="roll")
 kernel("tril(input: Tensor, diagonal: int = 0)", inplace=True, out=True,
        guard='check_matrices("tril", input)', shape="dense(input)",
        launch="tril(input, diagonal, out)",
@@ -317,7 +317,7 @@ composite("diag(input: Tensor, diagonal: int = 0)", """
     return diagonal_copy(input, diagonal, 0, 1)
           """, out=True,
           doc="The diagonal of a matrix, or a matrix with the given diagonal.",
-          batch=FIXED_DIMS)
+          batch="diag")
 composite("diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1)", """
     out_sizes = embedded_sizes(input, offset, dim1, dim2)
     result = zeros(out_sizes, dtype(input), strided, device(input))
@@ -332,11 +332,11 @@ composite("diagflat(input: Tensor, offset: int = 0)", "diag(reshape(input, [-1])
 composite("fliplr(input: Tensor)", """
     check(dim_of(input) >= 2, "fliplr: Input must be >= 2-d, got shape ", sizes(input))
     return flip(input, [1])
-          """, doc="Reverses dim 1.", batch=FIXED_DIMS, linear=True)
+          """, doc="Reverses dim 1.", batch="flipped", linear=True)
 composite("flipud(input: Tensor)", """
     check(dim_of(input) >= 1, "flipud: Input must be >= 1-d, got shape ", sizes(input))
     return flip(input, [0])
-          """, doc="Reverses dim 0.", batch=FIXED_DIMS, linear=True)
+          """, doc="Reverses dim 0.", batch="flipped", linear=True)
 composite("rot90(input: Tensor, k: int = 1, dims: list[int] = (0, 1))", """
     check(length(dims) == 2, "rot90: expected total rotation dims == 2, but got dims = ",
           length(dims))

@@ -118,11 +118,60 @@ def test_usual_operations_are_computed_at_once(monkeypatch):
 
     x, y = rl.randn(5, 1, 8, 8), rl.randint(0, 10, (5,))
     many = vmap(grad(loss), in_dims=(None, 0, 0))(parameters, x, y)
-    # A norm with weights of its own for each example is the one operation without a rule here.
-    assert set(calls) <= {"group_norm", "layer_norm"}
+    assert not calls
     for i in range(5):
         for name, g in grad(loss)(parameters, x[i], y[i]).items():
             rl.testing.assert_close(many[name][i], g, rtol=1e-4, atol=1e-5)
+
+
+X, SQUARES = rl.randn(4, 3, 3, dtype=rl.float64), rl.randn(4, 3, 3, dtype=rl.float64)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, b: a.norm() + rl.linalg.norm(a[0], 3),
+        lambda a, b: rl.linalg.vector_norm(a[0], keepdim=False),
+        lambda a, b: a.amax() - a.amin() + a[0, 0].sum(),
+        lambda a, b: (a > 0).any() | (a[0, 0] > 0).all(),
+        lambda a, b: a.roll(2) + a.roll(1, 0),
+        lambda a, b: rl.cross(a[0], b[0], dim=0) + rl.linalg.cross(a, b)[0],
+        lambda a, b: rl.linalg.cross(a, X[0]),
+        lambda a, b: rl.linalg.solve(a, b[0]) + rl.linalg.solve(a, b)[0],
+        lambda a, b: rl.linalg.solve(X[1], b[0]) + rl.linalg.solve(a, X[0, 0]),
+        lambda a, b: rl.linalg.solve_triangular(a, X[0], upper=True),
+        lambda a, b: rl.cholesky_solve(b, a),
+        lambda a, b: rl.searchsorted(a[0].sort()[0], b) + rl.searchsorted(X[0, 0].sort()[0], b),
+        lambda a, b: rl.bucketize(a, rl.tensor([-1.0, 0.0, 1.0])),
+        lambda a, b: rl.isin(a.round(), rl.tensor([0.0, 1.0])),
+        lambda a, b: F.one_hot(a[0].argmax(), 3),
+        lambda a, b: rl.kron(a, b[0]) + rl.kron(X[0], b[0]),
+        lambda a, b: rl.diag(a).sum() + rl.diag(a[0], 1),
+        lambda a, b: rl.fliplr(a) + rl.flipud(b),
+        lambda a, b: rl.addr(a, a[0], b[0], beta=2, alpha=3),
+        lambda a, b: F.prelu(a, b[0]) + F.prelu(a, b[0, :1]) + F.prelu(a[0], b[1, :1]),
+        lambda a, b: F.bilinear(a, b, X).sum() + F.bilinear(a, b, a.expand(3, 3, 3), b[0]),
+        lambda a, b: rl.linalg.multi_dot([a, X[0], b]),
+        lambda a, b: rl.take(a, rl.tensor([3, -1])),
+        lambda a, b: rl.dist(a, b),
+        lambda a, b: a.index_add(0, rl.tensor([2, 0]), b[:2], alpha=2),
+        lambda a, b: a.index_copy(1, rl.tensor([2, 0]), X[0, :, :2]),
+        lambda a, b: a.clone().index_fill_(0, rl.tensor([1]), 5),
+        lambda a, b: F.conv_transpose1d(a, X[:3]) + F.conv_transpose1d(a[None], X[:3])[0],
+        lambda a, b: F.kl_div(a, b.exp(), log_target=False) + F.kl_div(a, b, log_target=True),
+        lambda a, b: F.cosine_similarity(a, b, dim=0),
+        lambda a, b: F.layer_norm(a, (3,), b[0], b[1]) + F.layer_norm(X[0], (3, 3), None, b),
+        lambda a, b: F.rms_norm(a, (3,), b[0]) + F.rms_norm(X[0], (3,), b[0], 1e-3),
+        lambda a, b: F.group_norm(a[None], 3, b[0], b[1]) + F.group_norm(X, 1, None, b[0]),
+    ],
+)
+def test_operations_of_fixed_dims_are_computed_at_once(monkeypatch, function):
+    calls = counted_calls(monkeypatch)
+    found = vmap(function)(X, SQUARES)
+    assert not calls
+    expected = rl.stack([function(a, b) for a, b in zip(X, SQUARES)])
+    assert found.dtype is expected.dtype
+    rl.testing.assert_close(found, expected)
 
 
 def test_attention_mask_by_nested_maps():

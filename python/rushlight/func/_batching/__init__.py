@@ -9,6 +9,7 @@ import rushlight
 from rushlight import _C, Tensor
 from rushlight.func._batching import (  # noqa: F401  their rules
     _bodies,
+    _composed,
     _elements,
     _indexing,
     _networks,

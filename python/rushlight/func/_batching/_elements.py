@@ -120,7 +120,7 @@ register("shape_in_place", _shape_in_place)
 @of_first("dim")
 def along_dim(func: Callable[..., Any], x: Tensor, rank: int, *args: Any, **kwargs: Any) -> Any:
     """An op that works along the dims that one of its arguments names."""
-    if not rank or any(isinstance(leaf, Tensor) for leaf in tree_leaves((args, kwargs))):
+    if any(isinstance(leaf, Tensor) for leaf in tree_leaves((args, kwargs))):
         return NotImplemented
     from rushlight._op_rules import DIMS
 
@@ -135,13 +135,16 @@ def along_dim(func: Callable[..., Any], x: Tensor, rank: int, *args: Any, **kwar
         given = args[place - 1]
     else:
         given, key = default, name
-    if given is None:
-        kwargs.pop(key, None)
-        if args[: place - 1] or args[place:] or kwargs.get("keepdim"):
+    if given is None or given == ():  # all elements of an example as one dim
+        if any(args[place:]) or kwargs.get("keepdim"):
             return NotImplemented
-        result = func(x.flatten(1), **{name: 1}, **kwargs)  # all elements of an example as one dim
+        if key:
+            kwargs[key] = 1
+        else:
+            args[place - 1] = 1
+        result = func(x.reshape(x.shape[0], -1), *args, **kwargs)
         return result[0] if first else result
-    if not isinstance(given, (int, tuple, list)) or isinstance(given, bool):
+    if not rank or not isinstance(given, (int, tuple, list)) or isinstance(given, bool):
         return NotImplemented
     if isinstance(given, (tuple, list)) and not given:
         return NotImplemented

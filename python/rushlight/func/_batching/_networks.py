@@ -1,6 +1,7 @@
 """Pooling, convolutions and losses."""
 
 from rushlight.func._batching._rules import FUNCTIONS, RULES, of_first, padded, register
+from rushlight.nn import functional as F
 
 
 def _of_batches(func, x, rank, spatial, *args, **kwargs):
@@ -35,6 +36,39 @@ def _of_one_batch(func, x, rank, *args, **kwargs):
 
 
 register("instance_norm", RULES["group_norm"], FUNCTIONS)
+
+
+def _norm(shared, scaled):
+    """A norm with weights that all examples share, or with those of each by `scaled`."""
+
+    def rule(level, func, args, kwargs):
+        result = RULES[shared](level, func, args, kwargs)
+        return level.run_inside(scaled, args, kwargs) if result is NotImplemented else result
+
+    return rule
+
+
+def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    result = F.layer_norm(input, normalized_shape, eps=eps)
+    result = result if weight is None else result * weight
+    return result if bias is None else result + bias
+
+
+def _rms_norm(input, normalized_shape, weight=None, eps=None):
+    result = F.rms_norm(input, normalized_shape, eps=eps)
+    return result if weight is None else result * weight
+
+
+def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    result = F.group_norm(input, num_groups, eps=eps)
+    by_channel = (-1, *[1] * (input.dim() - 2))
+    result = result if weight is None else result * weight.reshape(by_channel)
+    return result if bias is None else result + bias.reshape(by_channel)
+
+
+register("layer_norm", _norm("leading", _layer_norm))
+register("rms_norm", _norm("leading", _rms_norm))
+register("scaled_group_norm", _norm("group_norm", _group_norm))
 
 
 @of_first("pad")
@@ -106,7 +140,9 @@ def _element_loss(level, func, args, kwargs):
     """Losses of pairs of elements, which are then averaged or summed."""
     options = {"reduction": "mean", **{k: v for k, v in kwargs.items() if v is not None}}
     reduction = options.pop("reduction")
-    if len(args) != 2 or set(options) - {"beta", "delta"} or reduction not in _REDUCTIONS:
+    if len(args) != 2 or set(options) - {"beta", "delta", "log_target"}:
+        return NotImplemented
+    if reduction not in _REDUCTIONS:
         return NotImplemented
     rank = max(a.dim() for a in args)
     pair = [padded(level.all_examples(a), rank) for a in args]

@@ -1,5 +1,7 @@
 """Products of matrices, and attention."""
 
+import operator
+
 import rushlight
 from rushlight import Tensor
 from rushlight.func._batching._rules import FUNCTIONS, inside, padded, register
@@ -58,13 +60,24 @@ def _outer_parts(input, vec2):
     return input.unsqueeze(-1) * vec2.unsqueeze(-2)
 
 
-@inside("add_product")
-def _add_product(*args, beta=1, alpha=1):
+def _scaled_sum(product, args, beta, alpha):
     input, first, second = (a for a in args if isinstance(a, rushlight.Tensor))
     numbers = [a for a in args if not isinstance(a, rushlight.Tensor)]  # in the order of 2017
     beta, alpha = (*numbers, *(beta, alpha)[len(numbers) :])
-    product = first @ second
-    return beta * input + (product if alpha == 1 else alpha * product)
+    found = product(first, second)
+    return beta * input + (found if alpha == 1 else alpha * found)
+
+
+@inside("add_product")
+def _add_product(*args, beta=1, alpha=1):
+    return _scaled_sum(operator.matmul, args, beta, alpha)
+
+
+@inside("add_outer_product")
+def _add_outer_product(*args, beta=1, alpha=1):
+    if any(isinstance(a, Tensor) and a.dtype is rushlight.bool for a in args):
+        return NotImplemented
+    return _scaled_sum(rushlight.outer, args, beta, alpha)
 
 
 def _einsum(level, func, args, kwargs):

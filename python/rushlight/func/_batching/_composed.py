@@ -1,0 +1,193 @@
+"""Operations made of others that have rules, where these say the same of one example; and those
+that take batches before dims of fixed places."""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+import rushlight
+from rushlight import Tensor
+from rushlight.func._batching._elements import pointwise
+from rushlight.func._batching._rules import (
+    RULES,
+    home_of,
+    inside,
+    of_first,
+    padded,
+    register,
+    shifted,
+    wrap,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+
+@inside("kron")
+def _kron(input: Tensor, other: Tensor) -> Tensor:
+    rank = max(input.dim(), other.dim())
+    left = [1] * (rank - input.dim()) + list(input.shape)
+    right = [1] * (rank - other.dim()) + list(other.shape)
+    a = input.reshape([n for size in left for n in (size, 1)])
+    b = other.reshape([n for size in right for n in (1, size)])
+    return (a * b).reshape([m * n for m, n in zip(left, right)])
+
+
+@inside("diag")
+def _diag(input: Tensor, diagonal: int = 0) -> Any:
+    if input.dim() not in (1, 2):
+        return NotImplemented
+    if input.dim() == 1:
+        return rushlight.diag_embed(input, diagonal)
+    return input.diagonal(diagonal).clone()
+
+
+@inside("prelu")
+def _prelu(input: Tensor, weight: Tensor) -> Any:
+    if weight.dim() > 1 or not weight.numel():
+        return NotImplemented
+    if weight.numel() > 1:
+        if input.dim() < 2 or input.shape[1] != weight.numel():
+            return NotImplemented
+        weight = weight.reshape(-1, *[1] * (input.dim() - 2))
+    elif weight.dim():
+        weight = weight.reshape(())
+    return rushlight.where(input > 0, input, weight * input)
+
+
+@inside("bilinear")
+def _bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    # (..., 1, 1, a) @ (out, a, b) @ (..., 1, b, 1)
+    left = input1.unsqueeze(-2).unsqueeze(-2) @ weight
+    product = (left @ input2.unsqueeze(-1).unsqueeze(-3)).squeeze(-1).squeeze(-1)
+    return product if bias is None else product + bias
+
+
+@inside("multi_dot")
+def _multi_dot(tensors: Sequence[Tensor]) -> Any:
+    if len(tensors) < 2 or any(t.dim() != 2 for t in tensors):
+        return NotImplemented
+    return functools.reduce(operator.matmul, tensors)
+
+
+@inside("take")
+def _take(input: Tensor, index: Tensor) -> Tensor:
+    return input.reshape(-1)[index]
+
+
+@inside("dist")
+def _dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    return rushlight.linalg.vector_norm(input - other, p)
+
+
+@of_first("roll")
+def _roll(func: Callable[..., Any], x: Tensor, rank: int, shifts: Any, dims: Any = ()) -> Tensor:
+    if isinstance(dims, int) or len(dims):
+        return func(x, shifts, shifted(dims, rank))
+    return func(x.reshape(x.shape[0], -1), shifts, 1).reshape(x.shape)
+
+
+@of_first("flipped")
+def _flipped(func: Callable[..., Any], x: Tensor, rank: int) -> Tensor:
+    dim = 1 if func.__name__ == "fliplr" else 0
+    return NotImplemented if rank <= dim else x.flip(dim + 1)
+
+
+@of_first("one_hot")
+def _one_hot(func: Callable[..., Any], x: Tensor, rank: int, num_classes: int = -1) -> Tensor:
+    return NotImplemented if num_classes < 0 else func(x, num_classes)
+
+
+# They broadcast what comes before their own dims, of which all arguments have as many.
+register("batches", pointwise)
+
+
+def _cross(level, func, args, kwargs):
+    given = {**dict(zip(("input", "other", "dim"), args)), **kwargs}
+    pair = [given.pop("input"), given.pop("other")]
+    dim = given.pop("dim", -1 if home_of(func) == "rushlight.linalg" else None)
+    sizes = rushlight.broadcast_shapes(*(t.shape for t in pair))
+    rank = len(sizes)
+    if given or (dim is None and 3 not in sizes) or not rank:
+        return NotImplemented
+    place = (sizes.index(3) if dim is None else shifted(dim, rank) - 1) - rank
+    pair = [padded(level.all_examples(t), rank) for t in pair]
+    return wrap(level, rushlight.linalg.cross(*pair, dim=place))
+
+
+register("cross", _cross)
+
+
+def _solve(level, func, args, kwargs):
+    """Of matrices, or of vectors as columns."""
+    if len(args) != 2 or not kwargs.get("left", True):
+        return NotImplemented
+    a, b = args
+    is_vector = b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1])
+    x, y = level.all_examples(a), level.all_examples(b)
+    rank = max(a.dim(), b.dim() + is_vector)
+    solution, *rest = func(
+        padded(x, rank), padded(y.unsqueeze(-1) if is_vector else y, rank), **kwargs
+    )
+    columns = solution.squeeze(-1) if is_vector else solution
+    return wrap(level, (columns, *rest))
+
+
+register("solve", _solve)
+
+
+def _searchsorted(level, func, args, kwargs):
+    if len(args) != 2 or kwargs.get("sorter") is not None or not isinstance(args[1], Tensor):
+        return NotImplemented
+    rows, values = args
+    if level.examples(rows) is None:
+        if rows.dim() != 1:
+            return NotImplemented
+        return wrap(level, func(rows, level.examples(values), **kwargs))
+    x, y = level.examples(rows), level.all_examples(values)
+    if rows.dim() == 1:
+        found = func(x, y.reshape(level.size, -1), **kwargs).reshape(y.shape)
+    elif values.dim() == rows.dim():
+        found = func(x, y, **kwargs)
+    else:
+        return NotImplemented
+    return wrap(level, found)
+
+
+register("searchsorted", _searchsorted)
+
+
+def _at_same_index(level, func, args, kwargs):
+    """index_add, index_copy and index_fill at the same places of each example."""
+    if len(args) < 3 or level.examples(args[2]) is not None or not args[0].dim():
+        return NotImplemented
+    tensor, dim, index, *values = args
+    in_place = level.changes_its_first(func, args)
+    if values and isinstance(values[0], Tensor):
+        if values[0].dim() != tensor.dim():
+            return NotImplemented
+        values[0] = level.all_examples(values[0])
+    x = level.examples(tensor) if in_place else level.all_examples(tensor)
+    result = func(x, shifted(dim, tensor.dim()), index, *values, **kwargs)
+    return tensor if in_place else wrap(level, result)
+
+
+register("at_same_index", _at_same_index)
+
+
+def _transposed_convolution(spatial):
+    def rule(func, x, rank, *args, **kwargs):
+        if rank == spatial + 1:
+            return func(x, *args, **kwargs)
+        if rank != spatial + 2:
+            return NotImplemented
+        return func(x.flatten(0, 1), *args, **kwargs).unflatten(0, x.shape[:2])
+
+    return rule
+
+
+for _n in (1, 2, 3):
+    of_first(f"conv_transpose_{_n}d", RULES)(_transposed_convolution(_n))
