@@ -796,7 +796,7 @@ kernel("linalg_lstsq_kernel(A: Tensor, B: Tensor, rcond: float, driver: str) -> 
        "rank, singular_values]", names=("linalg._lstsq",),
        doc="Least squares of batches of one shape.",
        grad={"A": "lstsq_backward_matrix(grad, A, B, solution)",
-             "B": "lstsq_backward_right(grad, A)"})
+             "B": "lstsq_backward_right(grad, A)"}, batch="lstsq")
 
 composite("linalg_multi_dot(tensors: list[Tensor])", names=("linalg.multi_dot",), out=True,
           ref="numpy.linalg.multi_dot",

@@ -160,6 +160,8 @@ X, SQUARES = rl.randn(4, 3, 3, dtype=rl.float64), rl.randn(4, 3, 3, dtype=rl.flo
         lambda a, b: F.conv_transpose1d(a, X[:3]) + F.conv_transpose1d(a[None], X[:3])[0],
         lambda a, b: F.kl_div(a, b.exp(), log_target=False) + F.kl_div(a, b, log_target=True),
         lambda a, b: F.cosine_similarity(a, b, dim=0),
+        lambda a, b: rl.linalg.lstsq(a, b).solution + rl.linalg.lstsq(a, b, driver="gels")[0],
+        lambda a, b: rl.func.jacfwd(rl.tanh)(a[0]) + rl.func.jvp(rl.sin, (a,), (b,))[1],
         lambda a, b: F.layer_norm(a, (3,), b[0], b[1]) + F.layer_norm(X[0], (3, 3), None, b),
         lambda a, b: F.rms_norm(a, (3,), b[0]) + F.rms_norm(X[0], (3,), b[0], 1e-3),
         lambda a, b: F.group_norm(a[None], 3, b[0], b[1]) + F.group_norm(X, 1, None, b[0]),

@@ -256,6 +256,10 @@ class _Alias(Function):
     def jvp(ctx: Any, tangent: Tensor) -> Tensor:
         return tangent
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int], leaf: Tensor) -> tuple[Tensor, int]:
+        return _Alias.apply(leaf), in_dims[0]
+
 
 def _places(argnums, count):
     """The places of the arguments that `argnums` names, of so many; from the end, if negative."""

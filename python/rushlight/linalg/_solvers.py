@@ -102,8 +102,11 @@ def lstsq(
     solution, rank, values = _native._lstsq(input, right, rcond, driver)
     values = values.detach()  # which have no gradient in torch
     residuals = solution.real.new_empty(0) if solution.is_complex() else solution.new_empty(0)
-    full_rank = driver == "gels" or bool((rank == input.shape[-1]).all())
-    if input.shape[-2] > input.shape[-1] and full_rank and driver != "gelsy":
+    if (
+        input.shape[-2] > input.shape[-1]
+        and driver != "gelsy"
+        and (driver == "gels" or bool((rank == input.shape[-1]).all()))
+    ):
         residuals = (right - input @ solution).abs().square().sum(-2)
         if vector:
             residuals = residuals.squeeze(-1) if residuals.dim() > 1 else residuals

@@ -139,6 +139,18 @@ def _solve(level, func, args, kwargs):
 register("solve", _solve)
 
 
+def _lstsq(level, func, args, kwargs):
+    a, b, *rest = args
+    if kwargs or a.dim() != b.dim():
+        return NotImplemented
+    found = func(level.all_examples(a), level.all_examples(b), *rest)
+    # What a driver does not find is empty.
+    return tuple(wrap(level, t) if len(t) == level.size else t for t in found)
+
+
+register("lstsq", _lstsq)
+
+
 def _searchsorted(level, func, args, kwargs):
     if len(args) != 2 or kwargs.get("sorter") is not None or not isinstance(args[1], Tensor):
         return NotImplemented
