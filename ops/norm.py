@@ -137,7 +137,7 @@ composite(f"batch_norm({_BATCH_NORM}, training: bool = False, momentum: float = 
     return batch_norm_of_any_eps(input, running_mean, running_var, weight, bias, training, momentum,
                                  eps)
           """, names=("nn.functional.batch_norm",),
-          doc="Normalises each channel (dim 1) over all other dims.", batch=FIXED_DIMS)
+          doc="Normalises each channel (dim 1) over all other dims.", batch="batch_norm")
 kernel("layer_norm_kernel(input: Tensor, size: list[int], weight: Tensor | None, bias: Tensor | "
        "None, eps: float) "
        "-> tuple[output, mean, rstd]", node="NativeLayerNormBackward0", names=(),

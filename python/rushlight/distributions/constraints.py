@@ -245,7 +245,7 @@ class _CorrCholesky(_LowerCholesky):
 class _Symmetric(_Square):
     def check(self, value: Any) -> Tensor:
         square = super().check(value)
-        if not square.all():
+        if not rushlight._is_all_true(square):
             return square
         return _all_of(rushlight.isclose(value, value.mT, atol=1e-6), 2)
 
@@ -253,7 +253,7 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Any) -> Tensor:
         symmetric = super().check(value)
-        if not symmetric.all():
+        if not rushlight._is_all_true(symmetric):
             return symmetric
         return (rushlight.linalg.eigvalsh(value) >= 0).all(-1)
 
@@ -261,7 +261,7 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Any) -> Tensor:
         symmetric = super().check(value)
-        if not symmetric.all():
+        if not rushlight._is_all_true(symmetric):
             return symmetric
         return rushlight.linalg.cholesky_ex(value).info == 0
 

@@ -72,7 +72,7 @@ class Distribution:
                 continue
             value = getattr(self, name)
             valid = constraint.check(value)
-            if not valid.all():
+            if not rushlight._is_all_true(valid):
                 raise ValueError(
                     f"{type(self).__name__}: parameter {name} of shape {tuple(value.shape)} does "
                     f"not satisfy the constraint {constraint!r}:\n{value}"
@@ -216,7 +216,7 @@ class Distribution:
         except NotImplementedError:
             _warn_program(f"{name} states no support: its values are not checked")
             return
-        if not support.check(value).all():
+        if not rushlight._is_all_true(support.check(value)):
             raise ValueError(
                 f"{name}: a value of shape {tuple(value.shape)} is not within the support "
                 f"({support!r}):\n{value}"

@@ -42,7 +42,8 @@ class Geometric(HasProbabilities):
     ) -> None:
         param = self._set_probabilities(probs, logits)
         Distribution.__init__(self, param.shape, validate_args=validate_args)
-        if self._validate_args and probs is not None and not (self.probs > 0).all():
+        checks = self._validate_args and probs is not None
+        if checks and not rushlight._is_all_true(self.probs > 0):
             raise ValueError(
                 f"Geometric: parameter probs of shape {tuple(param.shape)} must be positive:\n"
                 f"{param}"

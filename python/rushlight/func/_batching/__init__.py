@@ -73,6 +73,14 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
     return level.loop_fallback(func, args, kwargs)
 
 
+def _of_all_examples(level, func, args, kwargs):
+    """What programs ask that check their arguments: they go on if no example is wrong."""
+    return func(level.examples(args[0]))
+
+
+for _asks in (rushlight._is_all_true, rushlight._is_any_true):
+    _asks.batching_rule = _of_all_examples
+
 # Of methods that are no ops of the table.
 _OF_ONE_VALUE = {
     "item": ".item()", "__bool__": "bool() (as `if` does)", "__int__": "int()",

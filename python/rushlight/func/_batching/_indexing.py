@@ -6,9 +6,16 @@ from rushlight.func._batching._elements import pointwise
 from rushlight.func._batching._rules import FUNCTIONS, padded, register, shifted
 
 
+def _as_tensor(index):
+    """A list of places as a tensor."""
+    if isinstance(index, (list, range)) and all(type(place) is int for place in index):
+        return rushlight.tensor(list(index), dtype=rushlight.int64)
+    return index
+
+
 def _getitem(level, func, args, kwargs):
     tensor, index = args
-    index = list(index) if isinstance(index, tuple) else [index]
+    index = [_as_tensor(i) for i in (index if isinstance(index, tuple) else [index])]
     if any(isinstance(i, (list, range)) for i in index):
         return NotImplemented
     x = level.examples(tensor)

@@ -60,15 +60,45 @@ def _rms_norm(input, normalized_shape, weight=None, eps=None):
 
 
 def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
-    result = F.group_norm(input, num_groups, eps=eps)
-    by_channel = (-1, *[1] * (input.dim() - 2))
+    return _scaled(F.group_norm(input, num_groups, eps=eps), weight, bias)
+
+
+def _scaled(result, weight, bias):
+    by_channel = (-1, *[1] * (result.dim() - 2))
     result = result if weight is None else result * weight.reshape(by_channel)
     return result if bias is None else result + bias.reshape(by_channel)
+
+
+def _batch_norm(level, func, args, kwargs):
+    """By statistics of each example's own, or by those that are given."""
+    names = "input running_mean running_var weight bias training momentum eps".split()
+    given = {"training": False, "eps": 1e-5, **dict(zip(names, args)), **kwargs}
+    x, mean, var = (given.get(name) for name in names[:3])
+    if x.dim() < 2 or (given["training"] and mean is not None):
+        return NotImplemented
+    if not given["training"]:
+        return level.run_inside(_by_statistics, (x, mean, var), _rest(given))
+    examples = level.all_examples(x)
+    channels = examples.transpose(0, 1).flatten(1, 2)
+    normal = func(channels, None, None, training=True, eps=given["eps"])
+    normal = normal.unflatten(1, (level.size, -1)).transpose(0, 1)
+    return level.run_inside(_scaled, (level.batched_tensor(normal),), _rest(given, "eps"))
+
+
+def _rest(given, *without):
+    return {k: given.get(k) for k in ("weight", "bias", "eps") if k not in without}
+
+
+def _by_statistics(input, mean, var, weight, bias, eps):
+    by_channel = (-1, *[1] * (input.dim() - 2))
+    scale = (var + eps).rsqrt().reshape(by_channel)
+    return _scaled((input - mean.reshape(by_channel)) * scale, weight, bias)
 
 
 register("layer_norm", _norm("leading", _layer_norm))
 register("rms_norm", _norm("leading", _rms_norm))
 register("scaled_group_norm", _norm("group_norm", _group_norm))
+register("batch_norm", _batch_norm)
 
 
 @of_first("pad")
