@@ -171,6 +171,15 @@ def test_a_torchaudio_whose_compiled_parts_are_operations_is_imported(tmp_path):
     assert with_alias(tmp_path, "import torchaudio\n") == "None\n"
 
 
+def test_what_a_torchaudio_has_compiled_tells_whether_it_is_imported(tmp_path):
+    for file, content in (("_torchaudio.so", b""), ("_torchaudio.so", b" PyInit__torchaudio")):
+        (tmp_path / "torchaudio" / "lib").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "torchaudio" / "lib" / file).write_bytes(b"libtorch_cpu.so" + content)
+        (tmp_path / "torchaudio" / "__init__.py").write_text("")
+        program = "try: import torchaudio\nexcept ImportError as error: print(error)\n"
+        assert ("is linked with" in with_alias(tmp_path, program)) == bool(content)
+
+
 def test_a_library_that_tolerates_the_loss_of_its_compiled_operations(tmp_path):
     (tmp_path / "torchao").mkdir()
     (tmp_path / "torchao" / "_C.abi3.so").write_bytes(b"... libtorch_cpu.so ...")
@@ -400,6 +409,16 @@ def project(tmp_path):
 def test_pytest_plugin(project):
     out = run_pytest(project, "-p", "rushlight.pytest_plugin")
     assert "1 passed" in out and "torch: rushlight" in out
+
+
+def test_programs_that_tests_start_get_rushlight_too(project):
+    (project / "test_it.py").write_text(
+        "import subprocess, sys\n"
+        "def test_it():\n"
+        "    code = 'import torch; assert torch.__name__ == \"torch\"; print(torch.__version__)'\n"
+        "    assert b'rushlight' in subprocess.check_output([sys.executable, '-c', code])\n"
+    )
+    assert "1 passed" in run_pytest(project, "-p", "rushlight.pytest_plugin")
 
 
 @pytest.fixture

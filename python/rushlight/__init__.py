@@ -226,7 +226,7 @@ _ELSEWHERE = {
         "get_float32_matmul_precision", "get_num_interop_threads",
         "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "promote_types",
         "result_type", "set_default_tensor_type", "set_deterministic_debug_mode",
-        "set_float32_matmul_precision", "set_num_interop_threads", "set_warn_always",
+        "set_float32_matmul_precision", "set_num_interop_threads", "set_vital", "set_warn_always",
         "use_deterministic_algorithms",
     ),
     "_typed_tensors": (

@@ -66,6 +66,14 @@ def activate() -> Any:
     return rushlight
 
 
+def reach_children() -> None:
+    """Let `import torch` give rushlight in Python programs that this one starts, such as ranks."""
+    folder = os.path.join(rushlight.__path__[0], "_for_children")
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    others = [path for path in paths if path not in ("", folder)]
+    os.environ["PYTHONPATH"] = os.pathsep.join([folder, *others])
+
+
 def _is_ours(name):
     return name == "rushlight" or name.startswith("rushlight.")
 
@@ -127,20 +135,21 @@ def _refused_if_linked(name, path):
 
 
 def _loads_operations_alone(spec):
-    """Is it a torchaudio whose compiled parts are libraries of operations, for any Python?"""
+    """Is it a torchaudio whose compiled parts are libraries of operations, and no modules?"""
     import glob
-    import os
 
-    return spec.name == "torchaudio" and any(
-        glob.glob(os.path.join(folder, "lib", "_torchaudio.abi3.*"))
-        for folder in spec.submodule_search_locations or ()
-    )
+    if spec.name != "torchaudio":
+        return False
+    contents = []
+    for folder in spec.submodule_search_locations or ():
+        for path in glob.glob(os.path.join(folder, "lib", "_torchaudio.*")):
+            with open(path, "rb") as stream:
+                contents.append(stream.read())
+    return bool(contents) and not any(b"PyInit_" in content for content in contents)
 
 
 def _is_linked_with_torch(spec):
     """Is it an extension module that names a library of torch, or a package that has one?"""
-    import os
-
     files = [] if spec.submodule_search_locations else [spec.origin]
     for folder in spec.submodule_search_locations or ():
         files += (os.path.join(path, file) for path, _, names in os.walk(folder) for file in names)

@@ -12,7 +12,8 @@ IS_MACOS = sys.platform == "darwin"
 IS_LINUX = sys.platform == "linux"
 IS_CI = bool(os.environ.get("CI"))
 TEST_CUDA = TEST_MPS = TEST_XPU = TEST_WITH_ROCM = False
-TEST_WITH_TORCHDYNAMO = TEST_WITH_TORCHINDUCTOR = TEST_WITH_ASAN = False
+TEST_WITH_TORCHDYNAMO = TEST_WITH_TORCHINDUCTOR = TEST_WITH_ASAN = TEST_WITH_TSAN = False
+IS_JETSON = IS_SANDCASTLE = NO_MULTIPROCESSING_SPAWN = False
 TEST_NUMPY = True
 SEED = 1234
 
@@ -171,12 +172,28 @@ def _with(function, arguments, decorators):
     return test
 
 
-def skipIfNoSciPy(function):  # noqa: N802 - as torch
-    """Skip a test where SciPy is not installed."""
+def _skip_without(module, name):
     import importlib.util
 
-    found = importlib.util.find_spec("scipy") is not None
-    return unittest.skipUnless(found, "test requires SciPy, but SciPy not found")(function)
+    found = importlib.util.find_spec(module) is not None
+    return unittest.skipUnless(found, f"test requires {name}, but {name} not found")
+
+
+skipIfNoSciPy = _skip_without("scipy", "SciPy")  # noqa: N816 - as torch
+skipIfNoDill = _skip_without("dill", "dill")  # noqa: N816
+
+
+def skipIfRocm(function):  # noqa: N802
+    """The test itself: there is no such GPU."""
+    return function
+
+
+skipIfXpu = skipIfRocm  # noqa: N816
+
+
+def load_tests(loader, tests, pattern):
+    """What unittest calls of a module of tests: all of them."""
+    return tests
 
 
 def slowTest(function):  # noqa: N802 - as torch
