@@ -127,6 +127,23 @@ def test_classes_and_functions_say_that_they_are_torchs(tmp_path):
     )
 
 
+def test_pickles_name_torch_alone(tmp_path):
+    found = with_alias(
+        tmp_path,
+        "import pickle, torch\n"
+        "class Own(torch.Tensor): pass\n"
+        "x = torch.ones(2)\n"
+        "things = [x, x.as_subclass(Own), torch.nn.Linear(2, 2), x.to(torch.float8_e4m3fn),\n"
+        "          x.to('meta'), torch.Generator(), torch.uint16, x.to_sparse(), torch.relu]\n"
+        "pickled = pickle.dumps(things)\n"
+        "assert b'rushlight' not in pickled\n"
+        "again = pickle.loads(pickled)\n"
+        "assert type(again[1]) is Own and torch.equal(again[2].weight, things[2].weight)\n"
+        "print(again[3].dtype, again[6], torch.serialization.torch is torch)\n",
+    )
+    assert found == "torch.float8_e4m3fn torch.uint16 True\n"
+
+
 def test_versions(tmp_path):
     found = with_alias(
         tmp_path,

@@ -220,9 +220,10 @@ def _rename(module):
     if twin != "torch":
         sys.modules.setdefault(twin, module)  # where `inspect` and `typing` look
     for name, value in list(vars(module).items()):
-        if name.startswith("_") or not isinstance(value, _NAMED):
+        home = value.__module__ if isinstance(value, _NAMED) else None
+        # Of private objects those that pickles name: what rebuilds tensors, and kinds of dtypes.
+        if name.startswith("_") and not name.startswith("_rebuild") and home != "rushlight":
             continue
-        home = value.__module__
         if isinstance(home, str) and _is_ours(home):
             set_module("torch" + home.removeprefix("rushlight"), value)
     _name_what_is_missing(module)
@@ -242,6 +243,8 @@ def _name_what_is_missing(module):
             except AttributeError as error:
                 if error.__traceback__.tb_next.tb_next is not None:  # it comes from further inside
                     raise
+        if name == "torch":  # which torch's modules import, and pickles find there
+            return rushlight
         if name in _modules_inside(module):
             return importlib.import_module(f"{torch_name}.{name}")
         frame = sys._getframe(1)

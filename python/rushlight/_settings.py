@@ -158,4 +158,4 @@ def can_cast(from_: Any, to: Any) -> bool:
 
 def set_vital(*facts: str) -> None:
     """Nothing, as in torch 2.13, where it is deprecated."""
-    warn_program("'set_vital' is deprecated, please do not call")
+    warn_program(f"'set_vital' is deprecated, please do not call: {facts} are not kept")
