@@ -71,9 +71,14 @@ class TestCase(unittest.TestCase):
 
 
 def _alike(value, other):
-    """An array, or a sequence beside a tensor, as a tensor; else the value itself."""
+    """An array, or a sequence beside a tensor, as a tensor, and the only element of one beside a
+    number as a number; else the value itself.
+    """
     if type(value).__module__ == "numpy":
         value = rushlight.as_tensor(value)
+    is_tensor = isinstance(value, rushlight.Tensor)
+    if is_tensor and value.numel() == 1 and isinstance(other, (int, float, complex)):
+        value = value.item()
     if isinstance(value, (list, tuple)) and isinstance(other, rushlight.Tensor):
         value = rushlight.as_tensor(value, dtype=other.dtype, device=other.device)
     return value
