@@ -581,13 +581,11 @@ def _with_bits(tensor, bits):
 
 def _reduce_elements(tensor):
     """What makes the tensor anew, and of what, as files of torch say it: both libraries read it."""
-    from rushlight import _utils
-    from rushlight.storage import TypedStorage
-
-    size, strides, grad = tuple(tensor.size()), tensor.stride(), tensor.requires_grad
+    _utils, size = rushlight._utils, tuple(tensor.size())
+    strides, grad = tensor.stride(), tensor.requires_grad
     if tensor.is_meta:
         return _utils._rebuild_meta_tensor_no_storage, (tensor.dtype, size, strides, grad)
-    storage = TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
+    storage = rushlight.TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
     args = (storage, tensor.storage_offset(), size, strides, grad, OrderedDict())
     bits = _bits_of_view(tensor)
     return _utils._rebuild_tensor_v2, (*args, bits) if bits else args
