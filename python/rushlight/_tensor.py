@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._numpy_names import takes_numpy_names
@@ -581,12 +579,15 @@ def _with_bits(tensor, bits):
 
 def _reduce_elements(tensor):
     """What makes the tensor anew, and of what, as files of torch say it: both libraries read it."""
-    _utils, size = rushlight._utils, tuple(tensor.size())
+    from collections import OrderedDict
+
+    _utils, size, offset = rushlight._utils, tuple(tensor.size()), tensor.storage_offset()
     strides, grad = tensor.stride(), tensor.requires_grad
     if tensor.is_meta:
-        return _utils._rebuild_meta_tensor_no_storage, (tensor.dtype, size, strides, grad)
+        args = (tensor.dtype, size, strides, grad)  # torch forgets the offset
+        return _utils._rebuild_meta_tensor_no_storage, (*args, offset) if offset else args
     storage = rushlight.TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
-    args = (storage, tensor.storage_offset(), size, strides, grad, OrderedDict())
+    args = (storage, offset, size, strides, grad, OrderedDict())
     bits = _bits_of_view(tensor)
     return _utils._rebuild_tensor_v2, (*args, bits) if bits else args
 

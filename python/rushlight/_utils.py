@@ -24,10 +24,11 @@ def _rebuild_tensor(storage, storage_offset, size, stride):
     return _C._tensor_on_storage(untyped, dtype, storage_offset, size, stride)
 
 
-def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad, storage_offset=0):
     """The tensor on meta of these sizes and strides."""
-    tensor = rushlight.empty_strided(size, stride, dtype=dtype, device="meta")
-    return tensor.requires_grad_(requires_grad)
+    last = 0 if 0 in size else sum((n - 1) * step for n, step in zip(size, stride))
+    whole = rushlight.empty(storage_offset + last + 1, dtype=dtype, device="meta")
+    return whole.as_strided(size, stride, storage_offset).requires_grad_(requires_grad)
 
 
 def _rebuild_sparse_tensor(layout, data):
