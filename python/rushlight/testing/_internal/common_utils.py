@@ -72,8 +72,11 @@ class TestCase(unittest.TestCase):
 
 def _alike(value, other):
     """An array, or a sequence beside a tensor, as a tensor, and the only element of one beside a
-    number as a number; else the value itself.
+    number as a number, inside of lists too; else the value itself.
     """
+    lists = (list, tuple)
+    if type(value) in lists and type(other) in lists and len(value) == len(other):
+        return type(value)(map(_alike, value, other))
     if type(value).__module__ == "numpy":
         value = rushlight.as_tensor(value)
     is_tensor = isinstance(value, rushlight.Tensor)
