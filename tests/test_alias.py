@@ -127,6 +127,23 @@ def test_classes_and_functions_say_that_they_are_torchs(tmp_path):
     )
 
 
+def test_pickles_name_torch_alone(tmp_path):
+    found = with_alias(
+        tmp_path,
+        "import pickle, torch\n"
+        "class Own(torch.Tensor): pass\n"
+        "x = torch.ones(2)\n"
+        "things = [x, x.as_subclass(Own), torch.nn.Linear(2, 2), x.to(torch.float8_e4m3fn),\n"
+        "          x.to('meta'), torch.Generator(), torch.uint16, x.to_sparse(), torch.relu]\n"
+        "pickled = pickle.dumps(things)\n"
+        "assert b'rushlight' not in pickled\n"
+        "again = pickle.loads(pickled)\n"
+        "assert type(again[1]) is Own and torch.equal(again[2].weight, things[2].weight)\n"
+        "print(again[3].dtype, again[6], torch.serialization.torch is torch)\n",
+    )
+    assert found == "torch.float8_e4m3fn torch.uint16 True\n"
+
+
 def test_versions(tmp_path):
     found = with_alias(
         tmp_path,
@@ -169,6 +186,15 @@ def test_a_torchaudio_whose_compiled_parts_are_operations_is_imported(tmp_path):
         "print(torch.ops._torchaudio.cuda_version())\n"
     )
     assert with_alias(tmp_path, "import torchaudio\n") == "None\n"
+
+
+def test_what_a_torchaudio_has_compiled_tells_whether_it_is_imported(tmp_path):
+    for file, content in (("_torchaudio.so", b""), ("_torchaudio.so", b" PyInit__torchaudio")):
+        (tmp_path / "torchaudio" / "lib").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "torchaudio" / "lib" / file).write_bytes(b"libtorch_cpu.so" + content)
+        (tmp_path / "torchaudio" / "__init__.py").write_text("")
+        program = "try: import torchaudio\nexcept ImportError as error: print(error)\n"
+        assert ("is linked with" in with_alias(tmp_path, program)) == bool(content)
 
 
 def test_a_library_that_tolerates_the_loss_of_its_compiled_operations(tmp_path):
@@ -400,6 +426,16 @@ def project(tmp_path):
 def test_pytest_plugin(project):
     out = run_pytest(project, "-p", "rushlight.pytest_plugin")
     assert "1 passed" in out and "torch: rushlight" in out
+
+
+def test_programs_that_tests_start_get_rushlight_too(project):
+    (project / "test_it.py").write_text(
+        "import subprocess, sys\n"
+        "def test_it():\n"
+        "    code = 'import torch; assert torch.__name__ == \"torch\"; print(torch.__version__)'\n"
+        "    assert b'rushlight' in subprocess.check_output([sys.executable, '-c', code])\n"
+    )
+    assert "1 passed" in run_pytest(project, "-p", "rushlight.pytest_plugin")
 
 
 @pytest.fixture

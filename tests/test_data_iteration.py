@@ -1,6 +1,7 @@
 """How often a DataLoader asks for iterators, and what comes of it when that can be seen."""
 
 import copy
+import importlib
 import pickle
 import random
 from itertools import islice
@@ -9,10 +10,16 @@ import pytest
 
 import rushlight
 from rushlight.utils.data import (
+    BatchSampler,
     ConcatDataset,
     DataLoader,
     Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
     StatefulDataLoader,
+    dataloader,
+    default_collate,
     get_worker_info,
 )
 
@@ -412,10 +419,105 @@ class LoaderOfAnotherLibrary:
 
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_iterators_take_loaders_of_other_libraries(num_workers):
-    from rushlight.utils.data import dataloader
-
     iterators = (
         dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter,
     )  # fmt: skip
     batches = list(iterators[num_workers > 0](LoaderOfAnotherLibrary(num_workers)))
     assert sorted(batches) == [[i, i * i] for i in range(7)]
+
+
+# ---- iterators of other libraries' own
+
+
+class ForkedIterator(dataloader._BaseDataLoaderIter):
+    """Reads as torch's single process iterator does, and can go on from a position."""
+
+    def __init__(self, loader):
+        super().__init__(loader)
+        self.fetcher = dataloader._DatasetKind.create_fetcher(
+            self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn,
+            self._drop_last,
+        )  # fmt: skip
+
+    def _next_data(self):
+        return self.fetcher.fetch(self._next_index())
+
+
+class Counting(IterableDataset):
+    def __iter__(self):
+        return iter(range(7))
+
+
+class ForkedLoader(DataLoader):
+    """Sets what torch's loaders have, without a call of their __init__."""
+
+    def __init__(self, dataset, batch_size, shuffle=False, generator=None):
+        self.dataset, self.generator, self.num_workers, self.timeout = dataset, generator, 0, 0
+        self.multiprocessing_context = self.worker_init_fn = self.prefetch_factor = None
+        self.pin_memory, self.pin_memory_device, self.in_order = False, "", True
+        kinds = dataloader._DatasetKind
+        streams = isinstance(dataset, IterableDataset)
+        self._dataset_kind = kinds.Iterable if streams else kinds.Map
+        if streams:
+            self.sampler = dataloader._InfiniteConstantSampler()
+        elif shuffle:
+            self.sampler = RandomSampler(dataset, generator=generator)
+        else:
+            self.sampler = SequentialSampler(dataset)
+        self.batch_sampler = BatchSampler(self.sampler, batch_size, False)
+        self.batch_size, self.drop_last, self.persistent_workers = batch_size, False, False
+        self.collate_fn = default_collate
+        self._DataLoader__initialized, self._IterableDataset_len_called = True, None
+        self._iterator = None
+        self.check_worker_number_rationality()
+
+    def __iter__(self):
+        return ForkedIterator(self)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_an_iterator_of_another_library(shuffle):
+    dataset, seed = list(range(10)), 5
+    batches = [
+        [batch.tolist() for batch in made(dataset, 4, shuffle, generator=generator)]
+        for made in (DataLoader, ForkedLoader)
+        for generator in [rushlight.Generator().manual_seed(seed)]
+    ]
+    assert batches[0] == batches[1]
+
+
+def test_the_stream_of_such_an_iterator_can_be_put_elsewhere():
+    iterator = iter(ForkedLoader(Counting(), 3))
+    assert isinstance(iterator, dataloader._BaseDataLoaderIter)
+    assert next(iterator).tolist() == [0, 1, 2]
+    iterator.fetcher.dataset_iter = iter([8, 9])
+    assert next(iterator).tolist() == [8, 9] and iterator.fetcher.ended
+    with pytest.raises(StopIteration):
+        next(iterator)
+    iterator._reset(iterator)  # or any loader: the length that it promised is all that is asked
+    assert iterator._num_yielded == 0
+    with pytest.raises(NotImplementedError, match="_next_data"):
+        next(dataloader._BaseDataLoaderIter(ForkedLoader(Counting(), 3)))
+    assert isinstance(iter(DataLoader([1])), dataloader._BaseDataLoaderIter)
+
+
+def test_a_worker_of_another_library_says_who_it_is():
+    module = importlib.import_module("rushlight.utils.data._utils.worker")
+    module._worker_info = module.WorkerInfo(id=3, num_workers=4)
+    try:
+        assert get_worker_info().id == 3
+    finally:
+        del module._worker_info
+    assert get_worker_info() is None and module._worker_info is None
+
+
+def test_steps_go_to_such_workers():
+    pipes = importlib.import_module("rushlight.utils.data.datapipes.datapipe")
+    steps = importlib.import_module("rushlight.utils.data.datapipes.iter").IterableWrapper([1, 2])
+    stream = pickle.loads(pickle.dumps(pipes._IterDataPipeSerializationWrapper(steps)))
+    assert list(stream) == [1, 2] and len(stream) == 2
+    mapped = importlib.import_module("rushlight.utils.data.datapipes.map").SequenceWrapper([5, 6])
+    keyed = pickle.loads(pickle.dumps(pipes._MapDataPipeSerializationWrapper(mapped)))
+    assert keyed[1] == 6
+    with pytest.raises(TypeError, match="has no length"):
+        len(pipes._IterDataPipeSerializationWrapper(iter([1])))

@@ -1112,3 +1112,16 @@ def test_what_is_folded_keeps_the_notes_of_nodes():
     notes = {n.op: n.meta.get("index") for n in folded.graph.nodes if n.op != "output"}
     assert notes == {"placeholder": 0, "get_attr": 2, "call_function": 3}
     assert folded(rushlight.zeros(2)).tolist() == [-2, -2]
+
+
+def test_parts_of_a_profile_are_recorded_in_graphs():
+    graph = fx.Graph()
+    tracer = fx.proxy.GraphAppendingTracer(graph)
+    node = graph.call_function(rushlight.ops.profiler._record_function_enter, ("part",))
+    handle = fx.Proxy(node, tracer)
+    rushlight.ops.profiler._record_function_exit(handle)
+    assert [n.target.__name__ for n in graph.nodes] == [
+        "_record_function_enter", "_record_function_exit"
+    ]  # fmt: skip
+    graph.output(None)
+    fx.GraphModule(nn.Module(), graph)()

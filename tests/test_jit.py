@@ -1368,3 +1368,16 @@ def test_traces_take_other_dtypes_and_numbers_of_dims():
             got, expected = each(*inputs), function(*inputs)
             for one, other in zip(got, expected):
                 assert one.dtype is other.dtype and torch.equal(one, other)
+
+
+def test_scripts_take_lists_for_tuples():
+    @torch.jit.script
+    def combined(a: tuple[Tensor, Tensor], b: list[Tensor]):
+        first, second = a
+        return first * second + b[0]
+
+    x = torch.ones(2)
+    assert combined([x, 2 * x], [x]).tolist() == [3, 3]
+    assert combined((x, x), b=[x]).tolist() == [2, 2]
+    with pytest.raises(torch.jit.Error, match="another structure"):
+        combined([x], [x])

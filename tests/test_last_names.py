@@ -296,6 +296,9 @@ def test_lesser_names_of_cuda():
     with pytest.raises(cuda.CudaError, match="CUDA error 600") as raised:
         cuda.check_error(cuda.cudaStatus.ERROR_NOT_READY)
     assert raised.value.code == 600
+    assert cuda._initialized == cuda.is_initialized() and not cuda._is_in_bad_fork()
+    assert cuda._utils._get_device_index("cuda:1") == cuda._get_device_index(1) == 1
+    assert cuda._is_compiled() == rushlight.backends.cuda.is_built()
     with pytest.raises(AttributeError, match="no attribute 'subprocess'"):
         getattr(cuda, "subprocess")  # noqa: B009
     if not cuda.is_available():

@@ -282,6 +282,9 @@ def test_a_case_of_tests():
         def test_others(self):
             self.assertEqual([1, rushlight.ones(1)], [1, rushlight.ones(1)])
             self.assertEqual("a", "a")
+            self.assertEqual(rushlight.tensor([3]), 3)
+            self.assertEqual([(rushlight.tensor(3), 1)], [(3, rushlight.tensor(1))])
+            self.assertNotEqual(2, rushlight.tensor(3))
             self.assertNotEqual(rushlight.ones(1), rushlight.zeros(1))
 
     common_utils.instantiate_parametrized_tests(Case)

@@ -376,3 +376,23 @@ def test_sums_of_sparse_tensors_of_two_dtypes():
         if ours != theirs:
             different.append(f"{name} {one} {two}: got {ours}, expected {theirs}")
     assert not different, "\n".join(different)
+
+
+ROWS = [
+    lambda t: t.tensor([[1, 2], t.ones(2)]),
+    lambda t: t.tensor([[[1, 0], [0, 1]], t.zeros(2, 2)]),
+    lambda t: t.tensor([[True, False], t.tensor([1, 2])]),
+    lambda t: t.tensor([[t.tensor(1), 2], t.ones(2, requires_grad=True)]),
+    lambda t: t.tensor([[1j, 2], t.ones(2)]),
+    lambda t: t.tensor([[[1, 2]], t.ones(1, 2, dtype=t.float64)]),
+    lambda t: t.tensor([[], t.ones(0)]),
+    lambda t: t.tensor([[1, 2], t.ones(3)]),
+    lambda t: t.tensor([[1, 2], t.tensor(3)]),
+    lambda t: t.tensor([[[1, 2]], t.ones(2)]),
+    lambda t: t.tensor([t.ones(2), [1, 2]]),
+    lambda t: t.tensor([1, t.ones(2)]),
+]
+
+
+def test_tensors_stand_among_lists():
+    all_as_torch(ROWS)

@@ -44,8 +44,66 @@ def test_overdrive(ops):
     assert rl.allclose(out, expected)
 
 
-def test_what_is_not_there(ops):
+def test_what_the_libraries_say_of_themselves(ops):
     assert rl.ops._torchaudio.cuda_version() is None
-    assert rl.ops._torchaudio.is_align_available() is False
-    with pytest.raises(NotImplementedError, match="rnnt_loss"):
-        ops.rnnt_loss_forward(rl.ones(1, 2, 2, 3), *[rl.ones(1)] * 3, 0, -1.0, True)
+    assert rl.ops._torchaudio.is_align_available() is True
+
+
+def cost_of_transducer(scores, targets, blank):
+    """-log of the sum over all ways from the first step and no label to the last and all."""
+    steps, labels = scores.size(0), len(targets)
+    total = []
+
+    def go(t, u, so_far):
+        if u < labels:
+            go(t, u + 1, so_far + scores[t, u, targets[u]])
+        if t + 1 < steps:
+            go(t + 1, u, so_far + scores[t, u, blank])
+        elif u == labels:
+            total.append(so_far + scores[t, u, blank])
+
+    go(0, 0, rl.zeros((), dtype=scores.dtype))
+    return -rl.stack(total).logsumexp(0)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("blank", [0, -1])
+def test_the_loss_of_transducers(ops, fused, blank):
+    rl.manual_seed(0)
+    logits = rl.randn(3, 4, 4, 5, dtype=rl.float64)
+    targets = rl.tensor([[1, 2, 2], [3, 1, 0], [2, 0, 0]], dtype=rl.int32)
+    lengths = rl.tensor([[4, 3, 1], [3, 2, 0]], dtype=rl.int32)
+    if not fused:
+        logits = logits.log_softmax(3)
+    x = logits.clone().requires_grad_()
+    scores = x.log_softmax(3) if fused else x
+    expected = rl.stack([
+        cost_of_transducer(scores[i, :steps, :], targets[i, :count].tolist(), blank)
+        for i, (steps, count) in enumerate(lengths.t().tolist())
+    ])  # fmt: skip
+    expected.sum().backward()
+    costs, grad = ops.rnnt_loss_forward(logits, targets, *lengths, blank, -1.0, fused)
+    assert rl.allclose(costs, expected) and rl.allclose(grad, x.grad)
+    assert not costs.requires_grad and not grad.requires_grad
+    clamped = ops.rnnt_loss_forward(logits.float(), targets, *lengths, blank, 0.1, fused)[1]
+    near = rl.allclose(clamped, x.grad.clamp(-0.1, 0.1).float(), atol=1e-5)
+    assert clamped.dtype == rl.float32 and near
+    with pytest.raises(RuntimeError, match="input length mismatch"):
+        ops.rnnt_loss_forward(logits, targets, lengths[0] + 1, lengths[1], blank, -1.0, fused)
+
+
+@pytest.mark.parametrize("targets", [[1, 2, 2], [3], [1, 2, 3, 1], [2, 2], []])
+def test_forced_alignment(ops, targets):
+    import itertools
+
+    rl.manual_seed(len(targets))
+    scores = rl.randn(1, 6, 4, dtype=rl.float64).log_softmax(2)
+    labels = rl.tensor([targets], dtype=rl.int32)
+    lengths = rl.tensor([6]), rl.tensor([len(targets)])
+    path, same = ops.forced_align(scores, labels, *lengths, 0)
+    paths = [p for p in itertools.product(range(4), repeat=6)
+             if [k for k, _ in itertools.groupby(p) if k] == targets]  # fmt: skip
+    best = max(paths, key=lambda p: scores[0, range(6), list(p)].sum().item())
+    assert path.dtype == rl.int32 and path.tolist() == [list(best)] and rl.equal(same, scores)
+    with pytest.raises(RuntimeError, match="too long for CTC"):
+        ops.forced_align(scores, rl.ones(1, 4, dtype=rl.int32), *lengths, 0)

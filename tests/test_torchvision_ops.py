@@ -93,6 +93,15 @@ def test_roi_align(ops, ratio, aligned):
         ops.roi_align(x.float(), rois, 0.7, 2, 3, ratio, aligned)
 
 
+def test_roi_align_of_boxes_without_extent(ops):
+    x = rl.rand(1, 1, 5, 5, dtype=rl.float64, requires_grad=True)
+    rois = rl.tensor([[0, 3, 4, 5, 4], [0, 4, 3, 4, 5], [0, 5, 5, 3, 3.0]], dtype=rl.float64)
+    out = ops.roi_align(x, rois, 1.0, 7, 7, 0, True)
+    out.sum().backward()
+    assert not out.any() and not x.grad.any()
+    assert ops.roi_align(x, rois, 1.0, 7, 7, 0, False).any()  # of one pixel at least
+
+
 def test_roi_pool(ops):
     images = np.random.default_rng(1).random((2, 3, 7, 9))
     x, rois = rl.tensor(images, requires_grad=True), rl.tensor(ROIS)

@@ -49,6 +49,8 @@ def _python_part_of_core(name):
     """What torch has in torch._C and rushlight has in Python."""
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "_VariableFunctionsClass":  # pickles of torch find functions there
+        return torch
     if name == "_nn":
         return importlib.import_module("rushlight._nn_names")
     if name in ("Graph", "Node", "Value"):  # of traces, in annotations above all
@@ -226,7 +228,7 @@ _ELSEWHERE = {
         "get_float32_matmul_precision", "get_num_interop_threads",
         "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "promote_types",
         "result_type", "set_default_tensor_type", "set_deterministic_debug_mode",
-        "set_float32_matmul_precision", "set_num_interop_threads", "set_warn_always",
+        "set_float32_matmul_precision", "set_num_interop_threads", "set_vital", "set_warn_always",
         "use_deterministic_algorithms",
     ),
     "_typed_tensors": (

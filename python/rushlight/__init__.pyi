@@ -938,6 +938,7 @@ from rushlight._settings import (
     set_deterministic_debug_mode as set_deterministic_debug_mode,
     set_float32_matmul_precision as set_float32_matmul_precision,
     set_num_interop_threads as set_num_interop_threads,
+    set_vital as set_vital,
     set_warn_always as set_warn_always,
     use_deterministic_algorithms as use_deterministic_algorithms,
 )

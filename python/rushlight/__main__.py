@@ -11,6 +11,7 @@ from importlib.machinery import PathFinder, SourceFileLoader
 from types import ModuleType
 
 import rushlight
+from rushlight._alias import reach_children
 
 _USAGE = """usage: python -m rushlight (SCRIPT | -m MODULE | -c CODE | -) [ARGUMENTS]
 
@@ -70,19 +71,12 @@ def _show_without_this_file(kind, error, traceback):
     sys.__excepthook__(kind, error.with_traceback(traceback), traceback)
 
 
-def _put_on_path_of_children(folder):
-    """Let `import torch` give rushlight in Python programs that this one starts, such as ranks."""
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    others = [path for path in paths if path not in ("", folder)]
-    os.environ["PYTHONPATH"] = os.pathsep.join([folder, *others])
-
-
 def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(_USAGE)
         raise SystemExit(0 if len(sys.argv) > 1 else 2)
     rushlight.as_torch()
-    _put_on_path_of_children(os.path.join(os.path.dirname(__file__), "_for_children"))
+    reach_children()
     sys.excepthook = _show_without_this_file
     first, rest = sys.argv[1], sys.argv[2:]
     if first in ("-m", "-c") and not rest:

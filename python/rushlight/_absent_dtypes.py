@@ -5,6 +5,8 @@ qint32); the others are names to compare with.
 
 from __future__ import annotations
 
+from rushlight._set_module import set_module
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +48,7 @@ class _AbsentDtype:
         return f"torch.{self._name}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._name  # a name of this module
+        return self._name  # in the module that its class names
 
 
 class _CarriedDtype(_AbsentDtype):
@@ -74,6 +76,7 @@ class _CarriedDtype(_AbsentDtype):
         return self
 
 
+set_module("rushlight", _AbsentDtype, _CarriedDtype)  # as those of the core
 uint16 = _CarriedDtype("uint16", 2)
 uint32 = _CarriedDtype("uint32", 4)
 uint64 = _CarriedDtype("uint64", 8)

@@ -66,6 +66,14 @@ def activate() -> Any:
     return rushlight
 
 
+def reach_children() -> None:
+    """Let `import torch` give rushlight in Python programs that this one starts, such as ranks."""
+    folder = os.path.join(rushlight.__path__[0], "_for_children")
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    others = [path for path in paths if path not in ("", folder)]
+    os.environ["PYTHONPATH"] = os.pathsep.join([folder, *others])
+
+
 def _is_ours(name):
     return name == "rushlight" or name.startswith("rushlight.")
 
@@ -127,20 +135,21 @@ def _refused_if_linked(name, path):
 
 
 def _loads_operations_alone(spec):
-    """Is it a torchaudio whose compiled parts are libraries of operations, for any Python?"""
+    """Is it a torchaudio whose compiled parts are libraries of operations, and no modules?"""
     import glob
-    import os
 
-    return spec.name == "torchaudio" and any(
-        glob.glob(os.path.join(folder, "lib", "_torchaudio.abi3.*"))
-        for folder in spec.submodule_search_locations or ()
-    )
+    if spec.name != "torchaudio":
+        return False
+    contents = []
+    for folder in spec.submodule_search_locations or ():
+        for path in glob.glob(os.path.join(folder, "lib", "_torchaudio.*")):
+            with open(path, "rb") as stream:
+                contents.append(stream.read())
+    return bool(contents) and not any(b"PyInit_" in content for content in contents)
 
 
 def _is_linked_with_torch(spec):
     """Is it an extension module that names a library of torch, or a package that has one?"""
-    import os
-
     files = [] if spec.submodule_search_locations else [spec.origin]
     for folder in spec.submodule_search_locations or ():
         files += (os.path.join(path, file) for path, _, names in os.walk(folder) for file in names)
@@ -211,9 +220,10 @@ def _rename(module):
     if twin != "torch":
         sys.modules.setdefault(twin, module)  # where `inspect` and `typing` look
     for name, value in list(vars(module).items()):
-        if name.startswith("_") or not isinstance(value, _NAMED):
+        home = value.__module__ if isinstance(value, _NAMED) else None
+        # Of private objects those that pickles name: what rebuilds tensors, and kinds of dtypes.
+        if name.startswith("_") and not name.startswith("_rebuild") and home != "rushlight":
             continue
-        home = value.__module__
         if isinstance(home, str) and _is_ours(home):
             set_module("torch" + home.removeprefix("rushlight"), value)
     _name_what_is_missing(module)
@@ -233,6 +243,8 @@ def _name_what_is_missing(module):
             except AttributeError as error:
                 if error.__traceback__.tb_next.tb_next is not None:  # it comes from further inside
                     raise
+        if name == "torch":  # which torch's modules import, and pickles find there
+            return rushlight
         if name in _modules_inside(module):
             return importlib.import_module(f"{torch_name}.{name}")
         frame = sys._getframe(1)

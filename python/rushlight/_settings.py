@@ -154,3 +154,8 @@ def can_cast(from_: Any, to: Any) -> bool:
     if from_.is_floating_point and not (to.is_floating_point or to.is_complex):
         return False
     return to is not rushlight.bool or from_ is rushlight.bool
+
+
+def set_vital(*facts: str) -> None:
+    """Nothing, as in torch 2.13, where it is deprecated."""
+    warn_program(f"'set_vital' is deprecated, please do not call: {facts} are not kept")

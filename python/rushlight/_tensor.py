@@ -236,30 +236,17 @@ class _Methods:
         return result
 
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
-        from collections import OrderedDict
-
         if not self.is_leaf and self.requires_grad:
             _warn_lost_history()
         if self._backward_hooks:
             rushlight.utils.hooks.warn_if_has_hooks(self)
         if "_wrapper_device" in self.__dict__:
             return _reduce_wrapper(self)
-        storage = self.untyped_storage()
-        args = (
-            None if storage.device.type == "meta" else storage,
-            self.dtype,
-            self.storage_offset(),
-            tuple(self.size()),
-            self.stride(),
-            self.requires_grad,
-            OrderedDict(),
-        )
-        bits = _bits_of_view(self)
-        if bits:
-            args = (*args, bits)
-        if type(self) is Tensor and not self.__dict__:
-            return _rebuild, args
-        return _rebuild_subclass, (type(self), args, _state_of(self))
+        function, args = _reduce_elements(self)
+        state = _state_of(self)
+        if type(self) is Tensor and not state:
+            return function, args
+        return _rebuild_from_type_v2, (function, type(self), args, state)
 
     def __setstate__(self, state: dict[str, Any] | tuple[Any, Any]) -> None:
         attributes, slots = state if isinstance(state, tuple) else (state, None)
@@ -590,30 +577,27 @@ def _with_bits(tensor, bits):
     return rushlight._neg_view(tensor) if bits.get("neg") else tensor
 
 
-def _rebuild(storage, dtype, offset, size, stride, requires_grad, hooks, bits=None):
-    if storage is None:  # on meta, as the tensors are that a class wraps others in
-        tensor = _without_elements(dtype, offset, size, stride)
-    else:
-        tensor = _C._tensor_on_storage(storage, dtype, offset, size, stride)
-    if bits:
-        tensor = _with_bits(tensor, bits).detach()
-    tensor.requires_grad = requires_grad
-    if hooks:
-        tensor._backward_hooks = hooks
-    return tensor
+def _reduce_elements(tensor):
+    """What makes the tensor anew, and of what, as files of torch say it: both libraries read it."""
+    from collections import OrderedDict
 
-
-def _without_elements(dtype, offset, size, stride):
-    last = offset + sum((n - 1) * step for n, step in zip(size, stride))
-    whole = rushlight.empty(offset if 0 in size else last + 1, dtype=dtype, device="meta")
-    return whole.as_strided(size, stride, offset)
+    _utils, size, offset = rushlight._utils, tuple(tensor.size()), tensor.storage_offset()
+    strides, grad = tensor.stride(), tensor.requires_grad
+    if tensor.is_meta:
+        args = (tensor.dtype, size, strides, grad)  # torch forgets the offset
+        return _utils._rebuild_meta_tensor_no_storage, (*args, offset) if offset else args
+    storage = rushlight.TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype)
+    args = (storage, offset, size, strides, grad, OrderedDict())
+    bits = _bits_of_view(tensor)
+    return _utils._rebuild_tensor_v2, (*args, bits) if bits else args
 
 
 def _rebuild_from_type_v2(func, new_type, args, state):
     """A tensor of a subclass, with its attributes, as files say it."""
     tensor = func(*args)
     if type(tensor) is not new_type:
-        tensor = tensor.as_subclass(new_type)
+        requires_grad = tensor.requires_grad
+        tensor = tensor.detach().as_subclass(new_type).requires_grad_(requires_grad)
     if state or new_type.__setstate__ is not Tensor.__setstate__:
         tensor.__setstate__(state)
     return tensor
@@ -646,14 +630,3 @@ def _rebuild_wrapper_subclass(
         cls, size, strides=stride, dtype=dtype, storage_offset=storage_offset, layout=layout,
         device=device, requires_grad=requires_grad,
     )  # fmt: skip
-
-
-def _rebuild_subclass(kind, args, state):
-    tensor = _rebuild(*args)
-    if kind is not Tensor:
-        requires_grad = tensor.requires_grad
-        tensor = tensor.detach().as_subclass(kind)
-        tensor.requires_grad = requires_grad
-    if state or kind.__setstate__ is not Tensor.__setstate__:
-        tensor.__setstate__(state)
-    return tensor

@@ -61,8 +61,10 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
 
 def _samples(start: float, bin_size: float, bins: int, count: int, length: int, like: Tensor):
     """The first index that `bins` read along a dim of images, and their weights of those from there
-    on: each is the mean of `count` linear interpolations.
+    on: each is the mean of `count` linear interpolations, or 0 where there are none.
     """
+    if count <= 0:  # a box without extent
+        return 0, like.new_zeros(bins, 1)
     places = rushlight.arange(bins * count, dtype=like.dtype, device=like.device)
     places = start + (places + 0.5) * (bin_size / count)
     inside = ((places >= -1) & (places <= length)).to(like.dtype)
@@ -88,7 +90,7 @@ def _regions(input: Tensor, rois: Tensor, scale, bins, sampling_ratio, aligned):
             (y1, y2, bins[0], input.size(2)), (x1, x2, bins[1], input.size(3)),
         ):  # fmt: skip
             extent = end - start if aligned else max(end - start, 1.0)
-            samples = sampling_ratio if sampling_ratio > 0 else max(math.ceil(extent / count), 1)
+            samples = sampling_ratio if sampling_ratio > 0 else math.ceil(extent / count)
             found.append(_samples(start, extent / count, count, samples, length, input))
         (top, rows), (left, columns) = found
         place = (int(image), slice(None), slice(top, top + rows.size(1)),

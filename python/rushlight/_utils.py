@@ -4,17 +4,11 @@ tensors, exceptions from other threads, numbers of devices.
 
 import sys
 import traceback
-from collections import OrderedDict
 
 import rushlight
-from rushlight import Tensor
-from rushlight._tensor import (
-    _rebuild,
-    _rebuild_subclass,
-    _rebuild_wrapper_subclass,
-    _state_of,
-    _with_bits,
-)
+from rushlight import _C, Tensor
+from rushlight._absent_dtypes import _CarriedDtype
+from rushlight._tensor import _rebuild_wrapper_subclass, _state_of, _with_bits
 from rushlight.nn.parameter import _rebuild_parameter
 
 
@@ -24,9 +18,17 @@ def _rebuild_tensor(storage, storage_offset, size, stride):
 
     if not isinstance(storage, TypedStorage):
         raise TypeError(f"expected a TypedStorage but got {type(storage).__name__}")
-    return _rebuild(
-        storage.untyped(), storage.dtype, storage_offset, size, stride, False, OrderedDict()
-    )
+    untyped, dtype = storage.untyped(), storage.dtype
+    if isinstance(dtype, _CarriedDtype):
+        return storage._elements.as_strided(size, stride, storage_offset)
+    return _C._tensor_on_storage(untyped, dtype, storage_offset, size, stride)
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad, storage_offset=0):
+    """The tensor on meta of these sizes and strides."""
+    last = 0 if 0 in size else sum((n - 1) * step for n, step in zip(size, stride))
+    whole = rushlight.empty(storage_offset + last + 1, dtype=dtype, device="meta")
+    return whole.as_strided(size, stride, storage_offset).requires_grad_(requires_grad)
 
 
 def _rebuild_sparse_tensor(layout, data):
@@ -53,9 +55,24 @@ def _rebuild_tensor_v2(
         if unknown:
             raise NotImplementedError(f"_rebuild_tensor_v2: metadata {sorted(unknown)}")
         tensor = _with_bits(tensor, metadata)
-    tensor.requires_grad = requires_grad
-    tensor._backward_hooks = backward_hooks or None
+    if requires_grad:
+        tensor.requires_grad_()
+    if backward_hooks:
+        tensor._backward_hooks = backward_hooks
     return tensor
+
+
+def _rebuild_tensor_v3(
+    storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
+):
+    """As `_rebuild_tensor_v2`, of a dtype that storages of old cannot have."""
+    from rushlight.storage import TypedStorage
+
+    untyped = storage.untyped() if isinstance(storage, TypedStorage) else storage
+    return _rebuild_tensor_v2(
+        TypedStorage(wrap_storage=untyped, dtype=dtype), storage_offset, size, stride,
+        requires_grad, backward_hooks, metadata,
+    )  # fmt: skip
 
 
 def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
@@ -290,8 +307,8 @@ def is_compiling():
 
 __all__ = [
     "ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_all_device_indices",
-    "_get_available_device_type", "_get_device_index", "_get_device_module", "_rebuild",
-    "_rebuild_nested_tensor", "_rebuild_parameter", "_rebuild_sparse_tensor", "_rebuild_subclass",
-    "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_wrapper_subclass", "_take_tensors",
-    "_unflatten_dense_tensors",
+    "_get_available_device_type", "_get_device_index", "_get_device_module",
+    "_rebuild_meta_tensor_no_storage", "_rebuild_nested_tensor", "_rebuild_parameter",
+    "_rebuild_sparse_tensor", "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_wrapper_subclass",
+    "_take_tensors", "_unflatten_dense_tensors",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 import rushlight
+from rushlight._alias import reach_children
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
 
 
 def activate() -> None:
-    """`rushlight.as_torch`; where that is too late, say what is not."""
+    """`rushlight.as_torch`, here and in programs that tests start; where it is too late, say so."""
     try:
         rushlight.as_torch()
+        reach_children()
     except RuntimeError as error:
         raise pytest.UsageError(
             f"{error}. pytest itself imports classes of warnings that filterwarnings names, from "

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import rushlight
 from rushlight import _checkpoint_settings
 from rushlight._checkpoint_legacy import read_legacy, write_legacy
-from rushlight._checkpoint_reader import CheckpointReader, TrustingUnpickler
+from rushlight._checkpoint_reader import CheckpointReader, TrustingUnpickler, _layout
 from rushlight._checkpoint_settings import (  # noqa: F401 (the settings are part of this module)
     LoadEndianness,
     SourceChangeWarning,
@@ -66,6 +66,8 @@ _LOCAL_HEADER_BYTES = 30
 _NAME_IS_UTF8 = 0x800
 _NOT_PLAIN = 0x61  # encrypted, in one of two ways, or a patch of another file
 _CHUNK = 1 << 22
+
+_get_layout = _layout  # as pickles of torch name it
 
 set_module(
     __name__, LoadEndianness, SourceChangeWarning, StorageType,

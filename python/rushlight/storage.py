@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 
@@ -72,6 +73,7 @@ class TypedStorage(metaclass=_StorageKind):
         dtype: of the elements, by default the default dtype.
         wrap_storage: the bytes, given by name.
         device: where new elements are.
+        _internal: pickles say it, as torch warns without.
 
     Example:
         >>> rushlight.FloatStorage([1, 2]).tolist()
@@ -87,6 +89,7 @@ class TypedStorage(metaclass=_StorageKind):
         *,
         wrap_storage: UntypedStorage | None = None,
         device: Device = None,
+        _internal: bool = False,
     ) -> None:
         super().__init__()
         dtype = dtype or type(self).__dict__.get("dtype") or rushlight.get_default_dtype()
@@ -112,6 +115,10 @@ class TypedStorage(metaclass=_StorageKind):
             self._elements = tensor_on(untyped, rushlight.uint8, (untyped.nbytes(),)).view(dtype)
         else:
             self._elements = tensor_on(untyped, dtype, (size,))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        wraps = {"wrap_storage": self._untyped, "dtype": self.dtype, "_internal": True}
+        return functools.partial(TypedStorage, **wraps), ()
 
     @property
     def _untyped_storage(self) -> UntypedStorage:

@@ -193,7 +193,8 @@ void store_row(char* at, DType dtype, PyObject* items, Py_ssize_t n) {
 
 void store_nested(const Tensor& t, int64_t dim, char* at, PyObject* data) {
   if (dim == t.dim()) return store(at, t.dtype(), data);
-  check_type(is_sequence(data), "not a sequence");
+  const bool rows = is_tensor(data) && tensor_of(data).dim();  // among lists, after the first
+  check_type(rows || is_sequence(data), "not a sequence");
   Object items = readable(data);
   Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
   check_value(n == t.sizes()[dim], "expected sequence of length ", t.sizes()[dim], " at dim ", dim,

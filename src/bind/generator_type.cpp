@@ -164,11 +164,21 @@ PyObject* get_device(PyObject* self, void*) {
   return guarded([&] { return wrap(generator_of(self).device()); });
 }
 
-// Pickles as a new generator and the state to give it.
+// Pickles as a new generator and (seed, None, state) to give it, as in torch.
 PyObject* reduce(PyObject* self, PyObject*) {
-  Object state(get_state(self, nullptr)), device(get_device(self, nullptr));
-  if (!state || !device) return nullptr;
-  return Py_BuildValue("O(N)N", Py_TYPE(self), device.release(), state.release());
+  Object state(get_state(self, nullptr)), device(get_device(self, nullptr)),
+      seed(initial_seed(self, nullptr));
+  if (!state || !device || !seed) return nullptr;
+  return Py_BuildValue("O(N)(NON)", Py_TYPE(self), device.release(), seed.release(), Py_None,
+                       state.release());
+}
+
+PyObject* restore(PyObject* self, PyObject* pickled) {
+  return guarded([&] {
+    check_type(PyTuple_Check(pickled) && PyTuple_GET_SIZE(pickled) == 3,
+               "Generator: expected (seed, offset, state), got ", type_name(pickled));
+    return set_state(self, PyTuple_GET_ITEM(pickled, 2));
+  });
 }
 
 // (index): the generator from which the kernels of a GPU draw.
@@ -214,7 +224,7 @@ PyMethodDef methods[] = {
     {"get_state", get_state, METH_NOARGS,
      "get_state($self)\n--\n\nThe state as a tensor of bytes."},
     {"set_state", set_state, METH_O, "set_state($self, state)\n--\n\nContinues from a state."},
-    {"__setstate__", set_state, METH_O, nullptr},
+    {"__setstate__", restore, METH_O, nullptr},
     {"clone_state", clone_state, METH_NOARGS,
      "clone_state($self)\n--\n\nAnother generator in the same state."},
     {"graphsafe_get_state", graphsafe_get_state, METH_NOARGS,

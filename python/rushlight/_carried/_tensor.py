@@ -11,6 +11,7 @@ import rushlight
 from rushlight import _C, Tensor
 from rushlight._carried._codecs import is_unsigned, numbers_of
 from rushlight._own_class import OwnClass
+from rushlight._tensor import _reduce_elements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class CarriedTensor(OwnClass):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
-        return make, (plain(self), self.dtype)
+        return _reduce_elements(self)
 
 
 def plain(tensor: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from rushlight._set_module import set_module
 from rushlight._typed_tensors import TensorMembers
 from rushlight.cuda._device import (  # noqa: F401
     _CudaDeviceProperties,
+    _is_in_bad_fork,
     can_device_access_peer,
     current_device,
     device,
@@ -145,7 +146,7 @@ set_module(
     set_sync_debug_mode, stream, synchronize,
 )  # fmt: skip
 
-_SUBMODULES = ("amp", "comm", "nccl", "nvtx", "profiler")
+_SUBMODULES = ("_utils", "amp", "comm", "nccl", "nvtx", "profiler")
 
 
 def __getattr__(name: str) -> Any:
@@ -153,6 +154,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "_initialized":  # networks that keep the random state ask for it
+        return is_initialized()
     if name == "default_generators":  # asks the driver how many there are
         globals()[name] = tuple(map(_C._default_cuda_generator, range(device_count())))
         return globals()[name]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import rushlight
 from rushlight import _C
 
@@ -14,6 +16,21 @@ if TYPE_CHECKING:
     from rushlight.types import Device
 
 _cuda = _C._cuda
+_in_bad_fork = False
+
+
+def _note_fork():
+    global _in_bad_fork
+    _in_bad_fork = _cuda.is_initialized()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+def _is_in_bad_fork() -> bool:
+    """Is this process a fork of one that had used a GPU, which it then cannot use?"""
+    return _in_bad_fork
 
 
 def device_count() -> Any:

@@ -7,6 +7,7 @@ import subprocess
 
 import rushlight
 from rushlight import _absent
+from rushlight._utils import _get_device_index  # noqa: F401 - a name of torch.cuda
 from rushlight.storage import TypedStorage, _StorageKind
 
 TYPE_CHECKING = False
@@ -42,6 +43,11 @@ def _storage(name):
 
 
 globals().update({f"{name}Storage": _storage(name) for name in _STORAGES})
+
+
+def _is_compiled():
+    """Can CUDA be used here: it needs none when the library is built."""
+    return rushlight.backends.cuda.is_built()
 
 
 class cudaStatus(enum.IntEnum):
@@ -184,7 +190,8 @@ def _lazy_call(callable: Callable[[], Any], **kwargs: Any) -> None:
 
 
 NAMES = (
-    *(f"{name}Storage" for name in _STORAGES), "_lazy_call", "_lazy_init",
+    *(f"{name}Storage" for name in _STORAGES), "_get_device_index",
+    "_is_compiled", "_lazy_call", "_lazy_init",
     "CUDAPluggableAllocator", "CudaError",
     "GreenContext", "MemPool", "caching_allocator_alloc", "caching_allocator_delete",
     "caching_allocator_disabled", "caching_allocator_enable", "change_current_allocator",

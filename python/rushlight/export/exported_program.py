@@ -199,13 +199,18 @@ def _as_number(guard, value):
     return (int if guard.kind == "int" else float)(value.item())
 
 
-def _ordered_as(value, spec):
-    """A tree whose dicts have the order of their keys that a structure has."""
+def _arranged_as(value, spec, takes_lists):
+    """A tree whose dicts have the order of their keys that a structure has, and whose lists, in
+    calls of scripts, are tuples where those are declared."""
     children = spec.children()
     if type(value) is dict and spec.type is dict and value.keys() == set(spec.context):
-        return {key: _ordered_as(value[key], inner) for key, inner in zip(spec.context, children)}
-    if type(value) in (tuple, list) and type(value) is spec.type and len(value) == len(children):
-        return type(value)(map(_ordered_as, value, children))
+        return {
+            key: _arranged_as(value[key], inner, takes_lists)
+            for key, inner in zip(spec.context, children)
+        }
+    kinds = (tuple, list) if takes_lists and spec.type is tuple else (spec.type,)
+    if spec.type in (tuple, list) and type(value) in kinds and len(value) == len(children):
+        return spec.type(_arranged_as(v, inner, takes_lists) for v, inner in zip(value, children))
     return value
 
 
@@ -395,7 +400,7 @@ class ExportedProgram:
         given = (tuple(args), kwargs)
         leaves, spec = tree_flatten(given, lists)
         if spec != self.in_spec:
-            leaves, spec = tree_flatten(_ordered_as(given, self.in_spec), lists)
+            leaves, spec = tree_flatten(_arranged_as(given, self.in_spec, self.takes_lists), lists)
         if spec != self.in_spec:
             fixed = any(g.shape is g.size is g.kind is None for g in self.input_guards)
             raise (FixedInputError if fixed else GuardError)(

@@ -72,7 +72,9 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
         state = _state_of(self)
         args = (self.data, self.requires_grad, OrderedDict())
-        return (_rebuild_parameter, (*args, state) if state else args)
+        if state:
+            return rushlight._utils._rebuild_parameter_with_state, (*args, state)
+        return rushlight._utils._rebuild_parameter, args
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks, state=None):
@@ -81,6 +83,9 @@ def _rebuild_parameter(data, requires_grad, backward_hooks, state=None):
     if state:
         parameter.__setstate__(state)
     return parameter
+
+
+_rebuild_parameter.__module__ = "rushlight._utils"  # where files look for it
 
 
 def _mark_subclass(data, requires_grad):

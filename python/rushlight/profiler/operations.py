@@ -5,6 +5,7 @@ torch.ops.profiler._record_function_enter and its kin.
 from __future__ import annotations
 
 import rushlight
+from rushlight import _C
 from rushlight.profiler import record_function
 
 TYPE_CHECKING = False
@@ -29,12 +30,14 @@ class Operation:
     """An operation with overloads: calls the first that takes the type of the argument."""
 
     def __init__(self, name: str, **overloads: Any) -> None:
-        self.__name__ = name
+        self.__name__, self.__module__ = name, "torch.ops.profiler"
         self._overloads = overloads
         for overload_name, function in overloads.items():
             setattr(self, overload_name, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _C._has_torch_function(args):  # a proxy of fx, for one
+            return _C._handle_torch_function(self, args, args, kwargs)
         return self.default(*args, **kwargs)
 
     def overloads(self) -> Any:

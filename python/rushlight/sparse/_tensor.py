@@ -221,7 +221,13 @@ class SparseTensor(Tensor):
         return sparse_repr(self)
 
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
-        return rebuild, (self.layout, *self._state(), self.requires_grad)
+        if self.requires_grad:
+            return rebuild, (self.layout, *self._state(), True)
+        first, second, values, size, coalesced = self._state()
+        parts = (first, values, size, coalesced) if self.layout is COO else (
+            first, second, values, size
+        )  # fmt: skip
+        return rushlight._utils._rebuild_sparse_tensor, (self.layout, parts)
 
     def _state(self):
         coalesced = self.layout is COO and self.is_coalesced()

@@ -12,7 +12,8 @@ IS_MACOS = sys.platform == "darwin"
 IS_LINUX = sys.platform == "linux"
 IS_CI = bool(os.environ.get("CI"))
 TEST_CUDA = TEST_MPS = TEST_XPU = TEST_WITH_ROCM = False
-TEST_WITH_TORCHDYNAMO = TEST_WITH_TORCHINDUCTOR = TEST_WITH_ASAN = False
+TEST_WITH_TORCHDYNAMO = TEST_WITH_TORCHINDUCTOR = TEST_WITH_ASAN = TEST_WITH_TSAN = False
+IS_JETSON = IS_SANDCASTLE = NO_MULTIPROCESSING_SPAWN = False
 TEST_NUMPY = True
 SEED = 1234
 
@@ -70,9 +71,17 @@ class TestCase(unittest.TestCase):
 
 
 def _alike(value, other):
-    """An array, or a sequence beside a tensor, as a tensor; else the value itself."""
+    """An array, or a sequence beside a tensor, as a tensor, and the only element of one beside a
+    number as a number, inside of lists too; else the value itself.
+    """
+    lists = (list, tuple)
+    if type(value) in lists and type(other) in lists and len(value) == len(other):
+        return type(value)(map(_alike, value, other))
     if type(value).__module__ == "numpy":
         value = rushlight.as_tensor(value)
+    is_tensor = isinstance(value, rushlight.Tensor)
+    if is_tensor and value.numel() == 1 and isinstance(other, (int, float, complex)):
+        value = value.item()
     if isinstance(value, (list, tuple)) and isinstance(other, rushlight.Tensor):
         value = rushlight.as_tensor(value, dtype=other.dtype, device=other.device)
     return value
@@ -171,12 +180,26 @@ def _with(function, arguments, decorators):
     return test
 
 
-def skipIfNoSciPy(function):  # noqa: N802 - as torch
-    """Skip a test where SciPy is not installed."""
+def _skip_without(module, name):
     import importlib.util
 
-    found = importlib.util.find_spec("scipy") is not None
-    return unittest.skipUnless(found, "test requires SciPy, but SciPy not found")(function)
+    found = importlib.util.find_spec(module) is not None
+    return unittest.skipUnless(found, f"test requires {name}, but {name} not found")
+
+
+skipIfNoSciPy = _skip_without("scipy", "SciPy")  # noqa: N816 - as torch
+skipIfNoDill = _skip_without("dill", "dill")  # noqa: N816
+
+
+def skipIfRocm(function):  # noqa: N802
+    """The test itself: there is no such GPU."""
+    return function
+
+
+skipIfXpu = skipIfRocm  # noqa: N816
+
+
+load_tests = None  # torch's tests import it; unittest calls none then
 
 
 def slowTest(function):  # noqa: N802 - as torch

@@ -11,10 +11,11 @@ from typing import Any, Generic, TypeVar
 import rushlight
 from rushlight import Generator
 from rushlight._ignored import warn_of, warn_program as _warn_program
+from rushlight.utils.data.base_iterator import BaseIterator
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataset import IterableDataset
-from rushlight.utils.data.iterator import EpochIterator, ParallelIterator, SerialIterator
-from rushlight.utils.data.pipe_settings import is_stream_of_steps
+from rushlight.utils.data.iterator import ParallelIterator, SerialIterator
+from rushlight.utils.data.pipe_settings import is_stream_of_steps, share_out
 from rushlight.utils.data.progress import Progress
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from rushlight.utils.data.worker import get_worker_info
@@ -31,10 +32,19 @@ _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 _PREFETCH = 2
 
 # As libraries know them.
-_BaseDataLoaderIter, _SingleProcessDataLoaderIter = EpochIterator, SerialIterator
+_BaseDataLoaderIter, _SingleProcessDataLoaderIter = BaseIterator, SerialIterator
 _MultiProcessingDataLoaderIter = ParallelIterator
 _worker_init_fn_t = Callable[[int], None]
 _collate_fn_t = Callable[[list], Any]
+
+
+def _sharding_worker_init_fn(worker_init_fn, world_size, rank_id, worker_id):
+    """Let a worker's steps read its part, among all workers of all processes; then the program's
+    own function."""
+    info = get_worker_info()
+    share_out(info.dataset, info.num_workers * world_size, worker_id * world_size + rank_id)
+    if worker_init_fn is not None:
+        worker_init_fn(worker_id)
 
 
 class _DatasetKind:
@@ -100,6 +110,7 @@ class DataLoader(Generic[_T_co]):
     """
 
     _is_complete = False
+    worker_type = "process"  # of a subclass with an __init__ of its own, too
     _streams = _DatasetKind.Iterable
     _resumable = False  # whether iterators note all that is needed to continue from any batch
 
@@ -176,7 +187,9 @@ class DataLoader(Generic[_T_co]):
         self.check_worker_number_rationality()
 
     def _set_sampling(self, batch_size, shuffle, sampler, batch_sampler, drop_last):
+        self._dataset_kind = _DatasetKind.Map
         if isinstance(self.dataset, IterableDataset):
+            self._dataset_kind = _DatasetKind.Iterable
             if shuffle is not None and is_stream_of_steps(self.dataset):
                 from rushlight.utils.data.graph_settings import apply_shuffle_settings
 
@@ -219,11 +232,6 @@ class DataLoader(Generic[_T_co]):
     @property
     def _auto_collation(self):
         return self.batch_sampler is not None
-
-    @property
-    def _dataset_kind(self):
-        is_stream = isinstance(self.dataset, IterableDataset)
-        return _DatasetKind.Iterable if is_stream else _DatasetKind.Map
 
     @property
     def _index_sampler(self):
@@ -349,9 +357,5 @@ class _LoaderByAttributes(DataLoader[Any]):
         keys = other._index_sampler
         self.batch_size, self.drop_last = None, other.drop_last
         self.sampler, self.batch_sampler = (None, keys) if other._auto_collation else (keys, None)
-        self._kind = other._dataset_kind
+        self._dataset_kind = other._dataset_kind
         self._IterableDataset_len_called = other._IterableDataset_len_called
-
-    @property
-    def _dataset_kind(self):
-        return self._kind

@@ -8,6 +8,7 @@ import os
 import pickle
 import queue
 import random
+import sys
 import threading
 import traceback
 from typing import Any
@@ -62,7 +63,11 @@ class WorkerInfo:
 
 def get_worker_info() -> WorkerInfo | None:
     """Return the `WorkerInfo` of the calling worker, or None in the main process and thread."""
-    return getattr(_current, "info", None)
+    info = getattr(_current, "info", None)
+    if info is None:  # workers of other libraries write it where torch has it
+        module = sys.modules.get("rushlight.utils.data._utils.worker")
+        info = vars(module).get("_worker_info") if module is not None else None
+    return info
 
 
 class _Verbatim(str):

@@ -40,15 +40,28 @@ class _DatasetFetcher(_BaseDatasetFetcher):
 
 
 class _IterableDatasetFetcher(_DatasetFetcher):
-    """Reads from a stream, of which the keys only give the number of samples."""
+    """Reads from a stream, of which the keys only give the number of samples.
+
+    Attributes:
+        dataset_iter: the stream, and `ended`: whether its end was read; loaders that resume set
+            both.
+    """
 
     @property
     def dataset_iter(self) -> Any:
         return self._reader._iterator
 
+    @dataset_iter.setter
+    def dataset_iter(self, stream: Any) -> None:
+        self._reader._iterator = stream
+
     @property
-    def ended(self) -> Any:
+    def ended(self) -> bool:
         return self._reader._ended
+
+    @ended.setter
+    def ended(self, value: bool) -> None:
+        self._reader._ended = value
 
 
 class _MapDatasetFetcher(_DatasetFetcher):

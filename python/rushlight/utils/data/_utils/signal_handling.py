@@ -60,5 +60,8 @@ def _set_SIGCHLD_handler():
 
 
 def _set_worker_signal_handlers():
-    """Have a fault in compiled code of this worker say where in the program it was."""
+    """Have a fault in compiled code of this worker say where in the program it was, and its end by
+    SIGTERM, as multiprocessing ends what still runs at exit, not count as a failure.
+    """
     faulthandler.enable()
+    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rushlight.utils.data.random_state import RNG as _RNG, numpy_seed
 from rushlight.utils.data.worker import WorkerInfo, get_worker_info
@@ -18,6 +19,20 @@ def __getattr__(name: str) -> Any:
     if name == "_worker_info":
         return get_worker_info()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@dataclass(frozen=True)
+class _IterableDatasetStopIteration:
+    """What a worker of another library's loader sends at the end of its stream."""
+
+    worker_id: int
+
+
+@dataclass(frozen=True)
+class _ResumeIteration:
+    """What such a loader sends its workers at the start of another epoch, and they answer with."""
+
+    seed: int | None = None
 
 
 class ManagerWatchdog:

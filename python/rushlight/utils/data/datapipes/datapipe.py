@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import pickle
 import random
 import types
 from typing import Any
@@ -156,6 +158,45 @@ class MapDataPipe(_Steps, Dataset[_T_co]):
     getstate_hook: Callable[..., Any] | None = None
     str_hook: Callable[..., Any] | None = None
     repr_hook: Callable[..., Any] | None = None
+
+
+class _PickledByDill:
+    """Stands for a step that goes to a worker: what pickle cannot take, dill does, if it is
+    installed.
+    """
+
+    def __init__(self, datapipe: Any) -> None:
+        self._datapipe = datapipe
+
+    def __getstate__(self) -> Any:
+        try:
+            return "pickle", pickle.dumps(self._datapipe)
+        except Exception as error:
+            try:
+                import dill
+            except ImportError:
+                raise error from None
+            return "dill", dill.dumps(self._datapipe)
+
+    def __setstate__(self, state: Any) -> None:
+        name, data = state
+        self._datapipe = importlib.import_module(name).loads(data)
+
+    def __len__(self) -> int:
+        try:
+            return len(self._datapipe)
+        except Exception as error:
+            raise TypeError(f"{type(self).__name__} has no length") from error
+
+
+class _IterDataPipeSerializationWrapper(_PickledByDill, IterDataPipe):
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._datapipe)
+
+
+class _MapDataPipeSerializationWrapper(_PickledByDill, MapDataPipe):
+    def __getitem__(self, key: Any) -> Any:
+        return self._datapipe[key]
 
 
 class DataChunk(list[Any]):
