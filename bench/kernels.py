@@ -657,6 +657,29 @@ def small_matrices(batch, n, dtype="float32"):
     )]
 
 
+def mapped():
+    """vmap, where it is all overhead: 100 examples of three elements, or of a 3 x 3 matrix."""
+    setup = ("x, y = T.randn(100, 3), T.randn(100, 3); m = T.randn(100, 3, 3); "
+             "n = T.nn; net = n.Sequential(n.Linear(3, 16), n.LayerNorm(16), n.Linear(16, 3)); "
+             "w = {k: v.detach() for k, v in net.named_parameters()}; "
+             "many = {k: v.expand(100, *v.shape).clone() for k, v in w.items()}; "
+             "call = lambda w, a: T.func.functional_call(net, w, (a,))")
+    bodies = (
+        ("a.norm()", "x"), ("a.amax()", "x"), ("a.std()", "x"), ("a.roll(1)", "x"),
+        ("a.softmax(0)", "x"), ("a.sort()[0]", "x"), ("a[[0, 2]]", "x"), ("T.outer(a, a)", "x"),
+        ("T.linalg.det(a)", "m"), ("T.linalg.inv(a)", "m"), ("a @ a", "m"),
+        ("T.linalg.solve(a, b)", "m, x"), ("T.linalg.cross(a, b)", "x, y"), ("T.dot(a, b)", "x, y"),
+        ("T.searchsorted(a, b)", "x, y"), ("F.mse_loss(a, b)", "x, y"),
+    )
+    rows = [("lambda a{}: {}".format(", b" if "," in given else "", body), given)
+            for body, given in bodies]
+    rows += [("T.func.grad(lambda a: a.norm())", "x"), ("T.func.jacrev(T.tanh)", "x"),
+             ("T.func.jacfwd(T.tanh)", "x"), ("T.func.hessian(lambda a: a.prod())", "x"),
+             ("T.func.grad(lambda a, w: call(w, a).sum())", "x, many"), ("call", "many, x")]
+    return [forward(f"mapped: {what}", f"T.func.vmap({what})({given})", setup)
+            for what, given in rows]
+
+
 GRAPH = ("i, v, d = T.randint(0, 2000, (2, 20000)), T.randn(20000), T.randn(2000, 64); "
          "raw = T.sparse_coo_tensor(i, v, (2000, 2000)); coo = raw.coalesce(); "
          "csr = coo.to_sparse_csr(); dense = coo.to_dense(); k = T.randint(0, 2000, (500,)); "
@@ -688,6 +711,7 @@ GROUPS = {
     "small matrices": (small_matrices(10000, 3) + small_matrices(2000, 6)
                        + small_matrices(500, 16) + small_matrices(10000, 3, "float64")
                        + small_matrices(500, 16, "float64")),
+    "mapped": mapped(),
     "one matrix": (small_matrices(1, 64) + small_matrices(1, 256)
                    + small_matrices(1, 64, "float64") + small_matrices(1, 256, "float64")),
 }

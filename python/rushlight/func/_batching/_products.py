@@ -55,9 +55,14 @@ def _linear_parts(input, weight, bias=None):
     return product if bias is None else product + bias
 
 
-@inside("outer")
-def _outer_parts(input, vec2):
-    return input.unsqueeze(-1) * vec2.unsqueeze(-2)
+def _outer(level, func, args, kwargs):
+    if len(args) != 2 or kwargs:
+        return NotImplemented
+    a, b = (t if (f := level.examples(t)) is None else f for t in args)
+    return level.batched_tensor(a.unsqueeze(-1) * b.unsqueeze(-2))
+
+
+register("outer", _outer)
 
 
 def _scaled_sum(product, args, beta, alpha):
