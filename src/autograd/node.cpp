@@ -90,10 +90,6 @@ void Node::fail_released() const {
        " was freed by the first backward. Specify retain_graph=True there to keep it.");
 }
 
-void Node::set_inputs(std::initializer_list<const Tensor*> inputs) {
-  for (const Tensor* t : inputs) add_input(*t);
-}
-
 void Node::add_input(const Tensor& input) { edges.push_back(gradient_edge(input)); }
 
 NodeHooks& Node::hooks() {

@@ -91,7 +91,6 @@ class Node : public NodeBase {
     return false;
   }
   bool shows(size_t i) const { return !(i < 32 && numbers >> i & 1); }
-  void set_inputs(std::initializer_list<const Tensor*> inputs);
   void add_input(const Tensor& input);
   NodeHooks& hooks();
   void check_unreleased() const {

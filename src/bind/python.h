@@ -32,8 +32,7 @@ inline const Tensor& tensor_of(PyObject* o);
 
 // New reference. The same impl always gives the same object while that lives.
 PyObject* wrap(Tensor t);
-PyObject* wrap(const TensorList& list);       // a tuple
-PyObject* wrap_list(const TensorList& list);  // a list
+PyObject* wrap(const TensorList& list);  // a tuple
 PyObject* wrap(bool v);
 PyObject* wrap(int64_t v);
 PyObject* wrap(double v);

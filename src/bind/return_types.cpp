@@ -61,11 +61,4 @@ PyObject* wrap(const TensorList& list) {
   return made.release();
 }
 
-PyObject* wrap_list(const TensorList& list) {
-  Object made = checked(PyList_New(static_cast<Py_ssize_t>(list.size())));
-  for (size_t i = 0; i < list.size(); ++i)
-    PyList_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
-  return made.release();
-}
-
 }  // namespace rl::bind

@@ -285,7 +285,6 @@ void* allocate_large(size_t bytes) {
 size_t set_block_limit(size_t bytes) {
   return blocks_from.exchange(std::max(bytes, small_limit + 1));
 }
-size_t block_limit() { return blocks_from.load(); }
 std::vector<MemoryBlock> live_blocks() { return cache().blocks(); }
 void free_large(void* p, size_t bytes) { cache().give(p, bytes); }
 void release_pages(void* p, size_t bytes) {

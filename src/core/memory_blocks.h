@@ -22,7 +22,6 @@ inline constexpr size_t usual_block_limit = size_t(256) << 10;
 // From now on blocks of that size and more are known; returns the limit before. No limit is below
 // that of small blocks, which nobody counts one by one.
 size_t set_block_limit(size_t bytes);
-size_t block_limit();
 std::vector<MemoryBlock> live_blocks();
 
 }  // namespace rl

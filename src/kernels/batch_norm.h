@@ -10,9 +10,6 @@ namespace rl::kernels {
 
 struct StripFormula;
 
-// Mean and biased variance over everything but dim 1.
-void batch_norm_stats(const View& input, const View& mean, const View& var);
-
 struct BatchNormArgs {
   const View* weight = nullptr;  // nullptr: 1
   const View* bias = nullptr;    // nullptr: 0

@@ -13,7 +13,5 @@ void conj_copy(const View& from, const View& to);
 
 // Every element of `to` becomes `value`, converted to its dtype.
 void fill(const View& to, const Scalar& value);
-// Every element of `to` becomes *value, an element of to's dtype.
-void fill_element(const View& to, const void* value);
 
 }  // namespace rl::kernels

@@ -137,14 +137,6 @@ Values inverse_std(const Values& var, double eps) {
 
 }  // namespace
 
-void batch_norm_stats(const View& input, const View& mean, const View& var) {
-  if (input.numel == 0) return;
-  Operands in({&input}, false);
-  Moments m = moments(in);
-  write(mean, m.mean);
-  write(var, m.var);
-}
-
 void batch_norm_apply(const View& input, const ChannelAffine& affine, const BatchNormArgs&,
                       const View&, const View&, const View& out) {
   if (input.numel == 0) return;

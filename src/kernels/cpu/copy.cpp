@@ -137,14 +137,9 @@ void conj_copy(const View& from, const View& to) {
   });
 }
 
-void fill(const View& to, const Scalar& value) {
-  visit_all("fill", to.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T element = value.to<T>();
-    fill_element(to, &element);
-  });
-}
+namespace {
 
+// Every element of `to` becomes *value, an element of to's dtype.
 void fill_element(const View& to, const void* value) {
   if (to.numel == 0) return;
   StridedIterator<1> w({&to}, true);
@@ -156,6 +151,16 @@ void fill_element(const View& to, const void* value) {
   w.parallel_runs(grain, [&](char* const* p, int64_t n) {
     if (alike) std::memset(p[0], *bytes, static_cast<size_t>(n * size));
     else copy_strided(size, bytes, 0, p[0], step, n);
+  });
+}
+
+}  // namespace
+
+void fill(const View& to, const Scalar& value) {
+  visit_all("fill", to.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T element = value.to<T>();
+    fill_element(to, &element);
   });
 }
 
