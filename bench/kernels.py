@@ -413,6 +413,11 @@ POOLING = [
     *both("max_pool 2x2", "F.max_pool2d(x, 2)", IMAGES, target=4),
     *both("avg_pool 2x2", "F.avg_pool2d(x, 2)", IMAGES),
     *both("adaptive_avg_pool to 1", "F.adaptive_avg_pool2d(x, 1)", IMAGES),
+    *both("max_pool 2x2 of 8 px", "F.max_pool2d(x, 2)", "x = T.randn(64, 64, 8, 8)"),
+    *both("avg_pool 2x2 of 4 px", "F.avg_pool2d(x, 2)", "x = T.randn(64, 256, 4, 4)"),
+    *both("avg_pool of whole planes", "F.avg_pool2d(x, 7)", "x = T.randn(64, 256, 7, 7)"),
+    forward("max_pool1d of 3", "F.max_pool1d(x, 3, 1, 1)", "x = T.randn(8, 16, 256)"),
+    forward("max_pool1d of 4", "F.max_pool1d(x, 4)", "x = T.randn(32, 64, 256)"),
     *both("interpolate nearest, 2x", "F.interpolate(x, scale_factor=2)", IMAGES),
     *both("interpolate bilinear, 2x", "F.interpolate(x, scale_factor=2, mode='bilinear')", IMAGES),
     *(row for mode in ("bilinear", "nearest", "bicubic") for size in (16, 128) for row in
