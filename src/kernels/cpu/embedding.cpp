@@ -293,9 +293,6 @@ void sum_bags_of_numbers(const View& weight, const Offsets& rows, const Bags& ba
   }
 }
 
-void sum_bags_directly(const BagSums<float>& job) { sum_bags_of_floats(job); }
-void sum_bags_directly(const BagSums<double>& job) { sum_bags_of_doubles(job); }
-
 template <class T>
 void sum_bags(const View& weight, const Offsets& rows, const Bags& bags, bool mean,
               const std::vector<T>& scale, int64_t padding_idx, const View& out) {
@@ -305,14 +302,15 @@ void sum_bags(const View& weight, const Offsets& rows, const Bags& bags, bool me
   const bool in_place = same && out.strides[1] == 1, all = padding_idx < 0;
   const bool direct = all && in_place && (weight.strides[1] == 1 || width == 1);
   constexpr int64_t second_level = 256 << 10;
+  const bool far = weight.sizes[0] * width * itemsize(weight.dtype) > second_level;
   parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
     if (width == 1 && same && !mean && all)
       return sum_bags_of_numbers(weight, rows, bags, scale, out, first, last);
-    if (direct)
-      return sum_bags_directly(BagSums<T>{
-          weight.ptr<T>(), weight.strides[0], rows.data(), scale.data(), bags.starts(), first, last,
-          mean, weight.sizes[0] * width * itemsize(weight.dtype) > second_level, out.ptr<T>(),
-          out.strides[0], width});
+    if constexpr (std::is_same_v<T, float>)
+      if (direct)
+        return sum_bags_of_floats({weight.ptr<float>(), weight.strides[0], rows.data(),
+                                   scale.data(), bags.starts(), first, last, mean, far,
+                                   out.ptr<float>(), out.strides[0], width});
     std::vector<T> own(static_cast<size_t>(width));
     for (int64_t b = first; b < last; ++b) {
       T* sum = in_place ? out.ptr<T>() + b * out.strides[0] : own.data();
