@@ -38,7 +38,8 @@ struct GatherLoops {
     slice.finish(true);
     int64_t index_step = std::abs(indices.strides[0][0]),
             slice_step = std::abs(slice.strides[0][0]);
-    if (index_step == slice_step) {  // one value for all: what counts is where it goes
+    // One value, or one slice, for all: what counts is where it goes.
+    if (index_step == slice_step || index_step == 0) {
       slice_step = std::abs(slice.strides[1][0]);
       index_step = std::numeric_limits<int64_t>::max();
       for (int64_t d = 0; d < indexed.ndim; ++d)
