@@ -12,14 +12,19 @@ namespace {
 template <class C> Buffer<C> scales_of(const Planes& out, const SpanTable& counted, int64_t fixed) {
   Buffer<C> scales(out.numel());
   auto length = [](Span s) { return s.end - s.begin; };
-  C* next = scales.data();
+  C *next = scales.data(), scale = 0;
+  int64_t last = 0;  // most windows are as large as the one before
   for (int64_t z = 0; z < out.size[0]; ++z)
-    for (int64_t y = 0; y < out.size[1]; ++y)
+    for (int64_t y = 0; y < out.size[1]; ++y) {
+      const int64_t area = length(counted[0][z]) * length(counted[1][y]);
+      const Span* row = counted[2];
       for (int64_t x = 0; x < out.size[2]; ++x) {
-        int64_t n = length(counted[0][z]) * length(counted[1][y]) * length(counted[2][x]);
-        if constexpr (std::is_integral_v<C>) *next++ = fixed ? fixed : n;
-        else *next++ = C(1) / static_cast<C>(fixed ? fixed : n);
+        const int64_t n = fixed ? fixed : area * length(row[x]);
+        if (n != last) scale = std::is_integral_v<C> ? C(n) : C(1) / static_cast<C>(n);
+        last = n;
+        *next++ = scale;
       }
+    }
   return scales;
 }
 

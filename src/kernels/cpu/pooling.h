@@ -95,14 +95,16 @@ struct Span {
 // The windows of every output position along each dim, by a function of (dim, position).
 class SpanTable {
  public:
-  template <class F> SpanTable(const Planes& out, F&& span) {
+  template <class F>
+  SpanTable(const Planes& out, F&& span)
+      : spans_{Buffer<Span>(out.size[0]), Buffer<Span>(out.size[1]), Buffer<Span>(out.size[2])} {
     for (int dim = 0; dim < 3; ++dim)
-      for (int64_t i = 0; i < out.size[dim]; ++i) spans_[dim].push_back(span(dim, i));
+      for (int64_t i = 0; i < out.size[dim]; ++i) spans_[dim][i] = span(dim, i);
   }
   const Span* operator[](int dim) const { return spans_[dim].data(); }
 
  private:
-  std::vector<Span> spans_[3];
+  Buffer<Span> spans_[3];
 };
 
 // Window i of an adaptive pooling of `size` elements to `outputs`.
