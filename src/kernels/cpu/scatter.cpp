@@ -250,7 +250,7 @@ void gather_elements(const char* name, const View& input, int64_t dim, const Vie
       if (x_step == 0 && down == size && y_step == size) {
         const T* from = reinterpret_cast<const T*>(x);
         T* to = reinterpret_cast<T*>(y);
-#pragma GCC unroll 8
+#pragma GCC unroll 4
         for (int64_t i = 0; i < m; ++i) to[i] = from[at[i]];
         return;
       }

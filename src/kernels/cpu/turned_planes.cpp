@@ -17,7 +17,7 @@ int64_t planes_at_a_time(int64_t plane) {
 // The planes of a view that lie in rows, and a copy of some of them, or for them, by pixels.
 class TurnedPlanes {
  public:
-  TurnedPlanes(const View& v, int dims, int64_t most)
+  [[gnu::noinline]] TurnedPlanes(const View& v, int dims, int64_t most)
       : planes_(v, dims),
         data_(static_cast<char*>(v.data)),
         size_(itemsize(v.dtype)),
@@ -30,7 +30,7 @@ class TurnedPlanes {
   TurnedPlanes(const TurnedPlanes&) = delete;
   View view;
 
-  void hold(int64_t count) {
+  [[gnu::noinline]] void hold(int64_t count) {
     int64_t step = sizes_[1] = count;
     for (int64_t d = sizes_.size() - 1; d >= 2; --d) {
       strides_[d] = step;
