@@ -104,8 +104,8 @@ int64_t largest_window(const Planes& out, const SpanTable& spans, const int64_t*
 }
 
 // max_of_windows for float32 where all views are by_pixels.
-void pool_pixels_f32(const View& input, const View& out, const View* indices, int dims,
-                     const SpanTable& spans, const int64_t* dilation) {
+[[gnu::noinline]] void pool_pixels_f32(const View& input, const View& out, const View* indices,
+                                       int dims, const SpanTable& spans, const int64_t* dilation) {
   Planes in(input, dims), to(out, dims);
   int64_t channels = input.sizes[1], lines = to.size[0] * to.size[1];
   const int64_t window = largest_window(to, spans, dilation);
@@ -141,8 +141,8 @@ void pool_pixels_f32(const View& input, const View& out, const View* indices, in
 }
 
 // max_of_windows where float32 is by_pixels; false, and nothing done, elsewhere.
-bool max_of_pixels(const View& input, const View& out, const View* indices, int dims,
-                   const SpanTable& spans, const int64_t* dilation) {
+[[gnu::noinline]] bool max_of_pixels(const View& input, const View& out, const View* indices,
+                                     int dims, const SpanTable& spans, const int64_t* dilation) {
   const bool pixels = by_pixels(input, dims) && by_pixels(out, dims) &&
                       (!indices || by_pixels(*indices, dims)) &&
                       Planes(input, dims).numel() <= INT32_MAX;
@@ -152,8 +152,8 @@ bool max_of_pixels(const View& input, const View& out, const View* indices, int 
 }
 
 // max_of_windows for small planes of float32; false, and nothing done, elsewhere.
-bool max_of_turned(const View& input, const View& out, const View* indices, int dims,
-                   const SpanTable& spans, const int64_t* dilation) {
+[[gnu::noinline]] bool max_of_turned(const View& input, const View& out, const View* indices,
+                                     int dims, const SpanTable& spans, const int64_t* dilation) {
   if (input.dtype != DType::Float32 || !TurnedPool::pays({&input, &out}, dims)) return false;
   const int64_t work =
       Planes(out, dims).numel() * largest_window(Planes(out, dims), spans, dilation);

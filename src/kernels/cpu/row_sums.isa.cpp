@@ -84,8 +84,8 @@ void sum_bags_of_floats(const BagSums& job) {
   for (int64_t b = job.first; b < job.last; ++b) {
     int64_t j = 0;
     for (; j + 4 * lanes <= job.width; j += 4 * lanes) sum_bag<4>(job, b, j, 0);
-    for (; j + lanes <= job.width; j += lanes) sum_bag<1>(job, b, j, 0);
-    if (j < job.width) sum_bag<1>(job, b, j, job.width - j);
+    for (; j < job.width; j += lanes)
+      sum_bag<1>(job, b, j, job.width - j < lanes ? job.width - j : 0);
   }
 }
 
