@@ -169,6 +169,8 @@ SOFTMAX = [
     *both("softmax(1), 64 x 50000", "x.softmax(1)", "x = T.randn(64, 50000)", target=1.1),
     *both("log_softmax(1), 1024 x 1024", "x.log_softmax(1)", MATRIX, target=1.1),
     *both("softmin(1), 1024 x 1024", "F.softmin(x, 1)", MATRIX, target=1.1),
+    forward("softmax(0) of channels_last", "x.softmax(0)",
+            "x = T.randn(8, 32, 32, 32).to(memory_format=T.channels_last)"),
 ]
 NORMS = [
     *both("layer_norm, 1024 x 1024", "F.layer_norm(x, (1024,), w, b)",
@@ -235,6 +237,17 @@ INDEXING = [
     *both("pad by reflection", "F.pad(x, (1, 1, 1, 1), 'reflect')", IMAGES),
     *both("pad by replication", "F.pad(x, (2, 2, 2, 2), 'replicate')", IMAGES),
     *both("pad circularly", "F.pad(x, (2, 2, 2, 2), 'circular')", IMAGES),
+    *both("pad a long line by reflection", "F.pad(x, (200, 200), 'reflect')",
+          "x = T.randn(1, 1, 16000)"),
+    forward("index_select of single elements", "a.index_select(0, i)",
+            "a = T.rand(100000); i = T.randint(0, 100000, (100000,))"),
+    forward("x[i] = row", "x[i] = v", MATRIX + "i = T.randperm(1024); v = T.rand(1024)"),
+    forward("clamp_", "a.clamp_(-0.5, 0.5)", FLOATS),
+    forward("unique_consecutive", "i.unique_consecutive()", "i = T.randint(0, 1000, (100000,))"),
+    *(row for n, table, width in ((10, 2000, 64), (20, 100000, 64), (4, 1000, 10)) for row in both(
+        f"embedding_bag of {n}, {table} x {width}", "F.embedding_bag(i, w, s, mode='mean')",
+        f"w = T.randn({table}, {width}); i = T.randint(0, {table}, (20000,)); "
+        f"s = T.arange(0, 20000, {n})", "w")),
     forward("fill_", "a.fill_(1.0)", FLOATS),
     forward("take", "a.take(i)", FLOATS + "i = T.randint(0, n, (n,))"),
     forward("embedding, 30000 x 256, 4096 rows", "F.embedding(i, w)",
@@ -413,6 +426,11 @@ POOLING = [
     *both("max_pool 2x2", "F.max_pool2d(x, 2)", IMAGES, target=4),
     *both("avg_pool 2x2", "F.avg_pool2d(x, 2)", IMAGES),
     *both("adaptive_avg_pool to 1", "F.adaptive_avg_pool2d(x, 1)", IMAGES),
+    *both("max_pool 2x2 of 8 px", "F.max_pool2d(x, 2)", "x = T.randn(64, 64, 8, 8)"),
+    *both("avg_pool 2x2 of 4 px", "F.avg_pool2d(x, 2)", "x = T.randn(64, 256, 4, 4)"),
+    *both("avg_pool of whole planes", "F.avg_pool2d(x, 7)", "x = T.randn(64, 256, 7, 7)"),
+    forward("max_pool1d of 3", "F.max_pool1d(x, 3, 1, 1)", "x = T.randn(8, 16, 256)"),
+    forward("max_pool1d of 4", "F.max_pool1d(x, 4)", "x = T.randn(32, 64, 256)"),
     *both("interpolate nearest, 2x", "F.interpolate(x, scale_factor=2)", IMAGES),
     *both("interpolate bilinear, 2x", "F.interpolate(x, scale_factor=2, mode='bilinear')", IMAGES),
     *(row for mode in ("bilinear", "nearest", "bicubic") for size in (16, 128) for row in
@@ -508,6 +526,8 @@ RANDOM = [
     forward("multinomial, 1000 x 100", "p.multinomial(10)", "p = T.rand(1000, 100)"),
 ]
 FOURIER = [
+    forward("stft, 16000 by 400", "T.stft(x, 400, 160, window=w, return_complex=True)",
+            "x = T.randn(16000); w = T.hann_window(400)"),
     *both("fft, 64 x 1024", "T.fft.fft(x)", "x = T.randn(64, 1024, dtype=T.complex64)"),
     *both("rfft, 64 x 1024", "T.fft.rfft(x)", "x = T.randn(64, 1024)"),
     *both("irfft, 64 x 513", "T.fft.irfft(x)", "x = T.randn(64, 513, dtype=T.complex64)"),
@@ -680,6 +700,9 @@ def mapped():
             for what, given in rows]
 
 
+CLOUDS = [row for n, m in ((2, 2), (4, 4), (16, 16)) for row in
+          both(f"cdist of 1000 pairs of {n} and {m} points", "T.cdist(x, y)",
+               f"x = T.randn(1000, {n}, 3); y = T.randn(1000, {m}, 3)", "x, y")]
 GRAPH = ("i, v, d = T.randint(0, 2000, (2, 20000)), T.randn(20000), T.randn(2000, 64); "
          "raw = T.sparse_coo_tensor(i, v, (2000, 2000)); coo = raw.coalesce(); "
          "csr = coo.to_sparse_csr(); dense = coo.to_dense(); k = T.randint(0, 2000, (500,)); "
@@ -706,7 +729,7 @@ GROUPS = {
     "recurrent": RECURRENT, "optimizers": OPTIMIZERS, "random": RANDOM,
     "fourier": FOURIER, "reduced": reduced("bfloat16") + reduced("float16"),
     "short rows": short_rows(3) + short_rows(10) + short_rows(32),
-    "points": points(2, 2) + points(3, 3) + points(8, 5) + points(64, 3),
+    "points": points(2, 2) + points(3, 3) + points(8, 5) + points(64, 3) + CLOUDS,
     "few rows": few_rows("float32") + few_rows("bfloat16"), "sparse": SPARSE,
     "small matrices": (small_matrices(10000, 3) + small_matrices(2000, 6)
                        + small_matrices(500, 16) + small_matrices(10000, 3, "float64")

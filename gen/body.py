@@ -67,6 +67,13 @@ def calls_in(text):
     }
 
 
+def _branches(value):
+    """What an expression may give, by its conditions."""
+    if isinstance(value, ast.IfExp):
+        return _branches(value.body) + _branches(value.orelse)
+    return [value]
+
+
 class Body:
     """A composite's body; `signatures`: those of all ops by their names."""
 
@@ -91,6 +98,36 @@ class Body:
             tree = ast.parse(textwrap.dedent(self.row.body))
         except SyntaxError as error:
             raise TableError(self.row, "body", error.msg, error.offset) from None
+        return self._block(tree.body, self.names, "  ")
+
+    def lines_in_place(self):
+        """The C++ of a body of statements that changes its first argument: each return is a call of
+        an op on it, which becomes that op in place. None of others, and where another op reads the
+        argument, whose old values backward may want.
+        """
+        if is_expression(self.row.body):
+            return None
+        tree = ast.parse(textwrap.dedent(self.row.body))
+        first = self.op.signature.parameters[0].name
+        changing = []
+        for statement in ast.walk(tree):
+            if isinstance(statement, ast.Return):
+                changing += _branches(statement.value)
+            elif isinstance(statement, ast.Assign) and first in map(ast.unparse, statement.targets):
+                return None
+        for call in changing:
+            takes = isinstance(call, ast.Call) and call.args and ast.unparse(call.args[0]) == first
+            if not takes or not any(
+                called.row.inplace for called in self.signatures.get(ast.unparse(call.func), ())
+            ):
+                return None
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in self.signatures:
+                read = call.args[1:] if call in changing else call.args
+                if any(n for a in read for n in ast.walk(a) if ast.unparse(n) == first):
+                    return None
+        for call in changing:
+            call.func.id += "_"
         return self._block(tree.body, self.names, "  ")
 
     def _fail(self, node, message):

@@ -641,7 +641,7 @@ def _inplace(op, signatures):
         if g.parameter.name != s.parameters[0].name
     )
     recorded = f", records({others})" if others else ""
-    lines.append(f'  check_in_place({self_name}, "{op.name}_"{recorded});')
+    lines.append(f'  check_in_place({self_name}, "{op.called}_"{recorded});')
     if row.kind == "elementwise" and row.result == "real":
         lines.append(
             f'  check(!{self_name}.is_complex(), "{op.name}_: In-place {op.name} is not supported '
@@ -746,7 +746,8 @@ def _called_in_place(op, signatures):
     ):
         function = f"ops::{call.func.id}"
         return expression.replace(f"{function}(", f"{function}_(", 1)
-    return None
+    lines = Body(op, signatures).lines_in_place() if op.row.body and not op.gradients else None
+    return "\n".join(["[&]() -> Tensor {", *lines, "  }()"]) if lines else None
 
 
 def _composite_inplace(op, signatures, called):

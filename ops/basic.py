@@ -237,7 +237,7 @@ elementwise("clamp_max(input: Tensor, max: Tensor | Number)", "minimum(input, ma
 elementwise("clamp_range(input: Tensor, min: Tensor | Number, max: Tensor | Number)",
             "minimum(maximum(input, min), max)",
             node={None: "ClampBackward0", "min": "ClampBackward1", "max": "ClampBackward1"},
-            dtypes=REAL, names=(), inplace=True,
+            dtypes=REAL, names=(), called="clamp", inplace=True,
             doc="Elements outside [min, max] become the nearer end.",
             guard='check_number("clamp", min, input), check_number("clamp", max, input)',
             grad={"input": "where((input >= min) & (input <= max), grad, 0)",
@@ -245,7 +245,7 @@ elementwise("clamp_range(input: Tensor, min: Tensor | Number, max: Tensor | Numb
                   "max": "where((max < min) | (input > max), grad, 0)"})
 elementwise("clamp_numbers(input: Tensor, min: Scalar, max: Scalar)",
             "minimum(maximum(input, min), max)",
-            node="ClampBackward1", dtypes=REAL, names=(), inplace=True,
+            node="ClampBackward1", dtypes=REAL, names=(), called="clamp", inplace=True,
             doc="Elements outside [min, max] become the nearer end.",
             grad={"input": "where((input >= min) & (input <= max), grad, 0)"})
 composite("clamp(input: Tensor, min: Scalar | None = None, max: Scalar | None = None)", """

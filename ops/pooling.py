@@ -8,6 +8,9 @@ kernel(f"max_pool_kernel(input: Tensor, {_MAX}) -> tuple[values, indices]", name
        doc="Largest element of each window over the last len(kernel_size) dims, and its place in "
            "its plane.",
        grad={"input": "max_pool_gradient(grad, indices, sizes(input), length(kernel_size))"})
+kernel(f"max_pool_values(input: Tensor, {_MAX})", names=(), called="max_pool",
+       doc="Largest element of each window over the last len(kernel_size) dims.",
+       grad="max_pool_kernel has it")
 kernel("max_pool_gradient(grad_output: Tensor, indices: Tensor, size: list[int], ndim: int)",
        names=(),
        doc="Adds each gradient at its place.",
@@ -43,8 +46,6 @@ kernel("adaptive_max_pool_kernel(input: Tensor, output_size: list[int]) -> tuple
        grad={"input": "max_pool_gradient(grad, indices, sizes(input), length(output_size))"},
        batch="to_size")
 
-_FIRST = ("first(max_pool{}d_with_indices(input, kernel_size, stride, padding, dilation, "
-          "ceil_mode))")
 for _d in (1, 2, 3):
     _n = f"list[int, {_d}]"
     _rules = {"batch": f"spatial_{_d}d", "autocast": "float32" if _d == 3 else None}
@@ -58,9 +59,13 @@ for _d in (1, 2, 3):
                      f"nn.functional._max_pool{_d}d_with_indices"), named=False,
               doc=f"Largest element of each {_d}-D window, and its place in its plane.", **_rules)
     composite(f"max_pool{_d}d({_arguments})",
-              _FIRST.format(_d) if _d > 1 else f"""
-        values = {_FIRST.format(_d)}
-        return values if records(input) else contiguous(values)
+              f"""
+    if records(input):
+        return first(max_pool{_d}d_with_indices(input, kernel_size, stride, padding, dilation,
+                                                ceil_mode))
+    values = max_pool_values(input, kernel_size, or_else(stride, kernel_size), padding, dilation,
+                             ceil_mode)
+    return {"contiguous(values)" if _d == 1 else "values"}
               """,
               names=(f"torch.max_pool{_d}d", f"nn.functional._max_pool{_d}d"),
               doc=f"Largest element of each {_d}-D window.", **_rules)

@@ -228,3 +228,37 @@ def test_distance_zero_has_gradient_zero():
     assert rushlight.equal(a.grad, rushlight.zeros(30, 4))
     with pytest.raises(ValueError, match="compute_mode"):
         rushlight.cdist(a, a, compute_mode="fast")
+
+
+@pytest.mark.parametrize(
+    "size", [(1, 1, 1), (2, 2, 3), (4, 3, 2), (8, 8, 5), (16, 16, 3), (8, 8, 64)]
+)
+@pytest.mark.parametrize("p", ORDERS)
+def test_many_matrices_of_few_rows(p, size):
+    n, m, d = size
+    a, b = rushlight.randn(5, 27, n, d), rushlight.randn(5, 27, m, d)
+    b[1, :, 0] = a[1, :, 0]
+    if p > 0:
+        a[2, 3, 0, 0], b[4, 5, 0, 0] = float("nan"), float("inf")
+    for x, y in (
+        (a, b),
+        (a[:, :1].expand(-1, 27, -1, -1), b),
+        (a[:, ::2], b[:, 1::2].flip(1)[:, :14]),
+    ):
+        y = y if y.shape[1] == x.shape[1] else rushlight.cat([y, y[:, :1]], 1)
+        x, y = x.detach().requires_grad_(), y.detach().requires_grad_()
+        found = without_product(x, y, p)
+        grad = rushlight.randn_like(found)
+        slopes = rushlight.autograd.grad(found, (x, y), grad)
+        wide = x.detach().double().requires_grad_(), y.detach().double().requires_grad_()
+        expected = without_product(*wide, p)
+        other = rushlight.autograd.grad(expected, wide, grad.double())
+        rushlight.testing.assert_close(
+            found.double(), expected, rtol=2e-5, atol=1e-6, equal_nan=True
+        )
+        if p in (0.5, 1.5):
+            continue  # steep where elements are near each other
+        for one, double in zip(slopes, other, strict=True):
+            rushlight.testing.assert_close(
+                one.double(), double, rtol=1e-3, atol=1e-4, equal_nan=True
+            )

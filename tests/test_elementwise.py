@@ -779,3 +779,43 @@ def test_arithmetic_of_16_bits_rounds_once(op, dtype):
         changed = x.clone()
         getattr(changed, op + "_")(y)
         rl.testing.assert_close(changed, call(x, y), rtol=0, atol=0, equal_nan=True)
+
+
+class OutOfPlace:
+    """A tensor whose changes in place give results."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __getattr__(self, name):
+        return getattr(self.tensor, name.removesuffix("_"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bfloat16"])
+def test_limits_and_rounded_quotients_in_place(dtype):
+    given = (rl.arange(301) % 23 - 11).to(getattr(rl, dtype))
+    low, high = given.flip(0) - 3, given.flip(0) + 2
+    for change in (
+        lambda x: x.clamp_(-3, 4),
+        lambda x: x.clamp_(min=-3),
+        lambda x: x.clamp_(max=4),
+        lambda x: x.clamp_(low, high),
+        lambda x: x.clamp_(max=high),
+        lambda x: x.div_(3, rounding_mode="floor"),
+        lambda x: x.div_(given * 2 + 1, rounding_mode="trunc"),
+    ):
+        expected = change(OutOfPlace(given))
+        for x in (given.clone(), given.repeat_interleave(2)[::2]):
+            memory = x.data_ptr()
+            assert change(x) is x and x.data_ptr() == memory and x._version == 1
+            assert rl.equal(x, expected)
+        if not given.is_floating_point():
+            continue
+        leaf = given.clone().requires_grad_()
+        changed = change(leaf * 1)
+        (slope,) = rl.autograd.grad(changed.sum(), leaf)
+        (other,) = rl.autograd.grad(change(OutOfPlace(leaf)).sum(), leaf)
+        assert rl.equal(slope, other)
+        assert changed.grad_fn.name().startswith(("Clamp", "Div"))
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+            change(leaf)

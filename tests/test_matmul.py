@@ -663,3 +663,28 @@ def test_addr_promotes():
     leaf = doubles.clone().requires_grad_()
     rushlight.addr(matrix.float(), leaf, ints).sum().backward()
     assert leaf.grad.tolist() == [3, 3] and leaf.grad.dtype is rushlight.float64
+
+
+@pytest.mark.parametrize(
+    "equation, sizes",
+    [
+        ("ij,jk->ik", [(3, 4), (4, 5)]),
+        ("bij,bkj->ik", [(2, 3, 4), (2, 5, 4)]),
+        ("iij,j", [(3, 3, 4), (4,)]),
+        ("...i,...ij->...j", [(2, 1, 3), (5, 3, 4)]),
+        ("ij,jk,kl->li", [(2, 3), (3, 4), (4, 5)]),
+        ("ij->ji", [(2, 3)]),
+    ],
+)
+def test_an_einsum_of_the_same_shapes_again(equation, sizes):
+    for _ in range(3):  # the second time its steps are known
+        operands = [rushlight.randn(*size, dtype=rushlight.float64) for size in sizes]
+        arrays = [t.numpy() for t in operands]
+        result = rushlight.einsum(equation, *operands)
+        np.testing.assert_allclose(result.numpy(), np.einsum(equation, *arrays))
+        leaves = [rushlight.nn.Parameter(t) for t in operands]
+        rushlight.einsum(equation, *leaves).sum().backward()
+        assert all(leaf.grad.shape == leaf.shape for leaf in leaves)
+    with pytest.raises(RuntimeError, match="number of subscripts"):
+        rushlight.einsum(equation, *[t[None] if "..." not in equation else t[0, 0, 0]
+                                     for t in operands])  # fmt: skip

@@ -256,6 +256,36 @@ def test_softmax_across_lines(sizes, dim):
     np.testing.assert_allclose(x.softmax(dim).numpy(), powers / powers.sum(dim, keepdims=True))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+@pytest.mark.parametrize("sizes", [(8, 32, 65), (9, 3, 40), (40, 12, 2)], ids=str)
+def test_softmax_of_every_order_in_memory(sizes, order, dtype):
+    given = (rows(*sizes) * 0.1).to(getattr(rushlight, dtype))
+    back = [order.index(d) for d in range(3)]
+    x = given.permute(order).contiguous().permute(back)
+    for function, dim in itertools.product((rushlight.softmax, rushlight.log_softmax), range(3)):
+        result, expected = function(x, dim), function(given, dim)
+        assert result.stride() == expected.stride()
+        rushlight.testing.assert_close(result, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bool", "int16", "complex128"])
+@pytest.mark.parametrize("index_dtype", ["int64", "int32"])
+def test_single_elements_are_selected(dtype, index_dtype):
+    table = rows(90).to(getattr(rushlight, dtype))
+    for x in (table, rows(2, 90).to(table.dtype).t()[:, 1]):
+        index = (rushlight.arange(1300) * 7 % 90).to(getattr(rushlight, index_dtype))
+        for places in (index, index[::3], index[:0]):
+            expected = x.numpy()[places.numpy()]
+            assert (x.index_select(0, places).numpy() == expected).all()
+        for outside in (90, -1):
+            index[1201] = outside
+            with pytest.raises(IndexError, match=f"index_select: index {outside} is out of bounds"):
+                x.index_select(0, index)
+            with pytest.raises(RuntimeError, match=f"gather: index {outside} is out of bounds"):
+                x.gather(0, index.long())
+
+
 @pytest.mark.parametrize("op", ["scatter_reduce", "index_reduce"])
 def test_bools_have_no_mean(op):
     x, source = rushlight.tensor([True, False]), rushlight.tensor([False, True])

@@ -105,3 +105,27 @@ def test_gradients_where_there_are_nans():
     found = gradient([nan, 2, 3, 0], "prod", **two)
     assert found[0] == 2 and found[1] != found[1] and found[2:] == [0, 3]
     assert gradient([nan, 2], "prod", initial=5, lengths=rushlight.tensor([1, 1])) == [5, 5]
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("width", [1, 2, 5, 16, 33, 70, 200])
+def test_bags_of_embeddings_of_every_width(width, dtype, mode):
+    table = rushlight.randn(40, width).to(getattr(rushlight, dtype))
+    places = rushlight.arange(301) * 7 % 40
+    starts = rushlight.tensor([0, 0, 3, 50, 50, 300, 301])
+    scale = rushlight.rand(301).to(table.dtype) if mode == "sum" else None
+    bag = rushlight.nn.functional.embedding_bag
+    result = bag(places, table, starts, mode=mode, per_sample_weights=scale)
+    ends = [*starts.tolist()[1:], 301]
+    for b, (begin, end) in enumerate(zip(starts.tolist(), ends)):
+        chosen = table.double()[places[begin:end]]
+        if scale is not None:
+            chosen = chosen * scale[begin:end, None].double()
+        expected = chosen.sum(0) / (max(1, end - begin) if mode == "mean" else 1)
+        tolerance = 2e-2 if dtype == "bfloat16" else 1e-4
+        assert (result[b].double() - expected).abs().max() <= tolerance * (1 + expected.abs().max())
+    for outside in (40, -1):
+        places[77] = outside
+        with pytest.raises(RuntimeError, match=f"index {outside} is out of bounds"):
+            bag(places, table, starts, mode=mode, per_sample_weights=scale)

@@ -668,3 +668,52 @@ def test_sampled_products_of_every_kind_of_number(dtype):
         a, b = a * (1 - 2j), b * 1j
     found = rushlight.sparse.sampled_addmm(pattern, a, b)
     assert found.values().equal(1 + (a @ b).diagonal())
+
+
+@pytest.mark.parametrize("dtype", [rushlight.float32, rushlight.float64])
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+def test_times_a_vector(layout, dtype):
+    dense = random_dense((70, 90), 0.3, dtype)
+    dense[3] = 0
+    dense[5] = rushlight.rand(90) + 1
+    matrix = getattr(dense, "to_sparse" if layout == "coo" else f"to_sparse_{layout}")()
+    vector = rushlight.randn(180, dtype=dtype)[::2]
+    assert rushlight.allclose(matrix @ vector, dense @ vector, atol=1e-4)
+    recorded = vector.clone().requires_grad_()
+    (matrix @ recorded).sum().backward()
+    assert rushlight.allclose(recorded.grad, dense.sum(0), atol=1e-4)
+
+
+def test_a_vector_is_not_read_beyond_its_end():
+    starts, columns = rushlight.tensor([0, 1, 2]), rushlight.tensor([0, 1])
+    matrix = rushlight.sparse_csr_tensor(starts, columns, rushlight.ones(2), (2, 2))
+    matrix.col_indices()[1] = 1000
+    with pytest.raises(RuntimeError, match="index 1000 is out of bounds"):
+        matrix @ rushlight.ones(2)
+    matrix.col_indices()[1] = 1
+    matrix.crow_indices()[1] = 5000
+    with pytest.raises(RuntimeError, match="has the elements"):
+        matrix @ rushlight.ones(2)
+
+
+def test_rows_begin_where_they_do_in_compressed_layouts():
+    rows = rushlight.tensor([1, 1, 1, 4, 4, 6])
+    x = rushlight.sparse_coo_tensor(
+        rushlight.stack([rows, rushlight.tensor([0, 1, 2, 0, 1, 0])]), rushlight.ones(6), (8, 3)
+    ).coalesce()
+    assert x.to_sparse_csr().crow_indices().tolist() == [0, 0, 3, 3, 3, 5, 5, 6, 6]
+    empty = rushlight.sparse_coo_tensor(size=(3, 2)).coalesce()
+    assert empty.to_sparse_csr().crow_indices().tolist() == [0, 0, 0, 0]
+
+
+def test_subclasses_and_modes_are_asked_for_attributes():
+    asked = []
+
+    class Asked(SparseTensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            asked.append(getattr(func, "__self__", func).__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = random_sparse().as_subclass(Asked)
+    assert x.shape == SHAPE and "shape" in asked

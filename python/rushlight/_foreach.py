@@ -4,6 +4,8 @@ as an operation on its own costs little here.
 
 from __future__ import annotations
 
+from itertools import repeat
+
 import rushlight
 
 TYPE_CHECKING = False
@@ -94,14 +96,13 @@ def _on_lists(name, one):
         if count == 0:
             raise RuntimeError(f"_foreach_{name}: Tensor list must have at least one tensor.")
 
-        def at(i, value):
-            return value[i] if isinstance(value, (list, tuple)) else value
-
-        kwargs = {names.get(k, k): v for k, v in kwargs.items()}
-        results = tuple(
-            one(at(i, self), *(at(i, a) for a in args), **{k: at(i, v) for k, v in kwargs.items()})
-            for i in range(count)
-        )
+        columns = [a if isinstance(a, (list, tuple)) else repeat(a, count) for a in (self, *args)]
+        if kwargs:
+            rows = zip(*(v if isinstance(v, (list, tuple)) else repeat(v) for v in kwargs.values()))
+            keys = [names.get(k, k) for k in kwargs]
+            results = tuple(one(*x, **dict(zip(keys, row))) for *x, row in zip(*columns, rows))
+        else:
+            results = tuple(map(one, *columns))
         return self if name.endswith("_") else results
 
     function.__name__ = function.__qualname__ = f"_foreach_{name}"

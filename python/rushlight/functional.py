@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import matmul as _matmul, mul as _mul
 
 import rushlight
 from rushlight import Tensor
@@ -352,6 +353,79 @@ def _einsum(equation: Any, *operands: Any) -> Tensor:
     """`einsum` of operands one by one."""
     if not isinstance(equation, str):
         equation, operands = _from_sublists((equation, *operands))
+    if not all(type(t) is Tensor or type(t) is rushlight.nn.Parameter for t in operands):
+        return _summed_products(equation, operands)
+    choice = rushlight.backends.opt_einsum
+    key = (equation, choice.enabled, choice.strategy, *(t.shape for t in operands))
+    steps = _einsum_steps.get(key)
+    if steps is None:
+        steps = []
+        _summed_products(equation, [_Recorded(t.shape, i, steps) for i, t in enumerate(operands)])
+        if len(_einsum_steps) >= 1000:
+            _einsum_steps.clear()
+        _einsum_steps[key] = steps
+    made = dict(enumerate(operands))
+    for place, operation, of, other, arguments in steps:
+        rest = arguments if other is None else (made[other],)
+        result = made[place] = operation(made[of], *rest)
+    return result
+
+
+# The steps of an einsum of operands of such shapes: to find them takes longer than to make them
+# with small ones.
+_einsum_steps = {}
+
+
+class _Recorded:
+    """Stands for an operand, or for what a step made, while the steps of an einsum are found."""
+
+    def __init__(self, shape, place, steps):
+        self.shape, self.place, self.steps = tuple(shape), place, steps
+
+    def _step(self, shape, operation, *arguments, other=None):
+        place = -1 - len(self.steps)
+        self.steps.append((place, operation, self.place, other, arguments))
+        return _Recorded(shape, place, self.steps)
+
+    def dim(self):
+        return len(self.shape)
+
+    def diagonal(self, offset, i, j):
+        rest = [n for d, n in enumerate(self.shape) if d not in (i, j)]
+        return self._step([*rest, self.shape[i]], Tensor.diagonal, offset, i, j)
+
+    def movedim(self, source, target):
+        shape = list(self.shape)
+        shape.insert(target, shape.pop(source))
+        return self._step(shape, Tensor.movedim, source, target)
+
+    def sum(self, dims):
+        kept = [n for d, n in enumerate(self.shape) if d not in dims]
+        return self._step(kept, Tensor.sum, dims)
+
+    def permute(self, order):
+        return self._step([self.shape[d] for d in order], Tensor.permute, order)
+
+    def reshape(self, shape):
+        return self._step(shape, Tensor.reshape, shape)
+
+    def expand(self, shape):
+        return self._step(shape, Tensor.expand, shape)
+
+    def __mul__(self, other):
+        return self._step(_wider(self.shape, other.shape), _mul, other=other.place)
+
+    def __matmul__(self, other):
+        shape = [*self.shape[:-1], other.shape[-1]]
+        return self._step(shape, _matmul, other=other.place)
+
+
+def _wider(a, b):
+    """The sizes to which those broadcast."""
+    return [max(n, m) if 0 not in (n, m) else 0 for n, m in zip(a, b)]
+
+
+def _summed_products(equation, operands):
     inputs, output, operands, sizes = _parse_einsum(equation, list(operands))
     given = tuple(operands)
     for i, j in _order(inputs, output, sizes):
@@ -556,12 +630,12 @@ def _contract(a, labels_a, b, labels_b, keep):
     left = a.permute([labels_a.index(c) for c in batch + only_a + summed])
     right = b.permute([labels_b.index(c) for c in batch + summed + only_b])
     k = len(batch)
-    sizes = [max(x, y) if 0 not in (x, y) else 0 for x, y in zip(left.shape[:k], right.shape[:k])]
-    left, right = left.expand(*sizes, *left.shape[k:]), right.expand(*sizes, *right.shape[k:])
+    sizes = _wider(left.shape[:k], right.shape[:k])
+    left, right = left.expand([*sizes, *left.shape[k:]]), right.expand([*sizes, *right.shape[k:]])
     rows, columns = list(left.shape[k : k + len(only_a)]), list(right.shape[k + len(summed) :])
     inner = _count(left, range(k + len(only_a), left.dim()))
-    left = left.reshape(*sizes, _product(rows), inner)
-    right = right.reshape(*sizes, inner, _product(columns))
+    left = left.reshape([*sizes, _product(rows), inner])
+    right = right.reshape([*sizes, inner, _product(columns)])
     return (left @ right).reshape([*sizes, *rows, *columns]), batch + only_a + only_b
 
 

@@ -116,6 +116,34 @@ PyObject* product(PyObject*, PyObject* args) {
   });
 }
 
+// _sparse_times_vector(starts, columns, values, vector)
+PyObject* times_vector(PyObject*, PyObject* args) {
+  PyObject *parts[3], *other;
+  if (!PyArg_ParseTuple(args, "OOOO", &parts[0], &parts[1], &parts[2], &other)) return nullptr;
+  return guarded([&] {
+    const sparse::MatrixRows a = matrix_rows(parts[0], parts[1], parts[2]);
+    const Tensor& vector = tensor_argument(other);
+    const DType t = vector.dtype();
+    check((t == DType::Float32 || t == DType::Float64) && a.values.dtype() == t &&
+              vector.is_contiguous() && vector.device().is_cpu() && a.starts.numel() > 0,
+          "sparse: expected values and a vector of one of float32 and float64");
+    return wrap(sparse::product(a, vector));
+  });
+}
+
+// _sparse_row_starts(rows, height)
+PyObject* row_starts(PyObject*, PyObject* args) {
+  PyObject* rows;
+  Py_ssize_t height;
+  if (!PyArg_ParseTuple(args, "On", &rows, &height)) return nullptr;
+  return guarded([&] {
+    const Tensor& t = tensor_argument(rows);
+    check(t.dtype() == DType::Int64 && t.dim() == 1 && t.device().is_cpu() && height >= 0,
+          "sparse: expected rows of int64 on the CPU");
+    return wrap(sparse::row_starts(t, height));
+  });
+}
+
 PyMethodDef functions[] = {{"_sparse_construct", construct, METH_VARARGS, nullptr},
                            {"_sparse_parts", parts, METH_O, nullptr},
                            {"_sparse_is_coalesced", is_coalesced, METH_O, nullptr},
@@ -129,6 +157,8 @@ PyMethodDef functions[] = {{"_sparse_construct", construct, METH_VARARGS, nullpt
                            {"_sparse_replace", replace, METH_VARARGS, nullptr},
                            {"_sparse_same_pattern", same_pattern, METH_VARARGS, nullptr},
                            {"_sparse_product", product, METH_VARARGS, nullptr},
+                           {"_sparse_times_vector", times_vector, METH_VARARGS, nullptr},
+                           {"_sparse_row_starts", row_starts, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

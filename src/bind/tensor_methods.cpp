@@ -1,5 +1,6 @@
 // Methods of Tensor that the op table does not make.
 #include <algorithm>
+#include <cstring>
 
 #include "autograd/inplace.h"
 #include "autograd/meta.h"
@@ -53,7 +54,15 @@ class ElementLists {
     if (dim == tensor_.dim()) return checked(load_object(at, dtype_)).release();
     int64_t n = sizes_[dim], step = strides_[dim] * itemsize(dtype_);
     Object list = checked(PyList_New(n));
+    const bool innermost = dim + 1 == tensor_.dim();
     for (int64_t i = 0; i < n; ++i) {
+      if (innermost && dtype_ == DType::Int64 && (made_ + 1) % between_polls != 0) {
+        ++made_;  // most often places, of which a sampler has as many as there are examples
+        int64_t element;
+        std::memcpy(&element, at + i * step, sizeof element);
+        PyList_SET_ITEM(list.get(), i, checked(PyLong_FromLongLong(element)).release());
+        continue;
+      }
       if (++made_ % between_polls == 0) poll();
       PyList_SET_ITEM(list.get(), i, list_of(dim + 1, at + i * step));
     }

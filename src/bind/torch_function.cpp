@@ -16,6 +16,7 @@ PyObject* protocol_name = nullptr;
 PyObject* observes_only_name = nullptr;
 PyObject* takes_dispatch_name = nullptr;
 PyObject* is_of_core_name = nullptr;
+PyObject* plain_attributes_name = nullptr;
 PyObject* dispatch_of_class =
     nullptr;  // Python's; null as long as no class has a __torch_dispatch__
 
@@ -189,8 +190,17 @@ static bool is_computed(std::string_view attribute) {
   return false;
 }
 
+// Whether the class itself, none of its bases, says that it leaves this attribute to Tensor: one of
+// the library's own, whose __torch_function__ would but take 2 us to do that.
+static bool leaves_to_tensor(PyObject* self, const char* name) {
+  Found names = find(Py_TYPE(self)->tp_dict, plain_attributes_name);
+  if (!names || !PyDict_CheckExact(names.get())) return false;
+  return PyDict_GetItemString(names.get(), name) != nullptr;
+}
+
 bool overrides_attribute(PyObject* self, const char* name, const char* accessor, PyObject* value,
                          PyObject*& result) {
+  if (!function_mode_active() && !value && leaves_to_tensor(self, name)) return false;
   Overriding found;
   if (subclasses_enabled()) collect_overriding(self, found);
   const bool taken = !found.empty() || function_mode_active();
@@ -349,6 +359,7 @@ PyMethodDef functions[] = {{"_set_dispatch_of_class", set_dispatch_of_class, MET
 void init_torch_function(PyObject* module) {
   protocol_name = checked(PyUnicode_InternFromString("__torch_function__")).release();
   is_of_core_name = checked(PyUnicode_InternFromString("_is_of_core")).release();
+  plain_attributes_name = checked(PyUnicode_InternFromString("_plain_attributes")).release();
   takes_dispatch_name = checked(PyUnicode_InternFromString("_takes_dispatch")).release();
   observes_only_name = checked(PyUnicode_InternFromString("_observes_only")).release();
   checked(PyModule_AddFunctions(module, functions));

@@ -1,5 +1,6 @@
 // Arithmetic rows that choose between loops.
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "dispatch/generated.h"
@@ -116,6 +117,18 @@ Tensor nextafter(const Tensor& input, const Tensor& other, const Tensor& out) {
                     "nextafter_");
 }
 
+// std::frexp, by the bits of numbers that are neither 0, tiny, infinite nor NaN.
+static double split_number(double x, int32_t* exponent) {
+  constexpr uint64_t one = uint64_t(1) << 52, all = 0x7ff * one;
+  uint64_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  if ((bits & all) == 0 || (bits & all) == all) return std::frexp(x, exponent);
+  *exponent = static_cast<int32_t>((bits & all) / one) - 1022;
+  bits = (bits & ~all) | 1022 * one;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
 std::array<Tensor, 2> frexp(const Tensor& input) {
   check(input.is_floating(), "frexp: only supports floating-point dtypes, got ", input.dtype());
   Tensor from = on_host(ops::contiguous(input)),
@@ -124,9 +137,11 @@ std::array<Tensor, 2> frexp(const Tensor& input) {
     exponent = written_by_host(exponent, [&](const Tensor& e) {
       visit_floating("frexp", input.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
+        const T* x = from.data<T>();
+        T* mantissas = m.data<T>();
+        int32_t* exponents = e.data<int32_t>();
         for (int64_t i = 0; i < from.numel(); ++i)
-          m.data<T>()[i] = static_cast<T>(
-              std::frexp(static_cast<double>(from.data<T>()[i]), &e.data<int32_t>()[i]));
+          mantissas[i] = static_cast<T>(split_number(static_cast<double>(x[i]), exponents + i));
       });
     });
   });

@@ -22,6 +22,14 @@ using Distinct = std::array<Tensor, 3>;
 
 Tensor leading(const Tensor& t, int64_t count) { return slice(t, 0, 0, count, 1); }
 
+// The first elements of a fresh vector: in its memory, if that has not twice as many.
+Tensor front_of(const Tensor& t, int64_t count) {
+  if (2 * count < t.numel()) return clone(leading(t, count));
+  t.impl()->sizes = Dims{count};
+  t.impl()->refresh();
+  return t;
+}
+
 // What is asked for besides the values: places or counts, n of them.
 struct Wanted {
   Tensor tensor;
@@ -30,7 +38,7 @@ struct Wanted {
       : tensor(rl::empty(Dims{is_wanted ? n : 0}, options(input, DType::Int64))),
         is_wanted(is_wanted) {}
   Tensor get() const { return is_wanted ? tensor : Tensor(); }
-  Tensor first(int64_t count) const { return is_wanted ? clone(leading(tensor, count)) : tensor; }
+  Tensor first(int64_t count) const { return is_wanted ? front_of(tensor, count) : tensor; }
 };
 
 Distinct distinct_elements(const Tensor& input, bool consecutive, bool return_inverse,
@@ -41,7 +49,7 @@ Distinct distinct_elements(const Tensor& input, bool consecutive, bool return_in
   int64_t count = consecutive
                       ? launch::unique_consecutive(from, values, inverse.get(), counts.get())
                       : launch::unique(from, values, inverse.get(), counts.get());
-  return {clone(leading(values, count)),
+  return {front_of(values, count),
           return_inverse ? view(inverse.tensor, input.sizes()) : inverse.tensor,
           counts.first(count)};
 }

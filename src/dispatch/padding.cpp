@@ -56,16 +56,26 @@ void check_blocks(const char* op, const Dims& kernel, const Dims& dilation, cons
 // Which element of a dim of `size` stands at each place after padding.
 std::vector<int64_t> padded_offsets(const std::string& mode, int64_t size, int64_t before,
                                     int64_t after) {
-  std::vector<int64_t> places(static_cast<size_t>(size + before + after));
+  const int64_t count = size + before + after;
+  std::vector<int64_t> places(static_cast<size_t>(count));
   // What negative padding cuts off is gone before anything wraps around.
   int64_t first = std::max<int64_t>(-before, 0), kept = size - first - std::max<int64_t>(-after, 0);
-  int64_t at = -before;
-  for (int64_t& place : places) {
-    if (mode == "replicate") place = std::clamp<int64_t>(at, 0, size - 1);
-    else if (mode == "circular") place = first + ((at - first) % kept + kept) % kept;
-    else place = at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
-    ++at;
-  }
+  auto fill = [&](int64_t begin, int64_t end, auto place) {
+    for (int64_t i = begin; i < end; ++i) places[static_cast<size_t>(i)] = place(i - before);
+  };
+  auto fill_around = [&](auto place) {  // what stands where it stood
+    const int64_t begin = std::clamp<int64_t>(before, 0, count),
+                  end = std::clamp(before + first + kept, begin, count);
+    fill(0, begin, place);
+    fill(begin, end, [](int64_t at) { return at; });
+    fill(end, count, place);
+  };
+  if (mode == "replicate")
+    fill_around([=](int64_t at) { return std::clamp<int64_t>(at, 0, size - 1); });
+  else if (mode == "circular")
+    fill_around([=](int64_t at) { return first + ((at - first) % kept + kept) % kept; });
+  else
+    fill_around([=](int64_t at) { return at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at; });
   return places;
 }
 

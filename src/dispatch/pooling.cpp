@@ -110,6 +110,16 @@ std::array<Tensor, 2> max_pool_kernel(const Tensor& input, const Dims& kernel_si
   return {values, indices};
 }
 
+Tensor max_pool_values(const Tensor& input, const Dims& kernel_size, const Dims& stride,
+                       const Dims& padding, const Dims& dilation, bool ceil_mode) {
+  kernels::PoolGeometry g =
+      geometry_of("max_pool", kernel_size, stride, padding, dilation, ceil_mode);
+  Dims sizes = pool_output_sizes(input.sizes(), g, "max_pool");
+  Tensor values = empty_pooled(sizes, input, g.dims, input.dtype());
+  launch::max_pool(physical(input), physical(values), nullptr, g);
+  return values;
+}
+
 Tensor max_pool_gradient(const Tensor& grad, const Tensor& indices, const Dims& size,
                          int64_t ndim) {
   bool channels_last = has_physical_layout(indices);

@@ -357,6 +357,26 @@ MatrixRows product(const MatrixRows& a, const MatrixRows& b, int64_t width) {
                                             : multiplied<float>(a, b, width);
 }
 
+Tensor product(const MatrixRows& a, const Tensor& vector) {
+  const int64_t height = a.starts.numel() - 1;
+  const kernels::CompressedRows rows{a.starts.data<int64_t>(), a.columns.data<int64_t>(), height};
+  Tensor out = rl::empty(Dims{height}, options(vector));
+  auto multiply = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    kernels::multiply_vector(rows, a.values.data<T>(), a.values.numel(), vector.data<T>(),
+                             vector.numel(), out.data<T>());
+  };
+  if (vector.dtype() == DType::Float64) multiply(TypeTag<double>());
+  else multiply(TypeTag<float>());
+  return out;
+}
+
+Tensor row_starts(const Tensor& rows, int64_t height) {
+  Tensor all = ops::contiguous(rows), out = rl::empty(Dims{height + 1}, options(rows));
+  kernels::find_row_starts(all.data<int64_t>(), all.numel(), height, out.data<int64_t>());
+  return out;
+}
+
 Tensor to_dense(const Tensor& t) {
   Tensor source = coalesce(t);
   const SparseData& data = sparse_data(source);

@@ -39,6 +39,12 @@ struct ProductPattern {
 ProductPattern product_pattern(const MatrixRows& a, const MatrixRows& b, int64_t width);
 // The product of matrices of one dtype, float32 or float64, without history.
 MatrixRows product(const MatrixRows& a, const MatrixRows& b, int64_t width);
+// The product of a matrix and a contiguous vector of its dtype, float32 or float64, without
+// history.
+Tensor product(const MatrixRows& a, const Tensor& vector);
+// Where each row begins among elements sorted by the row, int64 on the CPU, and where the last
+// ends.
+Tensor row_starts(const Tensor& rows, int64_t height);
 
 // The same indices with other values.
 template <class F> Tensor map(const Tensor& t, F&& f) {

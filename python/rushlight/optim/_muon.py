@@ -26,24 +26,19 @@ def _update(param, grad, buffer, group):
 def _orthogonalize(grad, coefficients, steps, eps):
     """U V^T of the singular value decomposition, nearly: a Newton-Schulz iteration.
 
-    Each of its steps gives bfloat16 numbers, rounded once. They are held in float32, whose products
-    are exact for them and quick on any processor.
+    In bfloat16, each step's numbers rounded once.
     """
     a, b, c = coefficients
     x = grad.bfloat16()
     transposed = grad.size(0) > grad.size(1)
     if transposed:
         x = x.T
-    x = (x / x.norm().clamp(min=eps)).float()
+    x = x / x.norm().clamp(min=eps)
     for _ in range(steps):
-        gram = _rounded(x @ x.T)
-        polynomial = _rounded(rushlight.addmm(gram, gram, gram, beta=b, alpha=c))
-        x = _rounded(rushlight.addmm(x, polynomial, x, beta=a))
+        gram = x @ x.T
+        polynomial = rushlight.addmm(gram, gram, gram, beta=b, alpha=c)
+        x = rushlight.addmm(x, polynomial, x, beta=a)
     return x.T if transposed else x
-
-
-def _rounded(x):
-    return x.bfloat16().float()
 
 
 def _lr_factor(shape, adjust):

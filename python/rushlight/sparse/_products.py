@@ -45,11 +45,11 @@ def _text(matrix):
 def matmul(input: Tensor, other: Tensor) -> Tensor | SparseTensor:
     if not isinstance(input, Tensor) or not isinstance(other, Tensor):
         raise TypeError("matmul: both operands must be tensors")
-    if input.dim() == other.dim() == 3:
+    if input.ndim == other.ndim == 3:
         return bmm(input, other)
-    if input.dim() > 2 or other.dim() > 2 or 0 in (input.dim(), other.dim()):
+    if input.ndim > 2 or other.ndim > 2 or 0 in (input.ndim, other.ndim):
         raise NotImplementedError(
-            f"matmul: sparse operands have 1 or 2 dims, not {input.dim()} and {other.dim()}"
+            f"matmul: sparse operands have 1 or 2 dims, not {input.ndim} and {other.ndim}"
         )
     if input.shape[-1] != other.shape[0]:
         raise RuntimeError(
@@ -60,7 +60,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor | SparseTensor:
             raise NotImplementedError("matmul: a sparse operand with dense dims")
     if input.dtype != other.dtype:
         raise RuntimeError(f"matmul: dtypes {input.dtype} and {other.dtype} differ")
-    if input.dim() == 1:
+    if input.ndim == 1:
         product = matmul(
             other.t(), input.unsqueeze(1) if not _is_sparse(input) else input.to_dense()
         )
@@ -75,7 +75,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor | SparseTensor:
 def _by_row(sparse):
     """Where each row of a matrix begins, and its end; columns and values, row by row."""
     if sparse.layout is CSR:
-        return sparse.crow_indices(), sparse.col_indices(), values_of(sparse)
+        return *_C._sparse_parts(sparse)[:2], values_of(sparse)
     if sparse.layout is COO:
         source = coalesced(sparse)
         rows, columns = source._indices()
@@ -89,8 +89,25 @@ def _by_row(sparse):
     return starts_of(rows, sparse.shape[0]), columns, values
 
 
+def _plain_rows(sparse, dense):
+    """The parts of a matrix by row, if its product with a vector has no history; else None."""
+    if type(dense) is not Tensor or not dense.is_cpu or sparse.layout in (BSR, BSC):
+        return None
+    if dense.dtype not in (rushlight.float32, rushlight.float64):
+        return None
+    starts, columns, values = _by_row(sparse)
+    if _C._records() and (values.requires_grad or dense.requires_grad):
+        return None
+    if columns.dtype is not rushlight.int64:
+        return None
+    return starts.contiguous(), columns.contiguous(), values.contiguous()
+
+
 def _sparse_times_dense(sparse, dense, mode="sum"):
     if dense.dim() == 1:
+        parts = _plain_rows(sparse, dense) if mode == "sum" else None
+        if parts is not None:
+            return _C._sparse_times_vector(*parts, dense.contiguous())
         return _sparse_times_dense(sparse, dense.contiguous().unsqueeze(1)).squeeze(1)
     if sparse.layout in (BSR, BSC):
         return _blocks_times_dense(sparse, dense)

@@ -26,7 +26,7 @@ from rushlight.sparse._tensor import (
     compress,
     construct,
     rebuild,
-    starts_of,
+    starts_once_sorted,
     values_of,
 )
 
@@ -234,7 +234,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> SparseTensor:
         raise IndexError(f"index_select: index out of range for dim {dim} of {tuple(input.shape)}")
     # Of all elements at a place, for each time that it is asked for.
     row = source._indices()[dim]
-    starts = starts_of(row, input.shape[dim])
+    starts = starts_once_sorted(row, input.shape[dim])
     first = starts[index]
     counts = starts[index + 1] - first
     new = rushlight.arange(len(index), device=index.device).repeat_interleave(counts)

@@ -48,6 +48,9 @@ class SparseTensor(Tensor):
     H = mH = property(lambda self: self.adjoint())
 
     _is_of_core = True  # asked also where programs have switched __torch_function__ off
+    # What Tensor answers for this class, though not for subclasses, without __torch_function__.
+    _plain_attributes = dict.fromkeys(("shape", "ndim", "dtype", "layout", "device",
+                                       "requires_grad"))  # fmt: skip
 
     @classmethod
     def __torch_function__(
@@ -373,6 +376,13 @@ def indices_of(keys: Tensor, shape: Sequence[int]) -> Tensor:
 
 def starts_of(rows: Tensor, height: int) -> Tensor:
     """Where each of `height` rows begins among elements sorted by row, and where the last ends."""
+    if type(rows) is Tensor and rows.is_cpu and rows.dtype is rushlight.int64:
+        return _C._sparse_row_starts(rows, height)
+    return starts_once_sorted(rows, height)
+
+
+def starts_once_sorted(rows: Tensor, height: int) -> Tensor:
+    """`starts_of` for elements in any order, as if they were sorted."""
     return rushlight.nn.functional.pad(rows.bincount(minlength=height).cumsum(0), (1, 0))
 
 

@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/pooling.h"
 #include "kernels/cpu/workspace.h"
+#include "kernels/reduce.h"
 
 namespace rl::kernels {
 namespace {
@@ -11,14 +12,19 @@ namespace {
 template <class C> Buffer<C> scales_of(const Planes& out, const SpanTable& counted, int64_t fixed) {
   Buffer<C> scales(out.numel());
   auto length = [](Span s) { return s.end - s.begin; };
-  C* next = scales.data();
+  C *next = scales.data(), scale = 0;
+  int64_t last = 0;  // most windows are as large as the one before
   for (int64_t z = 0; z < out.size[0]; ++z)
-    for (int64_t y = 0; y < out.size[1]; ++y)
+    for (int64_t y = 0; y < out.size[1]; ++y) {
+      const int64_t area = length(counted[0][z]) * length(counted[1][y]);
+      const Span* row = counted[2];
       for (int64_t x = 0; x < out.size[2]; ++x) {
-        int64_t n = length(counted[0][z]) * length(counted[1][y]) * length(counted[2][x]);
-        if constexpr (std::is_integral_v<C>) *next++ = fixed ? fixed : n;
-        else *next++ = C(1) / static_cast<C>(fixed ? fixed : n);
+        const int64_t n = fixed ? fixed : area * length(row[x]);
+        if (n != last) scale = std::is_integral_v<C> ? C(n) : C(1) / static_cast<C>(n);
+        last = n;
+        *next++ = scale;
       }
+    }
   return scales;
 }
 
@@ -152,8 +158,21 @@ void weigh_windows_f32(const View& input, const View& out, int dims, const SpanT
                });
 }
 
-bool both_by_pixels(const View& a, const View& b, int dims) {
-  return a.dtype == DType::Float32 && by_pixels(a, dims) && by_pixels(b, dims);
+// weigh_windows_f32 where planes are by_pixels, or small; false, and nothing done, elsewhere.
+bool weigh_f32(const View& input, const View& out, int dims, const SpanTable& spans,
+               const SpanTable& counted, int64_t divisor, bool by_input) {
+  if (input.dtype != DType::Float32) return false;
+  const bool pixels = by_pixels(input, dims) && by_pixels(out, dims);
+  const Planes outputs(by_input ? input : out, dims), elements(by_input ? out : input, dims);
+  // Sums go along rows of outputs as fast where these are long.
+  const bool short_rows = outputs.size[2] <= 12 || elements.size[2] <= 24;
+  if (!pixels && !(short_rows && TurnedPool::pays({&input, &out}, dims))) return false;
+  Buffer<float> scales = scales_of<float>(outputs, counted, divisor);
+  auto weigh = [&](const View* v) { weigh_windows_f32(v[0], v[1], dims, spans, scales, by_input); };
+  const View views[] = {input, out};
+  if (pixels) weigh(views);
+  else TurnedPool(weigh).run({&input, &out}, dims, elements.numel());
+  return true;
 }
 
 // For each input position, the outputs whose spans take it in.
@@ -163,16 +182,6 @@ SpanTable turned(const SpanTable& spans, const Planes& outputs, const Planes& in
     return Span{
         std::partition_point(first, last, [=](const Span& s) { return s.end <= i; }) - first,
         std::partition_point(first, last, [=](const Span& s) { return s.begin <= i; }) - first};
-  });
-}
-
-// One window per plane, the whole of it: what stands at the end of most image classifiers.
-void global_mean_f32(const View& input, const View& out, int dims) {
-  Planes in(input, dims), to(out, dims);
-  in.parallel(in.numel(), [&](int64_t plane) {
-    float sum = 0;
-    sum_of_row_f32(input.ptr<const float>() + in.offset(plane), in.numel(), &sum);
-    out.ptr<float>()[to.offset(plane)] = sum / static_cast<float>(in.numel());
   });
 }
 
@@ -200,43 +209,35 @@ struct AvgSpans {
   }
 };
 
-// 16-bit floats as the float32 that they are computed in, in the same order: gapless and converted
-// at once they take a fourth of the time of elements converted one by one.
-struct InFloats {
-  Buffer<float> values;
-  Dims strides;
-  View view;
-  explicit InFloats(const View& like)
-      : values(like.numel),
-        strides(memory_order_strides(like)),
-        view{values.data(), like.sizes, strides.data(), like.ndim, like.numel, DType::Float32} {}
-};
-// f(in, out), which writes out.
-template <class F> void in_floats(const View& in, const View& out, F f) {
-  InFloats from(in), to(out);
-  copy(in, from.view);
-  f(from.view, to.view);
-  copy(to.view, out);
+// One window per plane, the whole of it: what stands at the end of most image classifiers.
+bool is_whole(const View& input, const View& out, int dims, const AvgSpans& spans) {
+  Planes in(input, dims), to(out, dims);
+  if (to.numel() != 1 || !is_floating(input.dtype)) return false;
+  for (int dim = 0; dim < 3; ++dim) {
+    const Span summed = spans.summed[dim][0], counted = spans.counted[dim][0];
+    if (summed.end - summed.begin != in.size[dim] || counted.end - counted.begin != in.size[dim])
+      return false;
+  }
+  return true;
 }
-
 }  // namespace
 
 void avg_pool(const View& input, const View& out, const PoolGeometry& geometry,
               bool count_include_pad, int64_t divisor_override) {
   if (out.numel == 0) return;
+  AvgSpans spans(input, out, geometry, count_include_pad);
+  if (divisor_override == 0 && is_whole(input, out, geometry.dims, spans)) return mean(input, out);
   if (is_reduced(input.dtype))
     return in_floats(input, out, [&](const View& from, const View& to) {
       avg_pool(from, to, geometry, count_include_pad, divisor_override);
     });
-  AvgSpans spans(input, out, geometry, count_include_pad);
   Pool3 g(geometry);
-  if (both_by_pixels(input, out, geometry.dims))
-    return weigh_windows_f32(
-        input, out, geometry.dims, spans.summed,
-        scales_of<float>(Planes(out, geometry.dims), spans.counted, divisor_override), false);
-  if (input.dtype == DType::Float32)
+  if (weigh_f32(input, out, geometry.dims, spans.summed, spans.counted, divisor_override, false))
+    return;
+  // Along the rows of windows, if these are longer than those of outputs.
+  if (input.dtype == DType::Float32 && Planes(out, geometry.dims).size[2] >= 8)
     return pool_mean_f32(input, out, geometry.dims, spans.counted, divisor_override, g);
-  visit<double, int64_t>("avg_pool", input.dtype, [&](auto tag) {
+  visit<float, double, int64_t>("avg_pool", input.dtype, [&](auto tag) {
     mean_of_windows<typename decltype(tag)::type>(input, out, geometry.dims, spans.summed,
                                                   spans.counted, divisor_override, g.kernel_size());
   });
@@ -251,11 +252,10 @@ void avg_pool_backward(const View& grad_out, const View& grad_input, const PoolG
     });
   AvgSpans spans(grad_input, grad_out, geometry, count_include_pad);
   Pool3 g(geometry);
-  if (both_by_pixels(grad_out, grad_input, geometry.dims)) {
-    Planes from(grad_out, geometry.dims), to(grad_input, geometry.dims);
-    return weigh_windows_f32(grad_out, grad_input, geometry.dims, turned(spans.summed, from, to),
-                             scales_of<float>(from, spans.counted, divisor_override), true);
-  }
+  Planes from(grad_out, geometry.dims), to(grad_input, geometry.dims);
+  if (weigh_f32(grad_out, grad_input, geometry.dims, turned(spans.summed, from, to), spans.counted,
+                divisor_override, true))
+    return;
   if (grad_input.dtype == DType::Float32)
     return spread_mean_f32(grad_out, grad_input, geometry.dims, spans.counted, divisor_override, g);
   visit<double>("avg_pool_backward", grad_input.dtype, [&](auto tag) {
@@ -267,16 +267,14 @@ void avg_pool_backward(const View& grad_out, const View& grad_input, const PoolG
 
 void adaptive_avg_pool(const View& input, const View& out, int dims) {
   if (out.numel == 0) return;
+  Planes in(input, dims), to(out, dims);
+  if (to.numel() == 1) return mean(input, out);
   if (is_reduced(input.dtype))
     return in_floats(input, out,
                      [&](const View& from, const View& to) { adaptive_avg_pool(from, to, dims); });
-  Planes in(input, dims), to(out, dims);
   SpanTable spans(to,
                   [&](int dim, int64_t i) { return adaptive_span(i, in.size[dim], to.size[dim]); });
-  if (input.dtype == DType::Float32 && to.numel() == 1 && in.row_major())
-    return global_mean_f32(input, out, dims);
-  if (both_by_pixels(input, out, dims))
-    return weigh_windows_f32(input, out, dims, spans, scales_of<float>(to, spans, 0), false);
+  if (weigh_f32(input, out, dims, spans, spans, 0, false)) return;
   visit<float, double>("adaptive_avg_pool", input.dtype, [&](auto tag) {
     mean_of_windows<typename decltype(tag)::type>(input, out, dims, spans, spans, 0,
                                                   in.numel() / to.numel() + 1);
@@ -292,9 +290,7 @@ void adaptive_avg_pool_backward(const View& grad_out, const View& grad_input, in
   Planes from(grad_out, dims), to(grad_input, dims);
   SpanTable spans(
       from, [&](int dim, int64_t i) { return adaptive_span(i, to.size[dim], from.size[dim]); });
-  if (both_by_pixels(grad_out, grad_input, dims))
-    return weigh_windows_f32(grad_out, grad_input, dims, turned(spans, from, to),
-                             scales_of<float>(from, spans, 0), true);
+  if (weigh_f32(grad_out, grad_input, dims, turned(spans, from, to), spans, 0, true)) return;
   visit<float, double>("adaptive_avg_pool_backward", grad_input.dtype, [&](auto tag) {
     spread_over_windows<typename decltype(tag)::type>(grad_out, grad_input, dims, spans, spans, 0,
                                                       4);

@@ -62,6 +62,7 @@ class Bags {
             " before ", starts_[b]);
   }
   int64_t count() const { return static_cast<int64_t>(starts_.size()) - 1; }
+  const int64_t* starts() const { return starts_.data(); }
   int64_t begin(int64_t bag) const { return starts_[static_cast<size_t>(bag)]; }
   int64_t end(int64_t bag) const { return starts_[static_cast<size_t>(bag) + 1]; }
 
@@ -298,10 +299,18 @@ void sum_bags(const View& weight, const Offsets& rows, const Bags& bags, bool me
   int64_t width = weight.sizes[1], work = static_cast<int64_t>(rows.size()) * width + 1;
   int64_t grain = std::max<int64_t>(1, bags.count() * default_grain / work);
   const bool same = weight.dtype == dtype_of<T> && out.dtype == dtype_of<T>;
-  const bool in_place = same && out.strides[1] == 1;
+  const bool in_place = same && out.strides[1] == 1, all = padding_idx < 0;
+  const bool direct = all && in_place && (weight.strides[1] == 1 || width == 1);
+  constexpr int64_t second_level = 256 << 10;
+  const bool far = weight.sizes[0] * width * itemsize(weight.dtype) > second_level;
   parallel_for(0, bags.count(), grain, [&](int64_t first, int64_t last) {
-    if (width == 1 && same && !mean && padding_idx < 0)
+    if (width == 1 && same && !mean && all)
       return sum_bags_of_numbers(weight, rows, bags, scale, out, first, last);
+    if constexpr (std::is_same_v<T, float>)
+      if (direct)
+        return sum_bags_of_floats({weight.ptr<float>(), weight.strides[0], rows.data(),
+                                   scale.data(), bags.starts(), first, last, mean, far,
+                                   out.ptr<float>(), out.strides[0], width});
     std::vector<T> own(static_cast<size_t>(width));
     for (int64_t b = first; b < last; ++b) {
       T* sum = in_place ? out.ptr<T>() + b * out.strides[0] : own.data();

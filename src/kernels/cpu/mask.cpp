@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "core/interpreter.h"
@@ -10,6 +11,15 @@
 
 namespace rl::kernels {
 namespace {
+
+// Inline: where no instruction for it is taken for granted, the builtin is a call.
+int64_t count_bits(uint64_t x) {
+  constexpr uint64_t ones = ~uint64_t(0);
+  x -= x >> 1 & ones / 3;
+  x = (x & ones / 5) + (x >> 2 & ones / 5);
+  x = (x + (x >> 4)) & ones / 17;
+  return static_cast<int64_t>(x * (ones / 255) >> 56);
+}
 
 void check_mask(const char* op, const View& v, const View& mask) {
   check(mask.dtype == DType::Bool, op, ": expected a mask of dtype bool, got ", mask.dtype);
@@ -79,7 +89,7 @@ class TrueBits {
       uint64_t word = 0;
       for (int k = 0; k < 8; ++k) word |= bits_of_bytes(hits + i + 8 * k) << 8 * k;
       words_[(begin + i) / 64] = word;
-      count += __builtin_popcountll(word);
+      count += count_bits(word);
     }
     return count;
   }
@@ -92,7 +102,7 @@ class TrueBits {
 // f(k) for each bit that is set, but for no more than are `left`, which counts down: if there are
 // others, the mask has changed since it was counted.
 template <class F> void each_bit(uint64_t bits, int64_t& left, F&& f) {
-  int64_t n = std::min<int64_t>(__builtin_popcountll(bits), left);
+  int64_t n = std::min<int64_t>(count_bits(bits), left);
   left -= n;
   if (n == 64)
     for (int64_t k = 0; k < 64; ++k) f(k);
@@ -174,8 +184,21 @@ void nonzero(const View& input, const View& out) {
   TrueBits bits(input);
   int64_t *all = out.ptr<int64_t>(), down = out.strides[0], across = out.strides[1];
   int64_t width = input.ndim ? input.sizes[last] : 1;
+  // To guess where the elements of a short row end costs more than a division.
+  constexpr int64_t longest_divided = 32;
   bits.each_part(count, [&](int64_t begin, int64_t end, int64_t first, int64_t left) {
     int64_t* to = all + first * down;
+    if (last == 1 && width <= longest_divided && end <= UINT32_MAX) {
+      const uint32_t row_length = static_cast<uint32_t>(width);
+      for (int64_t i = begin; i < end; i += 64)
+        each_bit(bits.at(i, std::min<int64_t>(64, end - i)), left, [&](int64_t k) {
+          const uint32_t place = static_cast<uint32_t>(i + k);
+          to[0] = place / row_length;
+          to[across] = place % row_length;
+          to += down;
+        });
+      return;
+    }
     int64_t at[max_dims + 1] = {}, row = begin / width;
     for (int64_t d = last - 1; d >= 0; row /= input.sizes[d--]) at[d] = row % input.sizes[d];
     for (int64_t column = begin % width; begin < end; column = 0) {

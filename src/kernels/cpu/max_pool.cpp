@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/cpu/channels_last.h"
 #include "kernels/cpu/offsets.h"
 #include "kernels/cpu/pooling.h"
 #include "kernels/cpu/workspace.h"
-#include "kernels/unfold.h"
 
 namespace rl::kernels {
 namespace {
@@ -82,6 +80,16 @@ void pool_max_f32(const View& input, const View& out, const View* indices, int d
                });
 }
 
+// The same of lines by strides of 1 or 2, without places.
+void pool_lines_f32(const View& input, const View& out, const Pool3& g) {
+  Planes in(input, 1), to(out, 1);
+  PlaneLoop windows(in, to, g);
+  in.parallel(to.numel() * g.kernel_size(), [&](int64_t line) {
+    kernels::largest_of_line_f32(windows.loop, input.ptr<const float>() + in.offset(line),
+                                 in.numel(), out.ptr<float>() + to.offset(line));
+  });
+}
+
 // The most elements that one of the windows has.
 int64_t largest_window(const Planes& out, const SpanTable& spans, const int64_t* dilation) {
   int64_t elements = 1;
@@ -96,8 +104,8 @@ int64_t largest_window(const Planes& out, const SpanTable& spans, const int64_t*
 }
 
 // max_of_windows for float32 where all views are by_pixels.
-void pool_pixels_f32(const View& input, const View& out, const View* indices, int dims,
-                     const SpanTable& spans, const int64_t* dilation) {
+[[gnu::noinline]] void pool_pixels_f32(const View& input, const View& out, const View* indices,
+                                       int dims, const SpanTable& spans, const int64_t* dilation) {
   Planes in(input, dims), to(out, dims);
   int64_t channels = input.sizes[1], lines = to.size[0] * to.size[1];
   const int64_t window = largest_window(to, spans, dilation);
@@ -132,40 +140,28 @@ void pool_pixels_f32(const View& input, const View& out, const View* indices, in
   });
 }
 
-// Images of 16-bit floats that are by_pixels, as such of float: a copy of them, or for them.
-class FloatPixels {
- public:
-  FloatPixels(const View& v, bool read)
-      : rows_(v),
-        memory_(rows_.view().shape(), DType::Float32),
-        strides_(channels_last_strides(v.shape())) {
-    if (read) copy(rows_.view(), memory_.view());
-    view_ = {memory_.view().data, v.sizes, strides_.data(), v.ndim, v.numel, DType::Float32};
-  }
-  const View& view() const { return view_; }
-  void write_back() const { copy(memory_.view(), rows_.view()); }
-
- private:
-  RowsView rows_;
-  RowMajor memory_;
-  Dims strides_;
-  View view_;
-};
-
-// max_of_windows where float32 or 16-bit floats are by_pixels; false, and nothing done, elsewhere.
-bool max_of_pixels(const View& input, const View& out, const View* indices, int dims,
-                   const SpanTable& spans, const int64_t* dilation) {
+// max_of_windows where float32 is by_pixels; false, and nothing done, elsewhere.
+[[gnu::noinline]] bool max_of_pixels(const View& input, const View& out, const View* indices,
+                                     int dims, const SpanTable& spans, const int64_t* dilation) {
   const bool pixels = by_pixels(input, dims) && by_pixels(out, dims) &&
                       (!indices || by_pixels(*indices, dims)) &&
                       Planes(input, dims).numel() <= INT32_MAX;
-  if (!pixels || (input.dtype != DType::Float32 && !is_reduced(input.dtype))) return false;
-  if (input.dtype == DType::Float32) {
-    pool_pixels_f32(input, out, indices, dims, spans, dilation);
-    return true;
-  }
-  FloatPixels from(input, true), to(out, false);
-  pool_pixels_f32(from.view(), to.view(), indices, dims, spans, dilation);
-  to.write_back();
+  if (!pixels || input.dtype != DType::Float32) return false;
+  pool_pixels_f32(input, out, indices, dims, spans, dilation);
+  return true;
+}
+
+// max_of_windows for small planes of float32; false, and nothing done, elsewhere.
+[[gnu::noinline]] bool max_of_turned(const View& input, const View& out, const View* indices,
+                                     int dims, const SpanTable& spans, const int64_t* dilation) {
+  if (input.dtype != DType::Float32 || !TurnedPool::pays({&input, &out}, dims)) return false;
+  const int64_t work =
+      Planes(out, dims).numel() * largest_window(Planes(out, dims), spans, dilation);
+  auto pool = [&](const View* v) {
+    pool_pixels_f32(v[0], v[1], indices ? &v[2] : nullptr, dims, spans, dilation);
+  };
+  if (indices) TurnedPool(pool).run({&input, &out, indices}, dims, work);
+  else TurnedPool(pool).run({&input, &out}, dims, work);
   return true;
 }
 
@@ -201,18 +197,19 @@ void add_at_pixels(const View& from, const View& indices, const View& to, int di
 }
 
 template <class F> void visit_ordered(const char* op, DType t, F&& f) {
-  visit<float, double, half, bfloat16, int64_t, int32_t, int16_t, int8_t, uint8_t>(op, t, f);
+  visit<float, double, int64_t, int32_t, int16_t, int8_t, uint8_t>(op, t, f);
 }
+
+constexpr int64_t index_block = 256;
 
 // sums[indices] += values, of n each, that many elements apart. An index outside [0, limit) belongs
 // to a window without elements, whose gradient goes nowhere.
 template <class T>
 void add_line(const T* values, int64_t value_step, const int64_t* indices, int64_t index_step,
               int64_t n, T* sums, int64_t limit) {
-  constexpr int64_t block = 256;
-  int64_t places[block];
-  for (int64_t left = n; left > 0; left -= block) {
-    int64_t count = std::min(block, left);
+  int64_t places[index_block];
+  for (int64_t left = n; left > 0; left -= index_block) {
+    int64_t count = std::min(index_block, left);
     bool inside = false;
     if (index_step == 1) kernels::copy_inside(indices, count, limit, places, &inside);
     else
@@ -228,12 +225,45 @@ void add_line(const T* values, int64_t value_step, const int64_t* indices, int64
   }
 }
 
+// to = 0, then to[indices] += from, of planes without gaps of up to a block of indices: those of
+// several are checked at once.
+template <class T>
+void add_small_planes(const View& from, const View& indices, const View& to, const Planes& target,
+                      int64_t n) {
+  const int64_t limit = target.numel(), planes = target.count(), group = index_block / n;
+  const int64_t work = group * (limit + n);
+  parallel_for(0, (planes + group - 1) / group, default_grain / work + 1,
+               [&](int64_t g, int64_t e) {
+                 int64_t places[index_block];
+                 for (; g < e; ++g) {
+                   const int64_t first = g * group, last = std::min(planes, first + group);
+                   const T* values = from.ptr<const T>() + first * n;
+                   const int64_t* at = places;
+                   bool inside = false;
+                   kernels::copy_inside(indices.ptr<const int64_t>() + first * n,
+                                        (last - first) * n, limit, places, &inside);
+                   for (int64_t plane = first; plane < last; ++plane, at += n, values += n) {
+                     T* sums = to.ptr<T>() + target.offset(plane);
+                     std::fill(sums, sums + limit, T(0));
+                     for (int64_t i = 0; i < n; ++i)
+                       if (inside || static_cast<uint64_t>(at[i]) < static_cast<uint64_t>(limit))
+                         sums[at[i]] += values[i];
+                   }
+                 }
+               });
+}
+
 // to = 0, then to[indices] += from, plane by plane.
 template <class T>
 void add_at_indices(const View& from, const View& indices, const View& to, int dims) {
   Planes source(from, dims), places(indices, dims), target(to, dims);
   int64_t limit = target.numel();
   bool in_place = target.row_major();
+  auto dense = [](const Planes& p) {
+    return p.in_rows() && (p.count() == 1 || p.apart() == p.numel());
+  };
+  if (in_place && source.numel() <= index_block && dense(source) && dense(places))
+    return add_small_planes<T>(from, indices, to, target, source.numel());
   int64_t lines = source.size[0] * source.size[1], width = source.size[2];
   int64_t value_step = source.step[2], place_step = places.step[2];
   if (source.row_major() && places.row_major()) {  // a plane is one line
@@ -315,15 +345,23 @@ Dims pool_output_sizes(IntSpan input, const PoolGeometry& g, const char* op) {
 void max_pool(const View& input, const View& out, const View* indices,
               const PoolGeometry& geometry) {
   if (out.numel == 0) return;
+  if (is_reduced(input.dtype))
+    return in_floats(input, out, [&](const View& from, const View& to) {
+      max_pool(from, to, indices, geometry);
+    });
   Pool3 g(geometry);
-  Planes in(input, geometry.dims);
-  SpanTable spans(Planes(out, geometry.dims), [&](int dim, int64_t i) {
+  Planes in(input, geometry.dims), to(out, geometry.dims);
+  if (!indices && input.dtype == DType::Float32 && geometry.dims == 1 && in.step[2] == 1 &&
+      g.stride[2] <= 2 && to.step[2] == 1 && to.size[2] >= 32)
+    return pool_lines_f32(input, out, g);
+  SpanTable spans(to, [&](int dim, int64_t i) {
     int64_t begin = i * g.stride[dim] - g.padding[dim], d = g.dilation[dim];
     int64_t end = std::min(begin + (g.kernel[dim] - 1) * d + 1, in.size[dim]);
     if (begin < 0) begin += (-begin + d - 1) / d * d;
     return Span{begin, end};
   });
   if (max_of_pixels(input, out, indices, geometry.dims, spans, g.dilation)) return;
+  if (max_of_turned(input, out, indices, geometry.dims, spans, g.dilation)) return;
   if (input.dtype == DType::Float32 && in.numel() <= INT32_MAX) {
     if (in.row_major()) return pool_max_f32(input, out, indices, geometry.dims, spans, g);
     RowMajor rows = RowMajor::copy_of(input, DType::Float32);
@@ -337,11 +375,16 @@ void max_pool(const View& input, const View& out, const View* indices,
 
 void adaptive_max_pool(const View& input, const View& out, const View& indices, int dims) {
   if (out.numel == 0) return;
+  if (is_reduced(input.dtype))
+    return in_floats(input, out, [&](const View& from, const View& to) {
+      adaptive_max_pool(from, to, indices, dims);
+    });
   Planes in(input, dims), to(out, dims);
   SpanTable spans(to,
                   [&](int dim, int64_t i) { return adaptive_span(i, in.size[dim], to.size[dim]); });
   constexpr int64_t dense[3] = {1, 1, 1};
   if (max_of_pixels(input, out, &indices, dims, spans, dense)) return;
+  if (max_of_turned(input, out, &indices, dims, spans, dense)) return;
   visit_ordered("adaptive_max_pool", input.dtype, [&](auto tag) {
     max_of_windows<typename decltype(tag)::type>(input, out, &indices, dims, spans, dense,
                                                  in.numel() / to.numel() + 1);
@@ -351,19 +394,12 @@ void adaptive_max_pool(const View& input, const View& out, const View& indices, 
 void max_pool_backward(const View& grad_out, const View& indices, const View& grad_input,
                        int dims) {
   if (grad_input.numel == 0) return;
+  if (is_reduced(grad_input.dtype))
+    return in_floats(grad_out, grad_input, [&](const View& from, const View& to) {
+      max_pool_backward(from, indices, to, dims);
+    });
   bool pixels =
       by_pixels(grad_out, dims) && by_pixels(indices, dims) && by_pixels(grad_input, dims);
-  if (is_reduced(grad_input.dtype) && pixels) {
-    FloatPixels from(grad_out, true), to(grad_input, false);
-    add_at_pixels<float>(from.view(), indices, to.view(), dims);
-    return to.write_back();
-  }
-  if (is_reduced(grad_input.dtype)) {
-    RowMajor from = RowMajor::copy_of(grad_out, DType::Float32),
-             to(grad_input.shape(), DType::Float32);
-    add_at_indices<float>(from.view(), indices, to.view(), dims);
-    return copy(to.view(), grad_input);
-  }
   visit<float, double>("max_pool_backward", grad_input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (pixels) add_at_pixels<T>(grad_out, indices, grad_input, dims);
@@ -373,9 +409,9 @@ void max_pool_backward(const View& grad_out, const View& indices, const View& gr
 
 void max_unpool(const View& input, const View& indices, const View& out, int dims) {
   if (out.numel == 0) return;
-  visit_ordered("max_unpool", out.dtype, [&](auto tag) {
-    put_at_indices<typename decltype(tag)::type>(input, indices, out, dims);
-  });
+  visit<float, double, half, bfloat16, int64_t, int32_t, int16_t, int8_t, uint8_t>(
+      "max_unpool", out.dtype,
+      [&](auto tag) { put_at_indices<typename decltype(tag)::type>(input, indices, out, dims); });
 }
 
 }  // namespace rl::kernels

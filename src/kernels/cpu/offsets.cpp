@@ -38,7 +38,8 @@ struct GatherLoops {
     slice.finish(true);
     int64_t index_step = std::abs(indices.strides[0][0]),
             slice_step = std::abs(slice.strides[0][0]);
-    if (index_step == slice_step) {  // one value for all: what counts is where it goes
+    // One value, or one slice, for all: what counts is where it goes.
+    if (index_step == slice_step || index_step == 0) {
       slice_step = std::abs(slice.strides[1][0]);
       index_step = std::numeric_limits<int64_t>::max();
       for (int64_t d = 0; d < indexed.ndim; ++d)
@@ -249,6 +250,11 @@ Offsets offsets_of(const char* op, const View& indexed, const View* indices, Int
       for (int64_t i = 0; i < n; i += strip) {
         int64_t m = std::min(strip, n - i);
         interruption.poll();
+        if (dims.size() == 1 && step == 1 && !negative_indices &&
+            load_indices(index.dtype, p[0] + i * stride, stride, m, size, to)) {
+          to += m;  // places of bytes, as which rows are counted
+          continue;
+        }
         load_strip(index.dtype, p[0] + i * stride, stride, DType::Int64, values, m);
         bool inside = all_inside(values, m, size, negative_indices);
         for (int64_t j = 0; !inside && j < m; ++j)

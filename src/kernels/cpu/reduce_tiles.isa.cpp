@@ -441,6 +441,10 @@ template <class T>
 void prepare_real(Prepare step, T* x, int64_t n, T p) {
   switch (step) {
     case Prepare::Power:
+      if (p == 3) {  // the most frequent one, 20 times as fast as a power
+        for (int64_t i = 0; i < n; ++i) x[i] = math::magnitude(x[i]) * (x[i] * x[i]);
+        return;
+      }
       for (int64_t i = 0; i < n; ++i) x[i] = math::pow(math::magnitude(x[i]), p);
       return;
     default: return;

@@ -20,6 +20,23 @@ template <class R> struct RowSum {
 RL_ISA_KERNEL(add_rows_of_floats, (const RowSum<float>& job))
 RL_ISA_KERNEL(add_rows_of_doubles, (const RowSum<double>& job))
 
+struct BagSums {
+  const float* table;
+  int64_t row_step;
+  const int64_t* rows;
+  const float* factors;
+  const int64_t* starts;  // of bags among the rows, and where the last one ends
+  int64_t first, last;    // bags to sum up
+  bool mean;
+  bool far;  // rows come from memory
+  float* out;
+  int64_t out_step, width;
+};
+
+// Row b of `out` is the sum, or the mean, of factors[i] * table[rows[i] * row_step + j] for the i
+// of bag b in order: zeros of an empty one.
+RL_ISA_KERNEL(sum_bags_of_floats, (const BagSums& job))
+
 // *sum = a . b of n elements.
 RL_ISA_KERNEL(dot_of_floats, (const float* a, const float* b, int64_t n, float* sum))
 RL_ISA_KERNEL(dot_of_doubles, (const double* a, const double* b, int64_t n, double* sum))

@@ -32,6 +32,32 @@ template <class R> void add_rows(const RowSum<R>& job) {
   }
 }
 
+// Columns [j, j + vectors * lanes) of bag b; of the last vector the first `part`, if not 0.
+template <int vectors>
+RL_INLINE void sum_bag(const BagSums& job, int64_t b, int64_t j, int64_t part) {
+  constexpr int lanes = Vector<float>::lanes, ahead = 8;
+  vec<float> sums[vectors] = {};
+  const int64_t begin = job.starts[b], end = job.starts[b + 1], all = job.starts[job.last];
+  for (int64_t i = begin; i < end; ++i) {
+    if (job.far && i + ahead < all) {
+      const float* later = job.table + job.rows[i + ahead] * job.row_step + j;
+      for (int v = 0; v < vectors; ++v) __builtin_prefetch(later + v * lanes);
+    }
+    const float* row = job.table + job.rows[i] * job.row_step + j;
+    for (int v = 0; v < vectors; ++v) {
+      const vec<float> x = part ? load_part(row, part) : load(row + v * lanes);
+      sums[v] = mul_add(x, job.factors[i], sums[v]);
+    }
+  }
+  float* out = job.out + b * job.out_step + j;
+  const float count = static_cast<float>(job.mean && begin < end ? end - begin : 1);
+  for (int v = 0; v < vectors; ++v) {
+    sums[v] /= count;
+    if (part) store_part(out, sums[v], part);
+    else store(out + v * lanes, sums[v]);
+  }
+}
+
 template <class R> R dot(const R* a, const R* b, int64_t n) {
   constexpr int lanes = Vector<R>::lanes, together = 4;
   vec<R> sums[together] = {};
@@ -53,6 +79,16 @@ void dot_of_floats(const float* a, const float* b, int64_t n, float* sum) { *sum
 void dot_of_doubles(const double* a, const double* b, int64_t n, double* sum) {
   *sum = dot(a, b, n);
 }
+void sum_bags_of_floats(const BagSums& job) {
+  constexpr int lanes = Vector<float>::lanes;
+  for (int64_t b = job.first; b < job.last; ++b) {
+    int64_t j = 0;
+    for (; j + 4 * lanes <= job.width; j += 4 * lanes) sum_bag<4>(job, b, j, 0);
+    for (; j < job.width; j += lanes)
+      sum_bag<1>(job, b, j, job.width - j < lanes ? job.width - j : 0);
+  }
+}
+
 void add_rows_of_floats(const RowSum<float>& job) { add_rows(job); }
 void add_rows_of_doubles(const RowSum<double>& job) { add_rows(job); }
 

@@ -37,8 +37,9 @@ struct Lines {
   int64_t dim, dim_size, dim_step;  // of the view that is indexed
   int64_t n, index_step, other_step;
   DType dtype, index_dtype;
-  StridedIterator<3> walk;  // indexed view, index, other view
-  bool across;              // neighbouring lines are closer in memory than neighbours in a line
+  StridedIterator<3> walk;   // indexed view, index, other view
+  bool index_error = false;  // what is raised for an index outside
+  bool across;               // neighbouring lines are closer in memory than neighbours in a line
 
   Lines(const char* name, const View& indexed, int64_t dim, const View& index, const View& other)
       : name(name), dim(dim), dtype(indexed.dtype), index_dtype(index.dtype) {
@@ -190,9 +191,15 @@ struct Lines {
   }
 
   void check_range(const int64_t* at, int64_t m) const {
-    for (int64_t k = 0; k < m; ++k)
-      check(at[k] >= 0 && at[k] < dim_size, name, ": index ", at[k],
-            " is out of bounds for dimension ", dim, " with size ", dim_size);
+    for (int64_t k = 0; k < m; ++k) {
+      if (at[k] >= 0 && at[k] < dim_size) continue;
+      auto fail = [&](auto raise) {
+        raise(name, ": index ", at[k], " is out of bounds for dimension ", dim, " with size ",
+              dim_size);
+      };
+      if (index_error) fail([](auto... words) { check_index(false, words...); });
+      fail([](auto... words) { check(false, words...); });
+    }
   }
 };
 
@@ -220,13 +227,21 @@ void gather(const View& input, int64_t dim, const View& index, const View& out) 
         out.dtype);
   check(index.shape() == out.shape(), "gather: index of sizes ", index.shape(), ", out of sizes ",
         out.shape());
-  Lines lines("gather", input, dim, index, out);
-  if (index.numel == 0) return;
-  if (std::optional<View> shared = shared_index(index, dim)) {
-    lines.check_all(index);  // with the error of gather, not of index_select
+  std::optional<View> shared = shared_index(index, dim);
+  if (shared && index.numel != 0) {
+    // With the error of gather, not of index_select.
+    Lines("gather", input, dim, index, out).check_all(index);
     Dims sizes = slice_sizes(input, dim, index);
     return select_slices("gather", input.slice(dim, 0, sizes), dim, *shared, out);
   }
+  gather_elements("gather", input, dim, index, out, false);
+}
+
+void gather_elements(const char* name, const View& input, int64_t dim, const View& index,
+                     const View& out, bool index_error) {
+  Lines lines(name, input, dim, index, out);
+  lines.index_error = index_error;
+  if (index.numel == 0) return;
   visit_size(input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     constexpr int64_t size = sizeof(T);
@@ -235,6 +250,7 @@ void gather(const View& input, int64_t dim, const View& index, const View& out) 
       if (x_step == 0 && down == size && y_step == size) {
         const T* from = reinterpret_cast<const T*>(x);
         T* to = reinterpret_cast<T*>(y);
+#pragma GCC unroll 4
         for (int64_t i = 0; i < m; ++i) to[i] = from[at[i]];
         return;
       }

@@ -153,7 +153,8 @@ void count_each(const View& input, int64_t bins, int64_t* counts) {
     });
     for (int64_t i = 0; i < bins; ++i) {
       int64_t sum = part[i] + part[i + bins] + part[i + 2 * bins] + part[i + 3 * bins];
-      if (sum) __atomic_fetch_add(counts + i, sum, __ATOMIC_RELAXED);
+      if (end - begin == input.numel) counts[i] = sum;  // an atomic sum takes 6 ns
+      else if (sum) __atomic_fetch_add(counts + i, sum, __ATOMIC_RELAXED);
     }
   });
 }

@@ -1,5 +1,6 @@
 #include "kernels/softmax.h"
 
+#include "kernels/copy.h"
 #include "kernels/cpu/softmax_lines.h"
 
 namespace rl::kernels {
@@ -7,10 +8,14 @@ namespace {
 
 void forward(const char* name, bool log, const View& input, int64_t dim, const View& out) {
   const int64_t longest_across = !log ? 40 : is_reduced(input.dtype) ? 96 : 56;
-  SoftmaxLines<2>(name, {&input, &out}, dim, longest_across)
-      .run([log](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
-        softmax_forward(log, tile, p[0], strides[0], p[1], strides[1]);
-      });
+  SoftmaxLines<2> lines(name, {&input, &out}, dim, longest_across);
+  if (lines.worth_a_copy()) {
+    copy(input, out);
+    lines = SoftmaxLines<2>(name, {&out, &out}, dim, longest_across);
+  }
+  lines.run([log](const SoftmaxTile& tile, char* const* p, const int64_t* strides) {
+    softmax_forward(log, tile, p[0], strides[0], p[1], strides[1]);
+  });
 }
 
 void backward(const char* name, bool log, const View& grad, const View& output, int64_t dim,

@@ -78,6 +78,19 @@ class SoftmaxLines {
     });
   }
 
+  // Whether what is written lies in an order so different from what is read that lines are faster
+  // once the one is a copy of the other: elements across the lines are dense in the latter alone,
+  // or few.
+  bool worth_a_copy() const {
+    constexpr int out = N - 1;
+    bool same = step_[0] == step_[out];
+    for (int d = 0; d < walk_.ndim; ++d)
+      same = same && walk_.strides[0][d] == walk_.strides[out][d];
+    const bool dense_alone = across_ && walk_.strides[0][0] == size_ &&
+                             walk_.strides[out][0] != size_ && step_[out] != size_;
+    return !same && (beside_others_ || dense_alone);
+  }
+
   int64_t step(int beside) const { return walk_.strides[N + beside][0]; }
 
  private:

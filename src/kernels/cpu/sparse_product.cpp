@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "core/interpreter.h"
+#include "core/parallel.h"
 
 namespace rl::kernels {
 namespace {
@@ -49,7 +51,50 @@ class RowColumns {
   bool are_few_ = true;
 };
 
+[[noreturn, gnu::noinline]] void fail_index(int64_t i, int64_t size) {
+  fail(ErrorKind::Runtime, "sparse: index ", i, " is out of bounds for size ", size);
+}
+
+// An index that the program may change meanwhile: what is checked is what is used.
+inline int64_t checked_index(const int64_t* p, int64_t size) {
+  const int64_t i = __atomic_load_n(p, __ATOMIC_RELAXED);
+  if (__builtin_expect(static_cast<uint64_t>(i) >= static_cast<uint64_t>(size), 0))
+    fail_index(i, size);
+  return i;
+}
+
 }  // namespace
+
+void find_row_starts(const int64_t* rows, int64_t n, int64_t height, int64_t* starts) {
+  std::fill_n(starts, height + 1, int64_t(0));
+  for (int64_t i = 0; i < n; ++i) starts[checked_index(rows + i, height) + 1] = i + 1;
+  for (int64_t r = 0; r < height; ++r) starts[r + 1] = std::max(starts[r], starts[r + 1]);
+}
+
+template <class T>
+void multiply_vector(CompressedRows a, const T* values, int64_t count, const T* vector,
+                     int64_t width, T* product) {
+  const int64_t grain = default_grain * (a.rows + 1) / (count + a.rows + 1) + 1;
+  parallel_for(0, a.rows, grain, [=](int64_t first, int64_t last) {
+    const int64_t* columns = a.columns;
+    for (int64_t r = first; r < last; ++r) {
+      const int64_t begin = a.starts[r], end = a.starts[r + 1];
+      check(begin >= 0 && begin <= end && end <= count, "sparse: row ", r, " has the elements [",
+            begin, ", ", end, ") of ", count);
+      auto term = [&](int64_t i) { return values[i] * vector[checked_index(columns + i, width)]; };
+      T even(0), odd(0);  // so that not each sum waits for the one before
+      int64_t i = begin;
+      for (; i + 2 <= end; i += 2) {
+        even += term(i);
+        odd += term(i + 1);
+      }
+      product[r] = i < end ? even + odd + term(i) : even + odd;
+    }
+  });
+}
+template void multiply_vector(CompressedRows, const float*, int64_t, const float*, int64_t, float*);
+template void multiply_vector(CompressedRows, const double*, int64_t, const double*, int64_t,
+                              double*);
 
 SparseProduct::SparseProduct(CompressedRows a, CompressedRows b, int64_t width)
     : a_(a), b_(b), width_(width) {

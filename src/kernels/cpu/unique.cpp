@@ -73,26 +73,40 @@ int64_t unique_consecutive(const View& input, const View& values, const View* in
     using T = typename decltype(tag)::type;
     const T* x = input.ptr<T>();
     T* to = values.ptr<T>();
-    // Written in any case, kept where a run starts.
-    auto take = [&](int64_t i, bool starts_here) {
-      to[count] = x[i];
-      if (starts) starts[count] = i;
-      count += starts_here;
-      if (group) group[i] = count - 1;
+    // Written in any case, kept where a run starts. What is counted stays in a register.
+    auto take = [=](int64_t i, bool starts_here, int64_t found) {
+      to[found] = x[i];
+      if (starts) starts[found] = i;
+      found += starts_here;
+      if (group) group[i] = found - 1;
+      return found;
     };
     auto differs = [x](int64_t i) { return !(compute_t<T>(x[i]) == compute_t<T>(x[i - 1])); };
     auto change = [=](int64_t i) {  // 0 where nothing differs
       if constexpr (std::is_integral_v<T>) return x[i] ^ x[i - 1];
       else return static_cast<int>(differs(i));
     };
-    if (n > 0) take(0, true);
-    interruptible_for(n, [&](int64_t begin, int64_t end) {
+    if (n > 0) count = take(0, true, 0);
+    interruptible_for(n, [&, take, differs, change](int64_t begin, int64_t end) {
+      int64_t found = count;
       for (int64_t i = std::max<int64_t>(1, begin), stop; i < end; i = stop) {
         stop = std::min(end, i + block);
         decltype(change(i)) any = 0;
         for (int64_t k = i; k < stop; ++k) any |= change(k);
-        for (int64_t k = i; (any || group) && k < stop; ++k) take(k, differs(k));
+        if (!group && any) {
+          T before = x[i - 1];
+          for (int64_t k = i; k < stop; ++k) {
+            const T value = x[k];
+            to[found] = value;
+            if (starts) starts[found] = k;
+            found += !(compute_t<T>(value) == compute_t<T>(before));
+            before = value;
+          }
+          continue;
+        }
+        for (int64_t k = i; (any || group) && k < stop; ++k) found = take(k, differs(k), found);
       }
+      count = found;
     });
   });
   for (int64_t g = 0; starts && g < count; ++g)

@@ -27,6 +27,10 @@ struct WindowLoop {
 // best and at (row-major, one per output) are updated; a NaN beats every number.
 RL_ISA_KERNEL(max_of_windows_f32,
               (const WindowLoop& loop, const float* plane, float* best, int32_t* at))
+// The same of a contiguous line of so many elements, by strides of 1 or 2, without places; best is
+// overwritten.
+RL_ISA_KERNEL(largest_of_line_f32,
+              (const WindowLoop& loop, const float* line, int64_t size, float* best))
 // The largest of `count` rows of channels, channel by channel, and the place of the row it came
 // from; a NaN beats every number.
 RL_ISA_KERNEL(max_of_pixels_f32, (const float* const* rows, const int32_t* places, int64_t count,
@@ -38,7 +42,5 @@ RL_ISA_KERNEL(weigh_pixels_f32, (const float* const* rows, const float* weights,
 RL_ISA_KERNEL(sum_of_windows_f32, (const WindowLoop& loop, const float* plane, float* sums))
 // The transpose: each output's value (row-major) is added to the elements of its window.
 RL_ISA_KERNEL(spread_over_windows_f32, (const WindowLoop& loop, const float* values, float* plane))
-// The sum of n contiguous values in 16 partial sums.
-RL_ISA_KERNEL(sum_of_row_f32, (const float* values, int64_t n, float* sum))
 
 }  // namespace rl::kernels

@@ -1,8 +1,10 @@
 #include "kernels/cpu/window_loops.h"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/lanes.h"
 
 namespace rl::kernels::RL_ISA {
 namespace {
@@ -44,7 +46,73 @@ __attribute__((optimize("no-tree-vectorize"))) void add_strided(const float* val
   for (int64_t i = 0; i < n; ++i) sums[i * step] += values[i];
 }
 
+bool any_nan(const float* line, int64_t n) {
+  int bad = 0;
+  for (int64_t i = 0; i < n; ++i) bad |= line[i] != line[i];
+  return bad;
+}
+
+template <int step, int... lane>
+RL_INLINE vec<float> load_each(const float* p, std::integer_sequence<int, lane...>) {
+  constexpr int lanes = sizeof...(lane), half = lanes / 2;
+  if constexpr (step == 1) return load(p);
+  // The second vector ends with the last element, as what lies beyond may be nobody's.
+  else return shuffle<(lane < half ? 2 * lane : 2 * lane + 1)...>(load(p), load(p + lanes - 1));
+}
+
+// So many vectors of outputs from windows that begin at p.
+template <int step, int vectors>
+RL_INLINE void largest_of_whole(const float* p, int64_t kernel, int64_t dilation, float* best) {
+  constexpr int lanes = Vector<float>::lanes;
+  vec<float> most[vectors];
+  for (auto& v : most) v = vec<float>{} - std::numeric_limits<float>::infinity();
+  for (int64_t k = 0; k < kernel; ++k, p += dilation)
+    for (int v = 0; v < vectors; ++v)
+      most[v] = Fmax::apply(
+          most[v], load_each<step>(p + v * lanes * step, std::make_integer_sequence<int, lanes>()));
+  for (int v = 0; v < vectors; ++v) store(best + v * lanes, most[v]);
+}
+
+// n outputs, at least a vector of them, from windows that begin at p.
+template <int step>
+void largest_of_inner(const float* p, int64_t kernel, int64_t dilation, int64_t n, float* best) {
+  constexpr int64_t lanes = Vector<float>::lanes, vectors = 4;
+  int64_t i = 0;
+  for (; i + vectors * lanes <= n; i += vectors * lanes)
+    largest_of_whole<step, vectors>(p + i * step, kernel, dilation, best + i);
+  for (; i < n; i += lanes) {
+    i = std::min(i, n - lanes);  // the last ones may be written twice
+    largest_of_whole<step, 1>(p + i * step, kernel, dilation, best + i);
+  }
+}
+
 }  // namespace
+
+void largest_of_line_f32(const WindowLoop& w, const float* line, int64_t size, float* best) {
+  const int64_t step = w.stride[2], kernel = w.kernel[2], outputs = w.out_size[2];
+  const OutputRange* inside = w.inside[2];
+  OutputRange whole = {0, outputs};  // what has all of its window inside
+  for (int64_t k = 0; k < kernel; ++k)
+    whole = {std::max(whole.begin, inside[k].begin), std::min(whole.end, inside[k].end)};
+  // Vectors of extremes drop NaN, which takes a third of the time.
+  if (whole.end - whole.begin < Vector<float>::lanes || any_nan(line, size)) whole = {0, 0};
+  const float* first = line - w.padding[2];
+  for (int64_t x = 0; x < outputs; ++x) {
+    if (x == whole.begin && whole.end) x = whole.end;
+    if (x == outputs) break;
+    float most = -std::numeric_limits<float>::infinity();
+    for (int64_t k = 0; k < kernel; ++k) {
+      if (x < inside[k].begin || x >= inside[k].end) continue;
+      float value = first[x * step + k * w.dilation[2]];
+      most = (value > most) | (value != value) ? value : most;
+    }
+    best[x] = most;
+  }
+  if (!whole.end) return;
+  auto inner = step == 1 ? largest_of_inner<1> : largest_of_inner<2>;
+  inner(first + whole.begin * step, kernel, w.dilation[2], whole.end - whole.begin,
+        best + whole.begin);
+}
 
 void max_of_windows_f32(const WindowLoop& w, const float* plane, float* best, int32_t* at) {
   int64_t step = w.stride[2] * w.step[2];
@@ -126,18 +194,6 @@ void spread_over_windows_f32(const WindowLoop& w, const float* values, float* pl
       for (int64_t i = 0; i < n; ++i) sum[i] += value[i];
     else add_strided(value, sum, step, n);
   });
-}
-
-void sum_of_row_f32(const float* values, int64_t n, float* sum) {
-  float parts[16] = {};
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (int lane = 0; lane < 16; ++lane) parts[lane] += values[i + lane];
-  float total = 0;
-  for (; i < n; ++i) total += values[i];
-  for (int half = 8; half > 0; half /= 2)
-    for (int lane = 0; lane < half; ++lane) parts[lane] += parts[lane + half];
-  *sum = total + parts[0];
 }
 
 }  // namespace rl::kernels::RL_ISA

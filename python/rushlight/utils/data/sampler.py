@@ -85,7 +85,8 @@ class RandomSampler(Sampler[int]):
         if generator is None:
             generator = rushlight.Generator()
             generator.manual_seed(draw_seed())
-        yield from self._draws(generator) if self.replacement else self._permutations(generator)
+        for keys in self._draws(generator) if self.replacement else self._permutations(generator):
+            yield from keys
 
     def _draws(self, generator):
         for start in range(0, self.num_samples, _BLOCK):
@@ -93,7 +94,7 @@ class RandomSampler(Sampler[int]):
             draws = rushlight.randint(
                 len(self.data_source), size, dtype=rushlight.int64, generator=generator
             )
-            yield from draws.tolist()
+            yield draws.tolist()
 
     def _permutations(self, generator):
         size = len(self.data_source)
@@ -102,10 +103,10 @@ class RandomSampler(Sampler[int]):
         if size == 0:
             return
         for _ in range(self.num_samples // size):
-            yield from rushlight.randperm(size, generator=generator).tolist()
+            yield rushlight.randperm(size, generator=generator).tolist()
         # Drawn even if nothing of it is used, as in torch: the next epoch's order depends on it.
-        rest = rushlight.randperm(size, generator=generator).tolist()
-        yield from rest[: self.num_samples % size]
+        rest = rushlight.randperm(size, generator=generator)
+        yield rest[: self.num_samples % size].tolist()
 
     def __len__(self) -> int:
         return self.num_samples
