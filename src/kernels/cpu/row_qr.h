@@ -28,7 +28,7 @@ template <class T> class RowQr {
         t_(count, block),
         tau_(std::max<int64_t>(count, 1)),
         packed_(std::max<int64_t>(rows, 1) * panel_width) {
-    fill_zeros(v_.matrix());
+    if (count > panel_width) fill_zeros(v_.matrix());  // a panel sets all of its own
     fill_zeros(t_.matrix());
   }
 
@@ -84,7 +84,9 @@ template <class T> class RowQr {
   static constexpr int64_t block = 64;  // reflectors that are applied at once
 
   static void fill_zeros(const Matrix<T>& m) {
-    for (int64_t i = 0; i < m.rows; ++i) std::fill_n(m.data + i * m.row_step, m.columns, T(0));
+    if (m.row_step == m.columns) std::fill_n(m.data, m.rows * m.columns, T(0));
+    else
+      for (int64_t i = 0; i < m.rows; ++i) std::fill_n(m.data + i * m.row_step, m.columns, T(0));
   }
 
   // f(at, width) for the blocks of reflectors, until it is false or Ctrl-C ends it.
