@@ -363,8 +363,8 @@ Tensor product(const MatrixRows& a, const Tensor& vector) {
   Tensor out = rl::empty(Dims{height}, options(vector));
   auto multiply = [&](auto tag) {
     using T = typename decltype(tag)::type;
-    kernels::multiply_vector(rows, a.values.data<T>(), a.values.numel(), vector.data<T>(),
-                             vector.numel(), out.data<T>());
+    rows.multiply(a.values.data<T>(), a.values.numel(), vector.data<T>(), vector.numel(),
+                  out.data<T>());
   };
   if (vector.dtype() == DType::Float64) multiply(TypeTag<double>());
   else multiply(TypeTag<float>());
@@ -373,7 +373,8 @@ Tensor product(const MatrixRows& a, const Tensor& vector) {
 
 Tensor row_starts(const Tensor& rows, int64_t height) {
   Tensor all = ops::contiguous(rows), out = rl::empty(Dims{height + 1}, options(rows));
-  kernels::find_row_starts(all.data<int64_t>(), all.numel(), height, out.data<int64_t>());
+  kernels::CompressedRows::find_starts(all.data<int64_t>(), all.numel(), height,
+                                       out.data<int64_t>());
   return out;
 }
 

@@ -9,14 +9,13 @@ namespace rl::kernels {
 struct CompressedRows {
   const int64_t *starts, *columns;
   int64_t rows;
-};
 
-// Where each of `height` rows begins among n elements that are sorted by their rows, and the end.
-void find_row_starts(const int64_t* rows, int64_t n, int64_t height, int64_t* starts);
-// A matrix of `count` elements and `width` columns times a vector, float32 or float64.
-template <class T>
-void multiply_vector(CompressedRows a, const T* values, int64_t count, const T* vector,
-                     int64_t width, T* product);
+  // Where each of `height` rows begins among n elements that are sorted by their rows, and the end.
+  static void find_starts(const int64_t* rows, int64_t n, int64_t height, int64_t* starts);
+  // A matrix of `count` elements and `width` columns times a vector, float32 or float64.
+  template <class T>
+  void multiply(const T* values, int64_t count, const T* vector, int64_t width, T* product) const;
+};
 
 class SparseProduct {
  public:

@@ -139,13 +139,13 @@ inline Tensor add(const Tensor& a, const Tensor& b) {
   Tensor out = map(a, b, std::plus<float>());
   if (!records(a, b)) return out;
   Ref<Add> node = make_ref<Add>();
-  node->set_inputs({&a, &b});
+  node->add_input(a), node->add_input(b);
   set_history(out, node);
   return out;
 }
 inline Ref<Mul> mul_node(const Tensor& a, const Tensor& b, const Tensor& saved_a) {
   Ref<Mul> node = make_ref<Mul>();
-  node->set_inputs({&a, &b});
+  node->add_input(a), node->add_input(b);
   if (node->wants(1)) node->a.save(saved_a);
   if (node->wants(0)) node->b.save(b);
   return node;
@@ -159,7 +159,7 @@ inline Tensor exp(const Tensor& a) {
   Tensor out = map(a, a, [](float x, float) { return std::exp(x); });
   if (!records(a)) return out;
   Ref<Exp> node = make_ref<Exp>();
-  node->set_inputs({&a});
+  node->add_input(a);
   set_history(out, node);
   node->out.save(out, true);
   return out;
@@ -170,7 +170,7 @@ inline Tensor sum_to(const Tensor& a, IntSpan sizes) {
   for (int64_t i = 0; i < a.numel(); ++i) at(wide, a.sizes(), i) += at(a, i);
   if (!records(a)) return out;
   Ref<SumTo> node = make_ref<SumTo>(a.sizes());
-  node->set_inputs({&a});
+  node->add_input(a);
   set_history(out, node);
   return out;
 }
@@ -182,7 +182,7 @@ inline Tensor expand(const Tensor& a, IntSpan sizes) {
   Tensor out = make_view(a, alias(a, sizes, strides, a.offset()));
   if (!records(a)) return out;
   Ref<Expand> node = make_ref<Expand>(a.sizes());
-  node->set_inputs({&a});
+  node->add_input(a);
   set_history(out, node);
   return out;
 }
@@ -190,7 +190,7 @@ inline Tensor clone(const Tensor& a) {
   Tensor out = map(a, a, [](float x, float) { return x; });
   if (!records(a)) return out;
   Ref<Clone> node = make_ref<Clone>();
-  node->set_inputs({&a});
+  node->add_input(a);
   set_history(out, node);
   return out;
 }
@@ -198,7 +198,7 @@ inline Tensor as_strided(const Tensor& a, IntSpan sizes, IntSpan strides, int64_
   Tensor out = make_view(a, alias(a, sizes, strides, offset));
   if (!records(a)) return out;
   Ref<Strided> node = make_ref<Strided>(a, out);
-  node->set_inputs({&a});
+  node->add_input(a);
   set_history(out, node);
   return out;
 }
@@ -207,7 +207,7 @@ inline const Tensor& add_(const Tensor& a, const Tensor& b) {
   Ref<Add> node;
   if (records(a, b)) {
     node = make_ref<Add>();
-    node->set_inputs({&a, &b});
+    node->add_input(a), node->add_input(b);
   }
   map_in_place(a, b, std::plus<float>());
   bump_version(a, "add_");
@@ -228,7 +228,7 @@ inline const Tensor& exp_(const Tensor& a) {
   Ref<Exp> node;
   if (records(a)) {
     node = make_ref<Exp>();
-    node->set_inputs({&a});
+    node->add_input(a);
   }
   map_in_place(a, a, [](float x, float) { return std::exp(x); });
   bump_version(a, "exp_");
@@ -244,7 +244,7 @@ inline const Tensor& copy_(const Tensor& a, const Tensor& b) {
   Ref<Copy> node;
   if (records(a, b)) {
     node = make_ref<Copy>();
-    node->set_inputs({&b});
+    node->add_input(b);
   }
   map_in_place(a, b, [](float, float x) { return x; });
   bump_version(a, "copy_");

@@ -118,7 +118,7 @@ void test_broadcast_gradients() {
   Tensor two = parameter({1, 2});
   Tensor y = clone(two);
   Ref<Wrong> node = make_ref<Wrong>();
-  node->set_inputs({&two});
+  node->add_input(two);
   set_history(y, node);
   EXPECT(error_of([&] { backward(y); }) ==
          "Function WrongThingBackward0 returned an invalid gradient at index 0 - got [3] but "
@@ -241,7 +241,7 @@ void test_view_rules() {
   Tensor v = make_view(y, alias(y, Dims{2}, Dims{1}, 1), make_ref<Middle>());
   set_history(v, [&] {
     Ref<Strided> node = make_ref<Strided>(y, v);
-    node->set_inputs({&y});
+    node->add_input(y);
     return node;
   }());
   Tensor part = slice(v, 1, 2);
@@ -308,7 +308,7 @@ struct Split final : Node {  // x to (x, 2 x)
 void test_several_outputs() {
   Tensor x = parameter({3}), one = clone(vector({3})), two = clone(vector({6}));
   Ref<Split> node = make_ref<Split>();
-  node->set_inputs({&x});
+  node->add_input(x);
   set_history(one, node, 0);
   set_history(two, node, 1);
   TensorList g = grad(mul(two, two), {x, one, two});
@@ -342,7 +342,7 @@ struct Nest final : Node {
       GradModeGuard on(true);
       Tensor x = parameter({1}), y = clone(x);
       Ref<Nest> node = make_ref<Nest>(depth - 1);
-      node->set_inputs({&x});
+      node->add_input(x);
       set_history(y, node);
       backward(y);
       EXPECT(equal(grad_of(x), {1}));
@@ -354,13 +354,13 @@ struct Nest final : Node {
 void test_undefined_and_nested() {
   Tensor x = parameter({2}), y = mul(x, x), z = clone(y);
   Ref<Stop> stop = make_ref<Stop>();
-  stop->set_inputs({&y});
+  stop->add_input(y);
   set_history(z, stop);
   backward(z);
   EXPECT(!grad_of(x).defined());
   Tensor a = parameter({1}), b = clone(a);
   Ref<Nest> nest = make_ref<Nest>(500);
-  nest->set_inputs({&a});
+  nest->add_input(a);
   set_history(b, nest);
   backward(b);
   EXPECT(equal(grad_of(a), {1}));

@@ -65,17 +65,17 @@ inline int64_t checked_index(const int64_t* p, int64_t size) {
 
 }  // namespace
 
-void find_row_starts(const int64_t* rows, int64_t n, int64_t height, int64_t* starts) {
+void CompressedRows::find_starts(const int64_t* rows, int64_t n, int64_t height, int64_t* starts) {
   std::fill_n(starts, height + 1, int64_t(0));
   for (int64_t i = 0; i < n; ++i) starts[checked_index(rows + i, height) + 1] = i + 1;
   for (int64_t r = 0; r < height; ++r) starts[r + 1] = std::max(starts[r], starts[r + 1]);
 }
 
 template <class T>
-void multiply_vector(CompressedRows a, const T* values, int64_t count, const T* vector,
-                     int64_t width, T* product) {
-  const int64_t grain = default_grain * (a.rows + 1) / (count + a.rows + 1) + 1;
-  parallel_for(0, a.rows, grain, [=](int64_t first, int64_t last) {
+void CompressedRows::multiply(const T* values, int64_t count, const T* vector, int64_t width,
+                              T* product) const {
+  const int64_t grain = default_grain * (rows + 1) / (count + rows + 1) + 1;
+  parallel_for(0, rows, grain, [=, a = *this](int64_t first, int64_t last) {
     const int64_t* columns = a.columns;
     for (int64_t r = first; r < last; ++r) {
       const int64_t begin = a.starts[r], end = a.starts[r + 1];
@@ -92,9 +92,9 @@ void multiply_vector(CompressedRows a, const T* values, int64_t count, const T* 
     }
   });
 }
-template void multiply_vector(CompressedRows, const float*, int64_t, const float*, int64_t, float*);
-template void multiply_vector(CompressedRows, const double*, int64_t, const double*, int64_t,
-                              double*);
+template void CompressedRows::multiply(const float*, int64_t, const float*, int64_t, float*) const;
+template void CompressedRows::multiply(const double*, int64_t, const double*, int64_t,
+                                       double*) const;
 
 SparseProduct::SparseProduct(CompressedRows a, CompressedRows b, int64_t width)
     : a_(a), b_(b), width_(width) {

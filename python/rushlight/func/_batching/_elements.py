@@ -135,7 +135,7 @@ def along_dim(func: Callable[..., Any], x: Tensor, rank: int, *args: Any, **kwar
         given = args[place - 1]
     else:
         given, key = default, name
-    if given is None or given == ():  # all elements of an example as one dim
+    if given is None or given == default == ():  # all elements of an example as one dim
         if any(args[place:]) or kwargs.get("keepdim"):
             return NotImplemented
         if key:
