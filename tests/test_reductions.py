@@ -660,3 +660,11 @@ def test_nans_share_the_gradient_of_an_extreme_that_is_nan(name):
         x = rl.tensor([float(v) for v in values], requires_grad=True)
         getattr(rl, name)(x).backward()
         assert x.grad.tolist() == expected
+
+
+@pytest.mark.parametrize("order", [2, 3, 1, -1, 0.5, float("inf"), float("-inf")])
+def test_norms_of_single_elements_are_their_magnitudes(order):
+    x = rl.tensor([[3.0], [-2.0], [1e30], [0.0], [float("-inf")]])
+    assert rl.linalg.vector_norm(x, order, dim=1).tolist() == x.abs().flatten().tolist()
+    assert rl.linalg.vector_norm(x.t(), order, dim=0, keepdim=True).shape == (1, 5)
+    assert rl.linalg.vector_norm(rl.tensor(-2 + 0j), order).item() == 2

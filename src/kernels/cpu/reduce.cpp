@@ -503,6 +503,7 @@ void norm(const View& input, double p, const View& out) {
   check_implemented(is_differentiable(input.dtype), "norm: not implemented for dtype ",
                     input.dtype);
   if (p == 0) return count_nonzero(input, out);
+  if (input.numel == out.numel) p = 1;  // of single elements, their magnitudes
   DType load = compute_dtype(input.dtype), real = to_real(load);
   bool extreme = std::isinf(p);
   Reduction op{"norm", extreme ? p > 0 ? Fold::Max : Fold::Min : Fold::Sum, load, real, real};
