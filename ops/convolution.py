@@ -47,4 +47,4 @@ for _d in (1, 2, 3):
               f"groups, dilation)",
               names=(f"nn.functional.conv_transpose{_d}d", f"torch.conv_transpose{_d}d"),
               doc=f"Transposed {_d}-D convolution of (N, C, *) or (C, *) with (C, O / groups, *).",
-              batch=f"conv_transpose_{_d}d", autocast="lower_precision")
+              batch=f"spatial_{_d}d", autocast="lower_precision")

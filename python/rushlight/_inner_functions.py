@@ -92,15 +92,11 @@ ccol_indices_copy, row_indices_copy = _copy_of("ccol_indices"), _copy_of("row_in
 
 def _is_all_true(input: Tensor) -> Tensor:
     """Return whether all elements of a tensor of bools are true, 0-d."""
-    if rushlight._C._has_torch_function((input,)):
-        return rushlight._C._handle_torch_function(_is_all_true, (input,), (input,), {})
     return _checked_bools("_is_all_true", input).all()
 
 
 def _is_any_true(input: Tensor) -> Tensor:
     """Return whether an element of a tensor of bools is true, 0-d."""
-    if rushlight._C._has_torch_function((input,)):
-        return rushlight._C._handle_torch_function(_is_any_true, (input,), (input,), {})
     return _checked_bools("_is_any_true", input).any()
 
 
@@ -324,3 +320,7 @@ def _scaled_dot_product_attention_math(
         else:
             weights = weights.masked_fill(~dropout_mask, 0.0) / (1 - dropout_p)
     return weights @ value, weights
+
+rushlight.overrides._make_overridable(
+    globals(), "rushlight", only=("_is_all_true", "_is_any_true")
+)

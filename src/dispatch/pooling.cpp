@@ -98,26 +98,27 @@ bool is_global(const Dims& sizes, int64_t dims) {
 
 namespace impl {
 
+namespace {
+std::array<Tensor, 2> largest(const Tensor& input, const kernels::PoolGeometry& g, bool places) {
+  Dims sizes = pool_output_sizes(input.sizes(), g, "max_pool");
+  Tensor values = empty_pooled(sizes, input, g.dims, input.dtype()), indices;
+  if (places) indices = empty_pooled(sizes, input, g.dims, DType::Int64);
+  launch::max_pool(physical(input), physical(values), physical(indices), g);
+  return {values, indices};
+}
+}  // namespace
+
 std::array<Tensor, 2> max_pool_kernel(const Tensor& input, const Dims& kernel_size,
                                       const Dims& stride, const Dims& padding, const Dims& dilation,
                                       bool ceil_mode) {
-  kernels::PoolGeometry g =
-      geometry_of("max_pool", kernel_size, stride, padding, dilation, ceil_mode);
-  Dims sizes = pool_output_sizes(input.sizes(), g, "max_pool");
-  Tensor values = empty_pooled(sizes, input, g.dims, input.dtype()),
-         indices = empty_pooled(sizes, input, g.dims, DType::Int64);
-  launch::max_pool(physical(input), physical(values), physical(indices), g);
-  return {values, indices};
+  return largest(input, geometry_of("max_pool", kernel_size, stride, padding, dilation, ceil_mode),
+                 true);
 }
 
 Tensor max_pool_values(const Tensor& input, const Dims& kernel_size, const Dims& stride,
                        const Dims& padding, const Dims& dilation, bool ceil_mode) {
-  kernels::PoolGeometry g =
-      geometry_of("max_pool", kernel_size, stride, padding, dilation, ceil_mode);
-  Dims sizes = pool_output_sizes(input.sizes(), g, "max_pool");
-  Tensor values = empty_pooled(sizes, input, g.dims, input.dtype());
-  launch::max_pool(physical(input), physical(values), nullptr, g);
-  return values;
+  return largest(input, geometry_of("max_pool", kernel_size, stride, padding, dilation, ceil_mode),
+                 false)[0];
 }
 
 Tensor max_pool_gradient(const Tensor& grad, const Tensor& indices, const Dims& size,

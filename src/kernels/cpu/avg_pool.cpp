@@ -220,6 +220,7 @@ bool is_whole(const View& input, const View& out, int dims, const AvgSpans& span
   }
   return true;
 }
+
 }  // namespace
 
 void avg_pool(const View& input, const View& out, const PoolGeometry& geometry,

@@ -81,7 +81,7 @@ void select_slices(const char* op_name, const View& input, int64_t dim, const Vi
 void index_select(const View& input, int64_t dim, const View& index, const View& out) {
   // Single elements: offsets would take as long as all else.
   if (input.ndim == 1 && index.ndim == 1 && out.shape() == index.shape())
-    return gather_elements("index_select", input, dim, index, out, true);
+    return gather_elements("index_select", ErrorKind::Index, input, dim, index, out);
   select_slices("index_select", input, dim, index, out);
 }
 

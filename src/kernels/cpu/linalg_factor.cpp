@@ -61,12 +61,10 @@ template <class T> bool fills_panels(const Matrix<T>& a) { return a.columns > 8 
 
 template <class T> bool qr_by_rows(const Matrix<T>& a, const Matrix<T>* q, const Matrix<T>& r) {
   if (!fills_panels(a)) return false;
-  Rows<T> m(a.rows, a.columns);
-  RowQr<T> reflectors(a.rows, std::min(a.rows, a.columns));
-  copy_matrix(a, m.matrix());
-  if (!reflectors.factor(m.matrix())) return false;
-  take_upper(m.matrix(), r);
-  if (q) by_rows(*q, [&](const Matrix<T>& made) { reflectors.make_q(made); });
+  Factored<T> m(a);
+  if (!m.in_range) return false;
+  take_upper(m.r(), r);
+  if (q) by_rows(*q, [&](const Matrix<T>& made) { m.reflectors.make_q(made); });
   return true;
 }
 
@@ -105,12 +103,10 @@ void geqrf(const View& a, const View& out, const View& tau) {
     Matrix<T> from = matrix_of<T>(a, at);
     if constexpr (!is_complex_v<T>)
       if (fills_panels(from)) {
-        Rows<T> m(from.rows, from.columns);
-        RowQr<T> reflectors(from.rows, std::min(from.rows, from.columns));
-        copy_matrix(from, m.matrix());
-        if (reflectors.factor(m.matrix())) {
-          copy_matrix(m.matrix(), matrix_of<T>(out, at));
-          return store_vector<T>(reflectors.tau(), tau, at);
+        Factored<T> m(from);
+        if (m.in_range) {
+          copy_matrix(m.r(), matrix_of<T>(out, at));
+          return store_vector<T>(m.reflectors.tau(), tau, at);
         }
       }
     Columns<T> m(from.rows, from.columns);
@@ -292,19 +288,17 @@ template <class T>
 bool svd_by_qr(const Matrix<T>& a, const Matrix<T>* u, Buffer<T>& s, const Matrix<T>& vh,
                SvdDriver driver, int* code) {
   int64_t n = a.columns, vectors = u ? n : 0;
-  Rows<T> m(a.rows, n);
-  RowQr<T> reflectors(a.rows, n);
-  copy_matrix(a, m.matrix());
-  if (!reflectors.factor(m.matrix())) return false;
+  Factored<T> m(a);
+  if (!m.in_range) return false;
   Columns<T> r(n, n), left(vectors, vectors), right(vectors, vectors);
-  take_upper(m.matrix(), {r.data(), n, n, 1, n});
+  take_upper(m.r(), {r.data(), n, n, 1, n});
   *code = singular_values(u ? 'S' : 'N', driver, r, s, left, right);
   if (!u) return true;
   right.store(vh);
   by_rows(*u, [&](const Matrix<T>& made) {
     set_identity(made);
     left.store(part_of(made, 0, 0, n, n));
-    reflectors.multiply(made, false);
+    m.reflectors.multiply(made, false);
   });
   return true;
 }
@@ -436,20 +430,18 @@ bool lstsq_by_rows(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& solu
   const bool tall = a.rows >= a.columns;
   const int64_t few = std::min(a.rows, a.columns), many = std::max(a.rows, a.columns);
   const double most = 0.1 / std::max<double>(rcond, std::numeric_limits<T>::epsilon());
-  Rows<T> m(many, few), x(many, b.columns);
-  RowQr<T> reflectors(many, few);
-  copy_matrix(tall ? a : turned(a), m.matrix());
-  Matrix<T> r = part_of(m.matrix(), 0, 0, few, few),
-            head = part_of(x.matrix(), 0, 0, few, b.columns);
-  if (!reflectors.factor(m.matrix()) || !is_conditioned(r, most)) return false;
+  Factored<T> m(tall ? a : turned(a));
+  Rows<T> x(many, b.columns);
+  Matrix<T> r = part_of(m.r(), 0, 0, few, few), head = part_of(x.matrix(), 0, 0, few, b.columns);
+  if (!m.in_range || !is_conditioned(r, most)) return false;
   copy_matrix(b, part_of(x.matrix(), 0, 0, a.rows, b.columns));
   if (tall) {
-    reflectors.multiply(x.matrix(), true);
+    m.reflectors.multiply(x.matrix(), true);
     solve_triangle<T>(reading(r), true, false, head);
   } else {
     solve_triangle<T>(reading(turned(r)), false, false, head);
     std::fill_n(&x.matrix()(few, 0), (many - few) * b.columns, T(0));
-    reflectors.multiply(x.matrix(), false);
+    m.reflectors.multiply(x.matrix(), false);
   }
   copy_matrix(part_of(x.matrix(), 0, 0, solution.rows, b.columns), solution);
   return true;

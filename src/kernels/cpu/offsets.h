@@ -39,9 +39,9 @@ void gather_at(const Offsets& offsets, const View& input, IntSpan rest, const Vi
 void scatter_at(const char* op_name, const Offsets& offsets, const View& self, IntSpan rest,
                 const View& src, int64_t index_dims, Combine op);
 
-// gather, under the name of an operation that raises IndexError or RuntimeError.
-void gather_elements(const char* name, const View& input, int64_t dim, const View& index,
-                     const View& out, bool index_error);
+// gather, under the name of another operation, and with its error of an index out of range.
+void gather_elements(const char* name, ErrorKind outside, const View& input, int64_t dim,
+                     const View& index, const View& out);
 // index_select under the name of another operation.
 void select_slices(const char* op_name, const View& input, int64_t dim, const View& index,
                    const View& out);

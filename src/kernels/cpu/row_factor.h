@@ -169,6 +169,9 @@ inline void run_tile(const TriangleTile<double>& t) {
 template <class R> void run_tile(const LuPanel<std::complex<R>>& p) { plain_lu(p); }
 template <class R> void run_tile(const TriangleTile<std::complex<R>>& t) { plain_triangle(t); }
 
+// Half of n, in whole tiles.
+inline int64_t first_half(int64_t n, int64_t tile) { return (n / 2 + tile - 1) / tile * tile; }
+
 // A part of a matrix. That of b and c of subtract_product has column_step 1.
 template <class T> Matrix<T> part_of(const Matrix<T>& m, int64_t i, int64_t j, int64_t rows,
                                      int64_t columns) {
@@ -238,7 +241,7 @@ void solve_triangle(const Matrix<const T>& a, bool upper, bool unit, const Matri
   if (n <= tile || vector)
     return run_tile(TriangleTile<T>{a.data, a.row_step, a.column_step, n, upper, unit, x.data,
                                     x.row_step, x.columns});
-  int64_t half = (n / 2 + tile - 1) / tile * tile, rest = n - half;
+  int64_t half = first_half(n, tile), rest = n - half;
   Matrix<T> first = part_of(x, 0, 0, half, x.columns), last = part_of(x, half, 0, rest, x.columns);
   Matrix<const T> a_first = part_of(a, 0, 0, half, half),
                   a_last = part_of(a, half, half, rest, rest);
@@ -289,7 +292,7 @@ template <class T> class RowLu {
                             packed_.data()});
       return zero_pivot;
     }
-    int64_t left = (columns / 2 + panel_width - 1) / panel_width * panel_width;
+    int64_t left = first_half(columns, panel_width);
     Matrix<T> right = part_of(a, 0, left, rows, columns - left);
     Matrix<T> above = part_of(right, 0, 0, left, right.columns),
               below = part_of(right, left, 0, rows - left, right.columns);

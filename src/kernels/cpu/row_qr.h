@@ -121,7 +121,7 @@ template <class T> class RowQr {
                           v.row_step, t.data, t.row_step, packed_.data(), &in_range});
       return in_range;
     }
-    int64_t left = (a.columns / 2 + panel_width - 1) / panel_width * panel_width;
+    int64_t left = first_half(a.columns, panel_width);
     int64_t right = a.columns - left, below = a.rows - left;
     if (!factor_columns(part_of(a, 0, 0, a.rows, left), at, first)) return false;
     apply(part_of(v, 0, 0, a.rows, left), part_of(t, 0, 0, left, left),
@@ -134,7 +134,7 @@ template <class T> class RowQr {
   // T of the reflectors that stand in v.
   void gather(const Matrix<T>& v, const Matrix<T>& t, const T* tau) {
     if (v.columns <= panel_width) return gather_few(v, t, tau);
-    int64_t left = (v.columns / 2 + panel_width - 1) / panel_width * panel_width;
+    int64_t left = first_half(v.columns, panel_width);
     int64_t right = v.columns - left;
     gather(part_of(v, 0, 0, v.rows, left), part_of(t, 0, 0, left, left), tau);
     gather(part_of(v, left, left, v.rows - left, right), part_of(t, left, left, right, right),
@@ -186,6 +186,20 @@ template <class T> class RowQr {
 
   Rows<T> v_, t_;
   Buffer<T> tau_, packed_;
+};
+
+// A copy of a matrix in rows, with R on and above its diagonal.
+template <class T> struct Factored {
+  explicit Factored(const Matrix<T>& a)
+      : rows(a.rows, a.columns), reflectors(a.rows, std::min(a.rows, a.columns)) {
+    copy_matrix(a, rows.matrix());
+    in_range = reflectors.factor(rows.matrix());
+  }
+  const Matrix<T>& r() const { return rows.matrix(); }
+
+  Rows<T> rows;
+  RowQr<T> reflectors;
+  bool in_range;  // else nothing of it is of use
 };
 
 }  // namespace rl::kernels

@@ -37,9 +37,9 @@ struct Lines {
   int64_t dim, dim_size, dim_step;  // of the view that is indexed
   int64_t n, index_step, other_step;
   DType dtype, index_dtype;
-  StridedIterator<3> walk;   // indexed view, index, other view
-  bool index_error = false;  // what is raised for an index outside
-  bool across;               // neighbouring lines are closer in memory than neighbours in a line
+  StridedIterator<3> walk;                 // indexed view, index, other view
+  ErrorKind outside = ErrorKind::Runtime;  // what an index out of range raises
+  bool across;  // neighbouring lines are closer in memory than neighbours in a line
 
   Lines(const char* name, const View& indexed, int64_t dim, const View& index, const View& other)
       : name(name), dim(dim), dtype(indexed.dtype), index_dtype(index.dtype) {
@@ -191,15 +191,10 @@ struct Lines {
   }
 
   void check_range(const int64_t* at, int64_t m) const {
-    for (int64_t k = 0; k < m; ++k) {
-      if (at[k] >= 0 && at[k] < dim_size) continue;
-      auto fail = [&](auto raise) {
-        raise(name, ": index ", at[k], " is out of bounds for dimension ", dim, " with size ",
-              dim_size);
-      };
-      if (index_error) fail([](auto... words) { check_index(false, words...); });
-      fail([](auto... words) { check(false, words...); });
-    }
+    for (int64_t k = 0; k < m; ++k)
+      if (at[k] < 0 || at[k] >= dim_size)
+        fail(outside, name, ": index ", at[k], " is out of bounds for dimension ", dim,
+             " with size ", dim_size);
   }
 };
 
@@ -234,13 +229,13 @@ void gather(const View& input, int64_t dim, const View& index, const View& out) 
     Dims sizes = slice_sizes(input, dim, index);
     return select_slices("gather", input.slice(dim, 0, sizes), dim, *shared, out);
   }
-  gather_elements("gather", input, dim, index, out, false);
+  gather_elements("gather", ErrorKind::Runtime, input, dim, index, out);
 }
 
-void gather_elements(const char* name, const View& input, int64_t dim, const View& index,
-                     const View& out, bool index_error) {
+void gather_elements(const char* name, ErrorKind outside, const View& input, int64_t dim,
+                     const View& index, const View& out) {
   Lines lines(name, input, dim, index, out);
-  lines.index_error = index_error;
+  lines.outside = outside;
   if (index.numel == 0) return;
   visit_size(input.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

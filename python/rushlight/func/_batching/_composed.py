@@ -10,7 +10,6 @@ import rushlight
 from rushlight import Tensor
 from rushlight.func._batching._elements import pointwise
 from rushlight.func._batching._rules import (
-    RULES,
     home_of,
     inside,
     of_first,
@@ -188,18 +187,3 @@ def _at_same_index(level, func, args, kwargs):
 
 
 register("at_same_index", _at_same_index)
-
-
-def _transposed_convolution(spatial):
-    def rule(func, x, rank, *args, **kwargs):
-        if rank == spatial + 1:
-            return func(x, *args, **kwargs)
-        if rank != spatial + 2:
-            return NotImplemented
-        return func(x.flatten(0, 1), *args, **kwargs).unflatten(0, x.shape[:2])
-
-    return rule
-
-
-for _n in (1, 2, 3):
-    of_first(f"conv_transpose_{_n}d", RULES)(_transposed_convolution(_n))

@@ -63,10 +63,13 @@ def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     return _scaled(F.group_norm(input, num_groups, eps=eps), weight, bias)
 
 
+def _by_channel(numbers, like):
+    return numbers.reshape(-1, *[1] * (like.dim() - 2))
+
+
 def _scaled(result, weight, bias):
-    by_channel = (-1, *[1] * (result.dim() - 2))
-    result = result if weight is None else result * weight.reshape(by_channel)
-    return result if bias is None else result + bias.reshape(by_channel)
+    result = result if weight is None else result * _by_channel(weight, result)
+    return result if bias is None else result + _by_channel(bias, result)
 
 
 def _batch_norm(level, func, args, kwargs):
@@ -90,9 +93,8 @@ def _rest(given, *without):
 
 
 def _by_statistics(input, mean, var, weight, bias, eps):
-    by_channel = (-1, *[1] * (input.dim() - 2))
-    scale = (var + eps).rsqrt().reshape(by_channel)
-    return _scaled((input - mean.reshape(by_channel)) * scale, weight, bias)
+    scale = _by_channel((var + eps).rsqrt(), input)
+    return _scaled((input - _by_channel(mean, input)) * scale, weight, bias)
 
 
 register("layer_norm", _norm("leading", _layer_norm))
