@@ -700,6 +700,25 @@ def mapped():
             for what, given in rows]
 
 
+def jacobians():
+    """Many gradients of one function: of 200 outputs, or by each of 200 inputs."""
+    setup = ("x = T.randn(200); m = T.randn(200, 200); n = T.nn; i = T.randn(1, 4, 8, 8); "
+             "net = n.Sequential(n.Linear(200, 64), n.LayerNorm(64), n.GELU(), n.Linear(64, 20)); "
+             "conv = n.Sequential(n.Conv2d(4, 8, 3), n.ReLU(), n.MaxPool2d(2), n.Flatten()); "
+             "w = {k: v.detach() for k, v in net.named_parameters()}; "
+             "call = lambda w, a: T.func.functional_call(net, w, (a,)); "
+             "energy = lambda a: (m @ a).tanh().square().sum()")
+    bodies = (
+        ("jacrev(T.tanh)", "x"), ("jacfwd(T.tanh)", "x"), ("jacrev(lambda a: (m @ a).tanh())", "x"),
+        ("jacfwd(lambda a: (m @ a).tanh())", "x"), ("jacrev(lambda a: a.softmax(0))", "x"),
+        ("jacrev(net)", "x"), ("jacfwd(net)", "x"), ("jacrev(call)", "w, x"),
+        ("jacrev(conv)", "i"), ("hessian(energy)", "x"), ("jacrev(T.func.jacrev(energy))", "x"),
+    )
+    rows = [forward(f"T.func.{what}", f"T.func.{what}({given})", setup) for what, given in bodies]
+    return [*rows, forward("autograd.functional.hessian", "T.autograd.functional.hessian("
+                           "energy, x, vectorize=True)", setup)]
+
+
 CLOUDS = [row for n, m in ((2, 2), (4, 4), (16, 16)) for row in
           both(f"cdist of 1000 pairs of {n} and {m} points", "T.cdist(x, y)",
                f"x = T.randn(1000, {n}, 3); y = T.randn(1000, {m}, 3)", "x, y")]
@@ -735,6 +754,7 @@ GROUPS = {
                        + small_matrices(500, 16) + small_matrices(10000, 3, "float64")
                        + small_matrices(500, 16, "float64")),
     "mapped": mapped(),
+    "jacobians": jacobians(),
     "one matrix": (small_matrices(1, 64) + small_matrices(1, 256)
                    + small_matrices(1, 64, "float64") + small_matrices(1, 256, "float64")),
 }

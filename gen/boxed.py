@@ -1,6 +1,6 @@
 """The operations by name, for programs that are data: each takes and returns values of any type."""
 
-from gen.schemas import key_of, operations
+from gen.schemas import operations
 
 
 def write(table, ops):
@@ -63,7 +63,7 @@ def write_all(tables):
 
 
 def _identifier(op, inplace):
-    return "op_" + key_of(op, inplace).replace(".", "__")
+    return "op_" + op.key(inplace).replace(".", "__")
 
 
 def _function(op, inplace):

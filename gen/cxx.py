@@ -246,7 +246,7 @@ def _results(op, signatures):
             operands = ", ".join(cxx_variable(o) for o in g.operands)
             later = " || ".join(f"wants({j})" for j in readers if j > i)
             lines += [
-                f"  r[{at}] = grad_enabled() ? {composed}",
+                f"  r[{at}] = formula_by_ops() ? {composed}",
                 f"      : elementwise_in_gradient_buffer(kernels::{g.loop}_loop, {numbers}, "
                 f"{f'!({later})' if later else 'true'}, {operands});",
                 "}",

@@ -33,6 +33,20 @@ _UNINITIALIZED = {
 }  # fmt: skip
 
 
+# How the function of a row computes a batch of gradients, by the rule that the row has for vmap.
+_SPREADS = {
+    "elementwise": "Elementwise",
+    "spread_leading": "Leading",
+    "spread_merged": "Merged",
+    "spread_images": "Images",
+    "spread_dim": "Dim",
+    "transpose": "Dims",
+    "unsqueeze": "Dim",
+    "expand": "Expand",
+    "reshape": "View",
+}
+
+
 def is_observed(op):
     """A form of another op, such as one that may work in place, is seen as that op."""
     return not (op.row.kind == "composite" and op.name.startswith("functional_"))
@@ -77,8 +91,12 @@ def observable(op, text, suffix="", out=False):
     arguments = ", ".join(parameters)
     name = observed_name(op) + ("_" if suffix == "_" else "")
     given = "".join(f", {parameter}" for parameter in parameters)
+    key = "!" if out else op.key(suffix == "_")
+    name += "\\0" + key * (key != name)
     names = "\\0".join(names)  # all are shown, so that ops of the same types share the function
-    watched = f'observe{_elements(op)}("{name}", {body}, "{names}"{given})'
+    how = _SPREADS.get(op.batched) if not (out or suffix) else None
+    observe = f"observe_spread<Spread::{how}>" if how else f"observe{_elements(op)}"
+    watched = f'{observe}("{name}", {body}, "{names}"{given})'
     inner = head.replace(f" {function}(", f" {body}(", 1)
     assert inner != head, head
     return "\n".join(

@@ -51,6 +51,16 @@ class Op:
             return self.row.names
         return (f"torch.{self.name}", f"Tensor.{self.name}")
 
+    def key(self, inplace=False):
+        """Its name with this signature, which no other has: "add", "clamp.tensor", "add_"."""
+        name = self.name + "_" * inplace
+        return f"{name}.{self.signature.overload}" if self.signature.overload else name
+
+    @property
+    def batched(self):
+        """Its rule for many examples, as far as the row alone tells it."""
+        return self.row.batch or ("elementwise" if self.row.kind == "elementwise" else None)
+
     @property
     def called(self):
         """What errors call it."""

@@ -169,6 +169,31 @@ def _bare(op):
     return dict.fromkeys(target.rpartition(".")[2] for target in _targets(op)).keys()
 
 
+def _calls_by_rule(rules):
+    """Rule -> how the ops that have it are called from Python, for ops that know their keys alone:
+    "key", or "key=name/keyword:default/..." where the name is another one or arguments are
+    keywords.
+    """
+    found = {}
+    for op in rules.ops:
+        rule = rules.batch(op)
+        if rule in (None, "random", "value", "metadata") or rule.startswith("loop"):
+            continue
+        for inplace in (False, True) if op.row.inplace else (False,):
+            if inplace:
+                name = f"Tensor.{op.name}_"
+            else:
+                name = _public(op) or next(iter(op.python_names), None)
+            if name is None:
+                continue
+            keywords = [f"{p.name}:{p.default}" for p in op.signature.parameters if p.keyword_only]
+            key = op.key(inplace)
+            plain = f"Tensor.{key}" if inplace else f"torch.{key}"
+            text = key if name == plain and not keywords else "/".join([f"{key}={name}", *keywords])
+            found.setdefault(rule, []).append(text)
+    return {rule: sorted(texts) for rule, texts in sorted(found.items())}
+
+
 def write(tables):
     rules = Rules(tables)
     batch, dims, bodies, autocast = {}, {}, {}, {}
@@ -219,6 +244,8 @@ def write(tables):
         "# Those that have no rule, though another op of their name has one.",
         *_set("LOOPS", [t for t in loops - others if t.rpartition(".")[2] in batch]),
         "",
+        "# Rule -> how an op that it is for is called, by the key that programs know it by.",
+        *_words("CALLS", _calls_by_rule(rules)),
         "# Name -> place, name and default of the argument that names dims; whether methods take",
         "# it spread out; whether, of several results, the form without dims gives the first.",
         "DIMS = {",

@@ -7,19 +7,13 @@ from gen.bindings import groups_of
 from ops.schema import WITHOUT_GRADIENT
 
 
-def key_of(op, inplace=False):
-    """The name of one operation with one signature: "add", "clamp.tensor", "add_"."""
-    name = op.name + "_" * inplace
-    return f"{name}.{op.signature.overload}" if op.signature.overload else name
-
-
 def operations(tables):
     """[(key, op, inplace)], sorted by key, which no two share."""
     found = {}
     for ops in tables.values():
         for op in ops:
             for inplace in (False, True) if op.row.inplace else (False,):
-                key = key_of(op, inplace)
+                key = op.key(inplace)
                 if key in found:
                     raise ValueError(f"{op.row.where}: another row has the name {key}")
                 found[key] = op, inplace
@@ -31,7 +25,7 @@ def write(tables):
     schemas = [_schema(key, op) for key, op, inplace in operations(tables) if not inplace]
     targets = defaultdict(list)
     for _, names, members in groups_of(tables):
-        keys = ",".join(key_of(op, inplace) for op, inplace in members)
+        keys = ",".join(op.key(inplace) for op, inplace in members)
         for module, _, name in (n.rpartition(".") for n in names):
             targets[module].append(name if name == keys else f"{name}={keys}")
     lines = [

@@ -48,7 +48,7 @@ kernel("clone(input: Tensor, *, memory_format: memory_format = None)", doc="A co
        batch="leading")
 kernel("to_dtype(input: Tensor, dtype: dtype)", names=(), node="ToCopyBackward0",
        doc="A copy of another dtype.",
-       grad={"input": "grad"})
+       grad={"input": "grad"}, batch="spread_leading")
 composite("copy_(input: Tensor, other: Tensor | Number, non_blocking: bool = False)",
           names=("Tensor.copy_",),
           doc="Overwrites input with other, broadcast and converted.", batch="elementwise")

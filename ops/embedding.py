@@ -48,9 +48,10 @@ kernel(f"embedding(weight: Tensor, indices: Tensor, {_OPTIONS}, sparse: bool = F
        batch="embedding")
 kernel("embedding_gradient(grad_output: Tensor, indices: Tensor, size: list[int], padding_idx: "
        "int, scale_grad_by_freq: bool, "
-       "sparse: bool = False)", names=(),
+       "sparse: bool = False)", names=("torch._embedding_gradient",),
        doc="Adds each gradient to the row that its index names.",
-       grad={"grad_output": "embedding_second(grad, indices, padding_idx, scale_grad_by_freq)"})
+       grad={"grad_output": "embedding_second(grad, indices, padding_idx, scale_grad_by_freq)"},
+       batch="embedding_gradient")
 composite("embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float)",
           names=("torch.embedding_renorm_",),
           doc="Scales the rows that indices name down to max_norm where their norm is larger.",

@@ -1,5 +1,5 @@
 """Reading and writing at computed places."""
-from ops.schema import OWN_PLACES, kernel
+from ops.schema import kernel
 
 kernel("index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1)",
        inplace=True, out=True,
@@ -12,7 +12,8 @@ kernel("index_select(input: Tensor, dim: int, index: Tensor)", out=True,
        grad={"input": "index_add_(accumulated_or_zeros(accumulated, grad, sizes(input)), dim, "
                       "index, grad)"},
        batch="index_select")
-kernel("index(input: Tensor, indices: list[Tensor | None])", names=(),
+kernel("index(input: Tensor, indices: list[Tensor | None])", names=("torch._index",),
+       batch="index",
        doc="Advanced indexing: one int64 tensor (or None for a whole dim) for each dim.",
        grad={"input": "index_put_(accumulated_or_zeros(accumulated, grad, sizes(input)), indices, "
                       "grad, True)"})
@@ -21,7 +22,7 @@ kernel("index_put(input: Tensor, indices: list[Tensor | None], values: Tensor, a
        doc="input with values written (or added) at the places that indices name.",
        grad={"input": "grad if accumulate else index_put(grad, indices, zeros_like(values_at(grad, "
                       "indices)), False)",
-             "values": "index(grad, indices)"}, batch=OWN_PLACES)
+             "values": "index(grad, indices)"}, batch="index_put")
 kernel("gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)", out=True,
        doc="out[i][j] = input[index[i][j]][j] for dim 0.",
        grad={"input": "scatter_add_(accumulated_or_zeros(accumulated, grad, sizes(input)), dim, "

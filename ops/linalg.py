@@ -115,7 +115,7 @@ function("det_backward(grad: Tensor, a: Tensor, det: Tensor, lu: Tensor)", """
 function("slogdet_backward(grad_sign: Tensor, grad_logabsdet: Tensor, a: Tensor, sign: Tensor)", """
     if numel(a) == 0:
         return zeros_like(a)
-    factor = to(grad_logabsdet, a)
+    factor = to(grad_logabsdet, dtype_of(a))
     if is_complex(a):
         factor = factor - imag(conj_now(grad_sign) * sign) * 1j
     scaled = spread_number(factor) * square_of(a, size(a, -1))
@@ -167,7 +167,7 @@ function("eigh_backward(grad_values: Tensor, grad_vectors: Tensor, values: Tenso
     # what a symmetric change of the matrix sees
     inner = skew(matmul(adjoint_now(v), grad_vectors)) * 0.5
     turned = over_differences(inner, to(reciprocal_off_diagonal(differences(values)), v))
-    return matmul(v, matmul(turned + diag_embed(to(grad_values, v)), adjoint_now(v)))
+    return matmul(v, matmul(turned + diag_embed(to(grad_values, dtype_of(v))), adjoint_now(v)))
          """)
 # V^-H (diag(G_L) + (V^H G_V - V^H V diag(Re(V^H G_V))) / conj(l_j - l_i)) V^H, the vectors being of
 # length 1.
@@ -177,7 +177,7 @@ function("eig_backward(grad_values: Tensor, grad_vectors: Tensor, a: Tensor, val
           "linalg.eig: the eigenvectors were not computed, so there is no gradient")
     h = adjoint_now(v)
     turned = matmul(h, grad_vectors)
-    kept = to(real(diagonal_of(turned)), v)
+    kept = to(real(diagonal_of(turned)), dtype_of(v))
     slopes = conj_now(reciprocal_off_diagonal(differences(values)))
     inner = (turned - matmul(h, v) * unsqueeze(kept, -2)) * slopes
     g = solved(h, matmul(inner + diag_embed(grad_values), h), True)
@@ -200,7 +200,7 @@ function("svd_backward(grad_u: Tensor, grad_s: Tensor, grad_vh: Tensor, u_full: 
     from_u = skew(matmul(adjoint_now(u), g_u))
     from_v = skew(matmul(vh, g_v))
     inner = (over_differences(from_u, e) * row + column * over_differences(from_v, e)
-             + diag_embed(to(grad_s, u)))
+             + diag_embed(to(grad_s, dtype_of(u))))
     if is_complex(u):
         inner = inner + diag_embed(diagonal_of(from_u) / (to(s, u) * 2))
     g = matmul(u, matmul(inner, vh))
@@ -306,7 +306,8 @@ kernel("linalg_triangular_kernel(A: Tensor, B: Tensor, upper: bool, left: bool, 
        shape="matrix_like(B)", launch="solve_triangular(A, B, out, upper, left, unitriangular)",
        doc="Triangular solve of batches of one shape.",
        grad={"A": "triangular_backward_matrix(grad, A, out, upper, left, unitriangular)",
-             "B": "linalg_triangular_kernel(adjoint(A), grad, not upper, left, unitriangular)"})
+             "B": "linalg_triangular_kernel(adjoint(A), grad, not upper, left, unitriangular)"},
+       batch="spread_leading")
 composite("linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True, "
           "unitriangular: bool = False)", """
     check_square("linalg.solve_triangular", input)
@@ -388,7 +389,8 @@ kernel("linalg_lu_solve_kernel(LU: Tensor, pivots: Tensor, B: Tensor, left: bool
               "adjoint ? kernels::Transpose::Adjoint : kernels::Transpose::None)",
        node="LinalgLuSolveBackward0", names=(),
        doc="Solves by a packed factorisation; batches of one shape.",
-       grad={"B": "linalg_lu_solve_kernel(LU, pivots, grad, left, not adjoint)"})
+       grad={"B": "linalg_lu_solve_kernel(LU, pivots, grad, left, not adjoint)"},
+       batch="spread_leading")
 composite("linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: "
           "bool = False)", """
     check_square("linalg.lu_solve", LU, "LU")
@@ -462,7 +464,8 @@ kernel("linalg_ldl_solve_kernel(LD: Tensor, pivots: Tensor, B: Tensor, hermitian
        doc="Solves by a packed factorisation; batches of one shape.",
        grad={"LD": "missing_gradient('linalg.ldl_solve: LD')",
              "B": "linalg_ldl_solve_kernel(LD, pivots, grad, True) if hermitian else "
-                  "conj(linalg_ldl_solve_kernel(LD, pivots, conj(grad), False))"})
+                  "conj(linalg_ldl_solve_kernel(LD, pivots, conj(grad), False))"},
+       batch="spread_leading")
 composite("linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)",
           """
     check_square("linalg.ldl_solve", LD, "LD")
@@ -491,7 +494,7 @@ kernel("linalg_solve_kernel(A: Tensor, B: Tensor, left: bool) -> tuple[result, L
     return linalg_lu_solve_kernel(lu, pivots, B, left, False), lu, pivots, info
        """, node="LinalgSolveExBackward0", names=(),
        doc="Solves A X = B (or X A = B); batches of one shape.",
-       grad={"A, B": "solve_gradients(grad, A, result, LU, pivots, left)"})
+       grad={"A, B": "solve_gradients(grad, A, result, LU, pivots, left)"}, batch="spread_leading")
 composite("linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) "
           "-> tuple[result, info]", """
     check_square("linalg.solve", A)

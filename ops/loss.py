@@ -22,13 +22,14 @@ kernel("softmax_gradient(grad_output: Tensor, output: Tensor, dim: Dim)", names=
        launch="softmax_backward(converted(grad_output, output.dtype()), output, dim, out)",
        doc="Gradient of softmax from its output.",
        grad={"grad_output": "softmax_gradient(grad, output, dim)",
-             "output": "softmax_second(grad, grad_output, output, dim)"})
+             "output": "softmax_second(grad, grad_output, output, dim)"}, batch="spread_dim")
 kernel("log_softmax_gradient(grad_output: Tensor, output: Tensor, dim: Dim)", names=(),
        shape="like(output)",
        launch="log_softmax_backward(converted(grad_output, output.dtype()), output, dim, out)",
        doc="Gradient of log_softmax from its output.",
        grad={"grad_output": "grad - sum(grad * exp(output), [dim], True, None)",
-             "output": "neg(grad * exp(output) * sum(grad_output, [dim], True, None))"})
+             "output": "neg(grad * exp(output) * sum(grad_output, [dim], True, None))"},
+       batch="spread_dim")
 
 elementwise("mse_elements(input: Tensor, target: Tensor)", "(input - target) * (input - target)",
             node="MseLossBackward0", dtypes=FLOATING, called="mse_loss", names=(), loss=True,
@@ -238,7 +239,8 @@ kernel("nll_loss_kernel(input: Tensor, target: Tensor, weight: Tensor | None, ig
                       "total_weight, sizes(input))"})
 kernel("nll_loss_gradient_kernel(grad_output: Tensor, target: Tensor, weight: Tensor | None, "
        "ignore_index: int, reduction: str, "
-       "total_weight: Tensor, size: list[int])", names=(), doc="Gradient of nll_loss_kernel.",
+       "total_weight: Tensor, size: list[int])", names=("torch._nll_loss_gradient",),
+       doc="Gradient of nll_loss_kernel.", batch="nll_loss_gradient",
        shape="OutputSpec{size, total_weight.dtype()}",
        launch="nll_loss_backward(converted(grad_output, total_weight.dtype()), target, weight, "
               "ignore_index, reduction_of(reduction), total_weight, out)",

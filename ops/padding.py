@@ -24,17 +24,18 @@ kernel("pad_kernel(input: Tensor, pad: list[int], mode: str)", names=(),
        grad={"input": "pad_backward(grad, sizes(input), pad, mode)"})
 kernel("pad_backward(grad_output: Tensor, size: list[int], pad: list[int], mode: str)", names=(),
        doc="Sums what padding showed of each element.",
-       grad={"grad_output": "pad_kernel(grad, pad, mode)"})
+       grad={"grad_output": "pad_kernel(grad, pad, mode)"}, batch="spread_merged")
 
 _BLOCKS = ("kernel_size: list[int, 2], dilation: list[int, 2], padding: list[int, 2], "
            "stride: list[int, 2]")
 kernel(f"unfold_kernel(input: Tensor, {_BLOCKS})", node="Im2ColBackward0", names=(),
        doc="Blocks of (N, C, H, W) as columns.",
        grad={"input": "fold_kernel(grad, spatial_of(sizes(input)), kernel_size, dilation, padding, "
-                      "stride)"})
+                      "stride)"}, batch="spread_merged")
 kernel(f"fold_kernel(input: Tensor, output_size: list[int], {_BLOCKS})", node="Col2ImBackward0",
        names=(), doc="Sums columns back into blocks of (N, C, H, W).",
-       grad={"input": "unfold_kernel(grad, kernel_size, dilation, padding, stride)"})
+       grad={"input": "unfold_kernel(grad, kernel_size, dilation, padding, stride)"},
+       batch="spread_merged")
 _BLOCKS = "dilation: list[int, 2] = 1, padding: list[int, 2] = 0, stride: list[int, 2] = 1"
 composite(f"functional_unfold(input: Tensor, kernel_size: list[int, 2], {_BLOCKS})", """
     check_image_blocks(input, kernel_size, dilation, padding, stride)

@@ -14,7 +14,7 @@ kernel(f"max_pool_values(input: Tensor, {_MAX})", names=(), called="max_pool",
 kernel("max_pool_gradient(grad_output: Tensor, indices: Tensor, size: list[int], ndim: int)",
        names=(),
        doc="Adds each gradient at its place.",
-       grad={"grad_output": "gather_planes(grad, indices, ndim)"})
+       grad={"grad_output": "gather_planes(grad, indices, ndim)"}, batch="spread_merged")
 kernel("max_unpool_kernel(input: Tensor, indices: Tensor, size: list[int], ndim: int)",
        names=("nn.functional._max_unpool",), node="MaxUnpool{ndim}DBackward0",
        doc="Zeros, with each element at its place.",
@@ -28,7 +28,7 @@ kernel(f"avg_pool_kernel(input: Tensor, {_AVG})", names=(), doc="Mean of each wi
        grad={"input": f"avg_pool_gradient(grad, sizes(input), {_A})"})
 kernel(f"avg_pool_gradient(grad_output: Tensor, size: list[int], {_AVG})", names=(),
        doc="Spreads each gradient over its window.",
-       grad={"grad_output": f"avg_pool_kernel(grad, {_A})"})
+       grad={"grad_output": f"avg_pool_kernel(grad, {_A})"}, batch="spread_merged")
 kernel("adaptive_avg_pool_kernel(input: Tensor, output_size: list[int])",
        names=("nn.functional._adaptive_avg_pool",), doc="Mean of output_size windows.",
        node="AdaptiveAvgPool{output_size.size() > 2 ? 3 : 2}DBackward0",
@@ -38,7 +38,7 @@ kernel("adaptive_avg_pool_kernel(input: Tensor, output_size: list[int])",
 kernel("adaptive_avg_pool_gradient(grad_output: Tensor, size: list[int], output_size: list[int], "
        "hidden: bool)", names=(),
        doc="Spreads each gradient over its window.",
-       grad={"grad_output": "adaptive_avg_pool_kernel(grad, output_size)"})
+       grad={"grad_output": "adaptive_avg_pool_kernel(grad, output_size)"}, batch="spread_merged")
 kernel("adaptive_max_pool_kernel(input: Tensor, output_size: list[int]) -> tuple[values, indices]",
        names=("nn.functional._adaptive_max_pool",),
        node="AdaptiveMaxPool{output_size.size() > 2 ? 3 : 2}DBackward0",

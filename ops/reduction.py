@@ -336,7 +336,8 @@ kernel("cumprod(input: Tensor, dim: Dim, *, dtype: dtype = None)", out=True, inp
        grad={"input": "cumprod_backward(grad, input, dim)"}, ref="numpy.cumprod")
 kernel("cumsum_reversed(input: Tensor, dim: Dim)", names=(), shape="dense(input)",
        doc="Running sum along a dim, from the last element to the first.",
-       launch="cumsum(input, dim, out, true)", grad={"input": "cumsum(grad, dim, None)"})
+       launch="cumsum(input, dim, out, true)", grad={"input": "cumsum(grad, dim, None)"},
+       batch="spread_dim")
 kernel("cumprod_reversed(input: Tensor, dim: Dim)", names=(), shape="dense(input)",
        doc="Running product along a dim, from the last element to the first.",
        launch="cumprod(input, dim, out, true)",

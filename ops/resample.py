@@ -31,7 +31,8 @@ kernel(f"interpolate_kernel(input: Tensor, size: list[int], {_HOW})",
        batch="to_size")
 kernel(f"interpolate_gradient(grad_output: Tensor, size: list[int], {_HOW})", names=(),
        doc="Gradient of interpolate_kernel.",
-       grad={"grad_output": f"interpolate_kernel(grad, spatial_of(sizes(grad_output)), {_PASS})"})
+       grad={"grad_output": f"interpolate_kernel(grad, spatial_of(sizes(grad_output)), {_PASS})"},
+       batch="spread_merged")
 
 _GRID = "orders: list[int], mode: str, padding_mode: str, align_corners: bool"
 _LIKE = "orders, mode, padding_mode, align_corners"
@@ -46,4 +47,4 @@ kernel(f"grid_sample_adjoint(grad_output: Tensor, grid: Tensor, size: list[int],
        names=(),
        doc="Adds each element to the places that grid_sample_kernel reads it from.",
        grad={"grad_output": f"grid_sample_kernel(grad, grid, {_LIKE})",
-             "grid": f"grid_gradient(grad_output, grad, grid, {_LIKE})"})
+             "grid": f"grid_gradient(grad_output, grad, grid, {_LIKE})"}, batch="spread_merged")

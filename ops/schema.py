@@ -98,7 +98,8 @@ class Row:
     replay: bool = False  # view: sizes and strides do not tell how it was made
     # vmap's rule, where gen/rules.py infers none or another: "elementwise", "leading" (it takes any
     # dims before its own), "dim", "value" (a program cannot depend on it), "metadata", a rule of
-    # func/_batching, or "loop: why there is none".
+    # func/_batching, or "loop: why there is none". For ops that only formulas of gradients call,
+    # "spread_...": how their function takes a batch of gradients (dispatch/batched.h).
     batch: str = None
     # What its arguments become, of gen/rules.py AUTOCAST; default: nothing.
     autocast: str = None

@@ -54,7 +54,8 @@ view("slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | No
      "int = 1)", names=(),
      doc="Elements start, start + step, ... of `dim`.",
      shape="window::slice(input, dim, start, end, step)",
-     grad={"input": "add_slice(accumulated, grad, sizes(input), dim, start, end, step)"})
+     grad={"input": "add_slice(accumulated, grad, sizes(input), dim, start, end, step)"},
+       batch="spread_dim")
 view("diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1)",
      doc="The diagonal of two dims, as the last dim.",
      shape="window::diagonal(input, offset, dim1, dim2)",

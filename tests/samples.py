@@ -337,6 +337,24 @@ SAMPLES = _once(
                 for width, padding in ((3, -1), (1, 0), (37, 2))
             ),
         ),
+        (
+            "embedding_gradient",
+            ("x(2, 3, 4), index(5, 2, 3), (5, 4), -1, False", "x(3, 2), index(4, 3), (4, 2), 1, True"),
+        ),
+        (
+            "convolution_weight",
+            (
+                "x(2, 3, 3), x(2, 2, 4), (3, 2, 2), (1,), (0,), (1,), False, (0,), 1",
+                "x(2, 4, 3, 3), x(2, 2, 4, 4), (4, 1, 2, 2), (1, 1), (0, 0), (1, 1), False, (0, 0), 2",
+            ),
+        ),
+        (
+            "nll_loss_gradient_kernel",
+            (
+                "x(3), index(4, 3), None, -100, 'none', fixed(3.0), (3, 4)",
+                "x(), index(4, 3), None, -100, 'mean', fixed(3.0), (3, 4)",
+            ),
+        ),
         ("ctc_loss_kernel", ("x(5, 2, 4), fixed([[1, 1], [3, 2]], 'int64'), (5, 4), (2, 1), 0",)),
         (
             "interpolate_kernel",

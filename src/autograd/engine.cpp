@@ -1,14 +1,13 @@
 #include "autograd/engine.h"
 
 #include <algorithm>
-#include <exception>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 
 #include "autograd/current_node.h"
 #include "autograd/hooks.h"
 #include "autograd/meta.h"
+#include "autograd/new_stack.h"
 #include "autograd/node_observer.h"
 #include "autograd/node_streams.h"
 #include "autograd/watched_sum.h"
@@ -53,8 +52,9 @@ void validate_grad(Tensor& grad, const Node& owner, size_t nr, const Node& from,
     fail(ErrorKind::Runtime, "Function ", from.name(), " returned an invalid gradient at index ",
          index, " - ", conflict...);
   };
-  // A tensor of a class that dispatches is on meta, whatever device its elements are on.
-  const bool dispatches = watched_sum && (impl->device.is_meta() || want.device.is_meta());
+  // Of a class that dispatches, or for a batch: on meta, whatever device the elements are on.
+  const bool on_meta = impl->device.is_meta() || want.device.is_meta();
+  const bool dispatches = on_meta && (watched_sum || mode() & Batched);
   if (impl->device != want.device && !dispatches)
     refuse("expected device ", want.device, " but got ", impl->device);
   if (impl->sizes != want.sizes) {
@@ -99,8 +99,10 @@ bool runs_later(const Node* a, const Node* b) { return a->sequence < b->sequence
 // one, or one of another thread) was there first: then in a table of its own.
 struct GraphTask {
  public:
-  GraphTask(bool keep_graph, bool create_graph, const std::vector<Edge>& inputs, bool accumulate)
+  GraphTask(bool keep_graph, bool create_graph, const std::vector<Edge>& inputs, bool accumulate,
+            GradientBatch* batch)
       : keep_graph_(keep_graph), create_graph_(create_graph), restricted_(!inputs.empty()) {
+    batch_ = batch;
     claimed_.reserve(256);
     for (const Edge& input : inputs) request(input, accumulate);
   }
@@ -129,7 +131,7 @@ struct GraphTask {
   }
 
   Tensor take_sum(const Node& node, size_t i) {
-    if (streams_.used()) return {};  // the sum belongs to another stream
+    if (streams_.used() || batch_) return {};  // the sum belongs to another stream, or is of many
     if (&node != visiting_ || create_graph_ || node.hook_lists || (mode() & Anomaly)) return {};
     const Edge& edge = node.edges[i];
     NodeState& s = state(edge.node.get());
@@ -141,10 +143,11 @@ struct GraphTask {
 
   TensorList run(const std::vector<Edge>& roots, const TensorList& grads) {
     for (const Edge& root : roots) compute_dependencies(root.node.get());
+    if (batch_ && (has_hooks_ || mode() & (Observed | Anomaly))) throw NotBatched{};
     for (size_t i = 0; i < roots.size(); ++i) {
       const auto& [node, nr] = roots[i];
       Tensor grad = grads[i];
-      if (grad.defined()) validate_grad(grad, *node, nr, *node, nr);
+      if (grad.defined() && !batch_) validate_grad(grad, *node, nr, *node, nr);
       accumulate(roots[i], std::move(grad));
     }
     Interruption interruption;
@@ -222,6 +225,7 @@ struct GraphTask {
   // A gradient that comes to a hidden node goes no further.
   void push(Node* node, NodeState& s) {
     s.visited = true;
+    if (node->hook_lists) has_hooks_ = true;
     if (!sees(*node)) s.needs_apply = false;
     path_.push_back({node, &s, sees(*node) ? 0 : node->edges.size()});
   }
@@ -320,7 +324,7 @@ struct GraphTask {
       apply(node, grads, results, !keep_graph_);
     }
     grads.clear();  // so that a gradient passed on unchanged has one owner
-    validate(node, results);
+    if (!batch_) validate(node, results);
     for (size_t i = 0; i < results.size(); ++i)
       if (const Edge& edge = node.edges[i]) accumulate(edge, std::move(results[i]));
   }
@@ -368,7 +372,9 @@ struct GraphTask {
       node.skipped = skipped;
       // Whoever does not see the node does not see what its gradients are made of either.
       LeastLevel hidden(std::max(node.least_level, thread_state().levels.least));
-      if (__builtin_expect(mode() & (Observed | Anomaly), 0)) apply_watched(node, grads, results);
+      if (__builtin_expect(batch_ != nullptr, 0)) batch_->apply(node, grads, results);
+      else if (__builtin_expect(mode() & (Observed | Anomaly), 0))
+        apply_watched(node, grads, results);
       else node.apply(grads, results);
     }
     if (releases) release(node);
@@ -420,6 +426,8 @@ struct GraphTask {
   }
 
   bool keep_graph_, create_graph_, restricted_;
+  bool has_hooks_ = false;  // does a node that is reached?
+  GradientBatch* batch_;
   const uint32_t level_ = thread_state().levels.seeing;
   static inline std::atomic<int64_t> next_id_{0};
   const int64_t id_ = next_id_.fetch_add(1, std::memory_order_relaxed);
@@ -455,42 +463,19 @@ struct CurrentTask {
   ~CurrentTask() { current = outer; }
 };
 
-template <class F>
-TensorList on_new_stack(F&& f) {
-  ThreadState& caller = thread_state();
-  TensorList result;
-  std::exception_ptr error;
-  std::thread worker([&] {
-    ThreadState& own = thread_state();
-    own.mode = caller.mode;
-    own.levels = caller.levels;
-    own.inplace_policy = caller.inplace_policy;
-    own.next_sequence = caller.next_sequence;
-    own.backward_depth = caller.backward_depth + 1;
-    own.runs_for = caller.runs_for;
-    try {
-      result = f();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    caller.next_sequence = own.next_sequence;
-  });
-  worker.join();
-  if (error) std::rethrow_exception(error);
-  return result;
-}
-
 }  // namespace
 
 TensorList run_backward(const TensorList& roots, const TensorList& grads, bool keep_graph,
-                        bool create_graph, const std::vector<Edge>& inputs, bool accumulate) {
+                        bool create_graph, const std::vector<Edge>& inputs, bool accumulate,
+                        GradientBatch* batch) {
   check(roots.size() == grads.size(), "backward: ", roots.size(), " tensors but ", grads.size(),
         " gradients");
   uint32_t nested = thread_state().backward_depth;
   check(nested < max_depth, "backward: ", nested, " backward passes run inside of each other");
   if (nested % stack_depth == stack_depth - 1)
-    return on_new_stack(
-        [&] { return run_backward(roots, grads, keep_graph, create_graph, inputs, accumulate); });
+    return on_new_stack([&] {
+      return run_backward(roots, grads, keep_graph, create_graph, inputs, accumulate, batch);
+    });
   std::vector<Edge> edges;  // these hold the graph while it runs, whatever hooks do to the tensors
   for (size_t i = 0; i < roots.size(); ++i) {
     Edge edge = gradient_edge(roots[i]);
@@ -503,7 +488,7 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
   LeastLevel outside_no_grad(thread_state().levels.least_outside);
   ModeGuard inside(InBackward, 0);
   observer::Scope event(EventKind::Backward, "autograd::engine::run_backward");
-  GraphTask task(keep_graph, create_graph, inputs, accumulate);
+  GraphTask task(keep_graph, create_graph, inputs, accumulate, batch);
   CurrentTask current(&task);
   TensorList found = task.run(edges, grads);
   task.end();

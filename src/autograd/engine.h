@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 
+#include "autograd/gradient_batch.h"
 #include "autograd/node.h"
 
 namespace rl {
@@ -9,10 +10,12 @@ namespace rl {
 // Gradients of the roots, weighted by `grads`, either accumulated into the leaves (inputs empty) or
 // into `inputs` alone, or (accumulate false) returned for `inputs`; undefined where unreached.
 // An input that is no leaf accumulates through its retain_grad, which the caller has switched on.
-// Works without the GIL; python hooks take it themselves. A deeply nested call runs on a thread of
-// its own, so an exception must carry all that it tells.
+// With `batch`, the gradients have one more dim, the first, and so have the results. Works without
+// the GIL; python hooks take it themselves. A deeply nested call runs on a thread of its own, so an
+// exception must carry all that it tells.
 TensorList run_backward(const TensorList& roots, const TensorList& grads, bool keep_graph,
-                        bool create_graph, const std::vector<Edge>& inputs, bool accumulate);
+                        bool create_graph, const std::vector<Edge>& inputs, bool accumulate,
+                        GradientBatch* batch = nullptr);
 
 // What `node` makes of the gradients of its outputs, outside of any pass: nothing is passed on and
 // saved tensors stay. `skipped`: bit i, result i is of no use.

@@ -79,6 +79,8 @@ class Node : public NodeBase {
   virtual std::string name() const;               // "AddBackward0"
   virtual void read_saved(SavedReader&) const {}  // shows it each thing it kept
   virtual bool is_accumulator() const { return false; }
+  // Is its apply made of ops alone, and not of a program's code? (bind/gradient_batch.cpp)
+  virtual bool takes_stand_ins() const { return true; }
   // Of a loss that its node may reduce: by how many elements its gradient is divided.
   virtual int64_t* reduction() { return nullptr; }
   void destroy() override;

@@ -10,6 +10,7 @@
 #include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/errors.h"
+#include "bind/gradient_batch.h"
 #include "bind/graph.h"
 #include "bind/registry.h"
 #include "dispatch/generated.h"
@@ -70,14 +71,17 @@ Tensor root_of(PyObject* o) {
   return t;
 }
 
-// run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unused, accumulate)
+// run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unused, accumulate,
+// batch=0): of so many gradients at once where that is not 0; None where one has to be run after
+// the other.
 PyObject* run(PyObject*, PyObject* args) {
   PyObject *tensors, *weights, *targets;
   int keep_graph, create_graph, allow_unused, accumulate;
-  if (!PyArg_ParseTuple(args, "OOppOpp", &tensors, &weights, &keep_graph, &create_graph, &targets,
-                        &allow_unused, &accumulate))
+  Py_ssize_t count = 0;
+  if (!PyArg_ParseTuple(args, "OOppOpp|n", &tensors, &weights, &keep_graph, &create_graph, &targets,
+                        &allow_unused, &accumulate, &count))
     return nullptr;
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
     Object roots = items_of(tensors), grads = items_of(weights), inputs = items_of(targets);
     TensorList root_list, grad_list;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(roots.get()); ++i)
@@ -101,9 +105,14 @@ PyObject* run(PyObject*, PyObject* args) {
     TensorList found;
     KeptGradients kept;
     SavedHooksScope hooks;
-    {
+    std::unique_ptr<GradientBatch> batch;
+    if (count) batch = make_gradient_batch(count, create_graph);
+    try {
       WithoutGil released;
-      found = run_backward(root_list, grad_list, keep_graph, create_graph, edges, accumulate);
+      found = run_backward(root_list, grad_list, keep_graph, create_graph, edges, accumulate,
+                           batch.get());
+    } catch (const NotBatched&) {
+      Py_RETURN_NONE;
     }
     for (const Tensor& t : found)
       check(t.defined() || allow_unused || accumulate,

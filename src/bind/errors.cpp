@@ -56,6 +56,11 @@ CarriedError CarriedError::take() {
   return error;
 }
 
+bool CarriedError::is_exception() const {
+  WithGil gil;
+  return PyErr_GivenExceptionMatches(state_->type, PyExc_Exception);
+}
+
 void CarriedError::restore() const {
   Py_XINCREF(state_->type);
   Py_XINCREF(state_->value);

@@ -12,6 +12,7 @@ class CarriedError {
  public:
   static CarriedError take();  // the error that is set
   void restore() const;        // with the GIL
+  bool is_exception() const;   // and no interruption, such as KeyboardInterrupt
 
  private:
   struct State {

@@ -100,6 +100,7 @@ struct FunctionNode final : Node {
 
   std::string name() const override { return std::string(op) + "Backward"; }
   bool runs_without_gradient() const override { return true; }
+  bool takes_stand_ins() const override { return false; }
   void read_saved(SavedReader& reader) const override { reader.tensors("saved_tensors", saved); }
   void release_saved() override {
     for (SavedTensor& t : saved) t.release();

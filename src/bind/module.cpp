@@ -4,6 +4,7 @@
 #include "bind/errors.h"
 #include "bind/factory.h"
 #include "bind/function_type.h"
+#include "bind/gradient_batch.h"
 #include "bind/graph.h"
 #include "bind/modes.h"
 #include "bind/nn_module_type.h"
@@ -59,6 +60,7 @@ void init_module(PyObject* module) {
   init_node_type(module);
   init_saved_hooks(module);
   init_backward(module);
+  init_gradient_batch(module);
   init_optimizer(module);
   init_source_tracing();
   init_profiler(module);

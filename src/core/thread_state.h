@@ -23,7 +23,9 @@ enum ModeBit : uint32_t {
   ProfiledMemory = 8192,   // which notes each storage too
   Trapped = 16384,         // the NaN trap looks at results (dispatch/trap.h)
   Pushing = 32768,         // no_grad() hides what is recorded instead (DerivativeLevels)
-  Observed = Profiled | Trapped,
+  Batched = 65536,         // gradients stand for many (dispatch/batched.h)
+  BatchedOnce = 131072,    // and how they are computed is not recorded
+  Observed = Profiled | Trapped | Batched,
 };
 // Set in every thread at once, and cleared so.
 inline constexpr uint32_t modes_of_all = VolatileExists | Profiled | ProfiledMemory | Trapped;
@@ -108,6 +110,10 @@ inline void renew_mode() { mode() |= mode_of_all.load(std::memory_order_relaxed)
 // Are ops recorded? In inference mode not even inside enable_grad(). Of a function whose
 // derivatives are taken in forward direction, ops inside of no_grad() are recorded, and hidden.
 inline bool grad_enabled() { return !(mode() & (NoGrad | Inference | VolatileCall)); }
+// Is a formula of elements computed by ops, and not in one loop?
+inline bool formula_by_ops() {
+  return !(mode() & (NoGrad | Inference | VolatileCall | BatchedOnce));
+}
 
 // Sets or clears bits of the mode word for a scope.
 class ModeGuard {

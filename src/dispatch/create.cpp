@@ -226,7 +226,7 @@ struct CopyBackward final : Node {
 // From another device: converted and put in row-major order where the elements are, moved as bytes,
 // and brought into the order of `input` there.
 void copy_across(const Tensor& from, const Tensor& input) {
-  if (input.is_meta()) return;
+  if (input.is_meta()) return check_not_batched("copy_");
   check_implemented(!from.is_meta(), "Cannot copy out of meta tensor; no data!");
   if (!from.numel()) return;
   Tensor source = unrecorded([&] {
@@ -241,6 +241,10 @@ void copy_across(const Tensor& from, const Tensor& input) {
 }  // namespace
 
 Tensor copy_(const Tensor& input, const Tensor& src, bool non_blocking) {
+  if (__builtin_expect(mode() & Batched, 0)) {
+    const GivenList given = {{"input", input}, {"other", src}, {"non_blocking", non_blocking}};
+    if (op_batch->compute("copy_\0", given, Spread::ByRule) == Batching::Results) return input;
+  }
   CopiesMayWait scope(non_blocking || copies_may_wait());
   if (src.is_complex() && !input.is_complex() && input.dtype() != DType::Bool) warn_of_complex();
   check_in_place(input, "copy_", records(src));

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "autograd/inplace.h"
+#include "dispatch/batched.h"
 #include "dispatch/generated.h"
 #include "dispatch/gradient_buffer.h"
 #include "dispatch/lazy_expression.h"
@@ -280,7 +281,7 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   const bool changes_meta = given.defined() && given.is_meta();  // by elements of any device
   for (int k = 0; k < count && !changes_meta; ++k)
     check_input_device(loop, k, *inputs[k], out.device());
-  if (out.is_meta()) return out;
+  if (out.is_meta()) return check_not_batched(loop.name), out;
 
   if (given.defined()) copy_on_write(given);
   Tensor kept[kernels::max_loop_inputs];
@@ -330,8 +331,24 @@ void run_elementwise_out(const Loop& loop, LoopType type, const Scalar* numbers,
   run_elementwise(loop, type, inputs, count, numbers, out);
 }
 
+namespace {
+Tensor run_for_batch(const Loop& loop, const Scalar* numbers, const Tensor* const* inputs,
+                     int count) {
+  int64_t rank = 0;
+  for (int i = 0; i < count; ++i) rank = std::max(rank, inputs[i]->dim());
+  const SpreadArguments spread(*op_batch, Spread::Elementwise, rank);
+  Tensor all[kernels::max_loop_inputs];
+  const Tensor* operands[kernels::max_loop_inputs];
+  for (int i = 0; i < count; ++i) operands[i] = &(all[i] = spread(*inputs[i]));
+  ModeGuard plain = op_batch->outside();
+  return op_batch->stand_in(
+      run_elementwise(loop, LoopType::Common, operands, count, numbers, Tensor()));
+}
+}  // namespace
+
 Tensor run_in_gradient_buffer(const Loop& loop, const Scalar* numbers, bool last,
                               const Tensor* const* inputs, int count) {
+  if (__builtin_expect(mode() & Batched, 0)) return run_for_batch(loop, numbers, inputs, count);
   const Tensor& grad = *inputs[0];
   const TensorImpl* impl = grad.impl();
   // A part of a larger storage would keep all of that.

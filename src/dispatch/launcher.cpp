@@ -51,6 +51,10 @@ Dims strides_as(const Tensor& t, IntSpan sizes) {
   return strides;
 }
 
+void check_not_batched(const char* kernel) {
+  check_implemented(!(mode() & Batched), kernel, ": no rule for a batch of gradients");
+}
+
 void check_elements(const char* op, const Tensor& t) {
   if (t.is_meta()) launch::fail_meta(op);
 }

@@ -56,6 +56,9 @@ class Reshaped {
 };
 inline Reshaped reshaped(const Tensor& t, IntSpan sizes) { return {t, sizes}; }
 
+// A kernel that does nothing on meta would leave as it is what stands for a batch of gradients.
+void check_not_batched(const char* kernel);
+
 namespace launch {
 
 [[noreturn]] void fail_devices(const char* kernel, Device a, Device b);
@@ -212,6 +215,7 @@ class Launcher<Result (*Kernels::*)(const kernels::Context&, Parameters...), slo
     (placement.add(arguments), ...);
     Device device = placement.device();
     if (__builtin_expect(device.is_meta(), 0)) {
+      check_not_batched(name_);
       if constexpr (std::is_void_v<Result>) return;
       else if constexpr (std::is_same_v<Result, bool>) return true;  // nothing is left to do
       else if constexpr (std::is_class_v<Result>) return {};

@@ -225,7 +225,7 @@ Tensor add_product(const Tensor& accumulated, const Tensor& a, const Tensor& b) 
 }  // namespace
 
 Tensor relu_backward(const Tensor& grad, const Tensor& out) {
-  if (grad_enabled()) return where(le(out, wrap_number(Scalar(0))), wrap_number(Scalar(0)), grad);
+  if (formula_by_ops()) return where(le(out, wrap_number(Scalar(0))), wrap_number(Scalar(0)), grad);
   return elementwise_in_gradient_buffer(kernels::relu_backward_input_loop, nullptr, true, grad,
                                         out);
 }

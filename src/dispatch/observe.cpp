@@ -59,6 +59,7 @@ int64_t* write(int64_t* to, const Given& g) {
       *to++ = Details::Real;
       std::memcpy(to++, &g.real, sizeof g.real);
       return to;
+    case Given::Other:
     case Given::None: *to++ = Details::None;
   }
   return to;

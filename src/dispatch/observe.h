@@ -1,50 +1,16 @@
-// What a profile and the NaN trap see of an op: the function of each row asks `observed()`, and
-// goes through `observe` if one of them is on.
+// What a profile and the NaN trap see of an op, and what a batch of gradients makes of it: the
+// function of each row asks `observed()`, and goes through `observe` if one of them is on.
 #pragma once
 #include <array>
 #include <cstring>
-#include <initializer_list>
-#include <optional>
 
 #include "core/observer.h"
+#include "dispatch/batched.h"
 #include "tensor/tensor.h"
 
 namespace rl {
 
 inline bool observed() { return __builtin_expect(mode() & Observed, 0); }
-
-// An argument of an op, by its name.
-struct Given {
-  enum Kind : uint8_t { None, OneTensor, Tensors, Integer, Real, Flag, Integers };
-  const char* name;
-  Kind kind = None;
-  union {
-    const void* at;
-    int64_t integer = 0;
-    double real;
-  };
-
-  template <class T> Given(const char* name, const T&) : name(name) {}
-  Given(const char* name, const Tensor& t) : name(name), kind(OneTensor) { at = &t; }
-  Given(const char* name, const TensorList& t) : name(name), kind(Tensors) { at = &t; }
-  Given(const char* name, const Dims& d) : name(name), kind(Integers) { at = &d; }
-  Given(const char* name, bool v) : name(name), kind(Flag) { integer = v; }
-  Given(const char* name, int64_t v) : name(name), kind(Integer) { integer = v; }
-  Given(const char* name, double v) : name(name), kind(Real) { real = v; }
-  Given(const char* name, const Scalar& v) : name(name) {
-    if (v.is_bool() || v.is_integral()) {
-      kind = v.is_bool() ? Flag : Integer;
-      integer = v.to<int64_t>();
-    } else if (!v.is_complex()) {
-      kind = Real;
-      real = v.real();
-    }
-  }
-  template <class T> Given(const char* name, const std::optional<T>& v) : name(name) {
-    if (v) *this = Given(name, *v);
-  }
-};
-using GivenList = std::initializer_list<Given>;
 
 // Whether the elements of a result are those that the op computed, or what memory held.
 enum class Elements { Computed, Uninitialized };
@@ -85,8 +51,12 @@ template <Elements elements = Elements::Computed, class F>
   }
 }
 
+template <class... Rest> const Tensor& first(const Tensor& t, const Rest&...) { return t; }
+
 // The same of a function and all of its arguments, whose names are in one string, a zero byte
-// between two: functions of the same type share the code.
+// between two: functions of the same type share the code. Behind the name of the op and a zero byte
+// is the key by which programs know it (program/operation.h): nothing where that is the name, "!"
+// where it has none.
 template <Elements elements = Elements::Computed, class R, class... A>
 [[gnu::noinline, gnu::cold]] R observe(const char* op, R (*body)(A...), const char* names,
                                        const std::remove_reference_t<A>&... arguments) {
@@ -95,8 +65,34 @@ template <Elements elements = Elements::Computed, class R, class... A>
     names += std::strlen(name) + 1;
     return name;
   };
-  return observe<elements>(op, {Given(next(), arguments)...},
-                           [&]() -> R { return body(arguments...); });
+  const GivenList given = {Given(next(), arguments)...};
+  if (mode() & Batched) {
+    const bool computed = op_batch->compute(op, given, Spread::ByRule) == Batching::Results;
+    if constexpr (std::is_reference_v<R>) {  // its first argument, which it changes
+      if (computed) return first(arguments...);
+    } else if constexpr (BatchedResult<R>::possible) {
+      if (computed) return BatchedResult<R>::take();
+    }
+    return body(arguments...);
+  }
+  return observe<elements>(op, given, [&]() -> R { return body(arguments...); });
+}
+
+// Of a row whose function computes a batch of gradients too.
+template <Spread how, class R, class... A>
+[[gnu::noinline, gnu::cold]] R observe_spread(const char* op, R (*body)(A...), const char* names,
+                                              const std::remove_reference_t<A>&... arguments) {
+  if (!(mode() & Batched)) return observe(op, body, names, arguments...);
+  const GivenList given = {Given("", arguments)...};
+  switch (op_batch->compute(op, given, how)) {
+    case Batching::Results: return BatchedResult<R>::take();
+    case Batching::Body: return body(arguments...);
+    case Batching::Spread: break;
+  }
+  SpreadArguments spread(*op_batch, how, given);
+  std::tuple<std::decay_t<A>...> values{spread(arguments)...};  // in their order
+  ModeGuard plain = op_batch->outside();
+  return BatchedResult<R>::stand_in(std::apply(body, values), how);
 }
 
 }  // namespace rl

@@ -241,7 +241,9 @@ def grad(
         only_inputs: ignored.
         allow_unused: return None for an input that the outputs do not depend on, in place of an
             error; by default as `materialize_grads`.
-        is_grads_batched: `grad_outputs` have a leading batch dimension, and so have the results.
+        is_grads_batched: `grad_outputs` have a leading batch dimension, and so have the results,
+            which one backward pass computes. Where tensors or nodes have hooks, and in nodes of
+            custom Functions, gradients are taken one after the other.
         materialize_grads: return zeros in place of None.
 
     Returns:
@@ -295,19 +297,21 @@ def _grad(
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     keep_graph = create_graph if retain_graph is None else retain_graph
 
-    def run(weights, keep):
-        found = _C.run_backward(roots, weights, keep, create_graph, targets, allow_unused, False)
-        if not materialize_grads:
-            return found
-        return tuple(
-            rushlight.zeros_like(target, requires_grad=create_graph) if result is None else result
-            for result, target in zip(found, targets, strict=True)
+    def run(weights, keep, batch=0):
+        return _C.run_backward(
+            roots, weights, keep, create_graph, targets, allow_unused, False, batch
         )
 
     if is_grads_batched:
-        results = _loop_fallback(run, roots, targets, grad_outputs, keep_graph)
+        count, results = _batched(run, roots, targets, grad_outputs, keep_graph)
+        batch = (count,)
     else:
-        results = run(_weights(roots, grad_outputs), keep_graph)
+        results, batch = run(_weights(roots, grad_outputs), keep_graph), ()
+    if materialize_grads:
+        results = tuple(
+            t.new_zeros((*batch, *t.shape), requires_grad=create_graph) if found is None else found
+            for found, t in zip(results, targets, strict=True)
+        )
     return dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else results
 
 
@@ -383,8 +387,12 @@ def _implied_weight(root):
     return rushlight.ones_like(root, memory_format=rushlight.preserve_format)
 
 
-def _loop_fallback(run, roots, targets, batched_weights, keep_graph):
-    """Run one backward pass for each entry of the batch and stack the results."""
+# Fewer gradients take a backward pass each: that of many costs as much as two.
+_LEAST_BATCH = 3
+
+
+def _batched(run, roots, targets, batched_weights, keep_graph):
+    """The size of the batch, and the gradients for its entries: in one backward pass if may be."""
     batched = _given_weights(roots, batched_weights)
     sizes = {weight.shape[0] for weight in batched if weight is not None}
     if len(sizes) != 1:
@@ -398,17 +406,26 @@ def _loop_fallback(run, roots, targets, batched_weights, keep_graph):
                 f"but grad_output[{position}] has a shape of {weight.shape}"
             )
     if not count:
-        return tuple(target.new_empty((0, *target.shape)) for target in targets)
+        return 0, tuple(target.new_empty((0, *target.shape)) for target in targets)
     first = [None if weight is None else weight[0] for weight in batched]
+    one_of_each = _weights(roots, first)
+    if count >= _LEAST_BATCH:
+        whole = [
+            one.expand(count, *one.shape) if weight is None and one is not None else weight
+            for weight, one in zip(batched, one_of_each)
+        ]
+        found = run(tuple(whole), keep_graph, count)
+        if found is not None:
+            return count, found
     parts = [
         [one] * count if weight is None else weight.unbind(0)
-        for weight, one in zip(batched, _weights(roots, first))
+        for weight, one in zip(batched, one_of_each)
     ]
     rows = [
         run(weights, keep_graph or entry < count - 1)
         for entry, weights in enumerate(zip(*parts, strict=True))
     ]
-    return tuple(
+    return count, tuple(
         _stacked(column, target)
         for column, target in zip(zip(*rows, strict=True), targets, strict=True)
     )

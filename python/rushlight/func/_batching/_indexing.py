@@ -46,6 +46,46 @@ def _getitem(level, func, args, kwargs):
 register("__getitem__", _getitem, FUNCTIONS)
 
 
+def _index(level, func, args, kwargs):
+    tensor, indices = args
+    found = _behind_examples(level, tensor, indices)
+    if found is None:
+        return NotImplemented
+    return level.batched_tensor(func(level.examples(tensor), found[0]))
+
+
+def _index_put(level, func, args, kwargs):
+    tensor, indices, values, *rest = args
+    found = _behind_examples(level, tensor, indices)
+    if found is None:
+        return NotImplemented
+    behind, rank = found
+    new = level.examples(values)
+    values = values if new is None else padded(new, rank)
+    if level.changes_its_first(func, args):
+        func(level.examples(tensor), behind, values, *rest, **kwargs)
+        return tensor
+    return level.batched_tensor(func(level.all_examples(tensor), behind, values, *rest, **kwargs))
+
+
+def _behind_examples(level, tensor, indices):
+    """The indices where a dim of examples comes first, and the dims of what they name in one; None
+    where they differ by example or are masks, and where the dims that they give would change place.
+    """
+    places = [k for k, i in enumerate(indices) if i is not None]
+    given = [indices[k] for k in places]
+    if any(level.examples(i) is not None or i.dtype.itemsize < 4 for i in given):
+        return None
+    if not places or places[-1] - places[0] + 1 != len(places):
+        return None
+    rank = tensor.dim() - len(places) + max(i.dim() for i in given)
+    return [None, *indices], rank
+
+
+register("index", _index)
+register("index_put", _index_put)
+
+
 def _where(level, func, args, kwargs):
     if len(args) + len(kwargs) == 1:
         raise RuntimeError("vmap: where() of a condition alone gives each example other sizes")
@@ -103,6 +143,20 @@ def _embedding(level, func, args, kwargs):
     if level.examples(weight) is not None:
         return NotImplemented if rest or kwargs else level.run_inside(_rows_of, args, kwargs)
     return level.batched_tensor(func(level.examples(index), weight, *rest, **kwargs))
+
+
+def _embedding_gradient(level, func, args, kwargs):
+    """The gradients beside each other: of an embedding with as many times longer rows."""
+    grad, index, size, *rest = args
+    g = level.examples(grad)
+    if g is None or level.examples(index) is not None or len(size) != 2:
+        return NotImplemented
+    rows, width = size
+    beside = func(g.movedim(0, -2).flatten(-2), index, (rows, level.size * width), *rest, **kwargs)
+    return level.batched_tensor(beside.unflatten(1, (level.size, width)).movedim(1, 0))
+
+
+register("embedding_gradient", _embedding_gradient)
 
 
 def _rows_of(index, weight):
