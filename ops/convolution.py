@@ -1,5 +1,5 @@
 """Convolutions. Each gradient of one is one of the three kernels again, so all orders follow."""
-from ops.schema import FIXED_DIMS, composite, function, kernel
+from ops.schema import composite, function, kernel
 
 _GEOMETRY = ("stride: list[int], padding: list[int], dilation: list[int], transposed: bool, "
              "output_padding: list[int], groups: int")
@@ -12,7 +12,7 @@ kernel(f"convolution(input: Tensor, weight: Tensor, bias: Tensor | None, {_GEOME
        grad={"input": f"convolution_input(grad, conj(weight), sizes(input), {_G})",
              "weight": f"convolution_weight(grad, conj(input), sizes(weight), {_G})",
              "bias": "convolution_bias(grad)"},
-       batch=FIXED_DIMS)
+       batch="spread_images")
 kernel(f"convolution_input(grad_output: Tensor, weight: Tensor, size: list[int], {_GEOMETRY})",
        names=(),
        doc="Gradient of a convolution by its input.",

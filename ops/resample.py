@@ -42,7 +42,7 @@ kernel(f"grid_sample_kernel(input: Tensor, grid: Tensor, {_GRID})",
            "the places that grid lists; "
            "orders of 0 are the samples themselves.",
        grad={"input": f"grid_sample_adjoint(grad, grid, spatial_of(sizes(input)), {_LIKE})",
-             "grid": f"grid_gradient(grad, input, grid, {_LIKE})"})
+             "grid": f"grid_gradient(grad, input, grid, {_LIKE})"}, batch="spread_merged")
 kernel(f"grid_sample_adjoint(grad_output: Tensor, grid: Tensor, size: list[int], {_GRID})",
        names=(),
        doc="Adds each element to the places that grid_sample_kernel reads it from.",

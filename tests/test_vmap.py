@@ -162,8 +162,11 @@ X, SQUARES = rl.randn(4, 3, 3, dtype=rl.float64), rl.randn(4, 3, 3, dtype=rl.flo
         lambda a, b: F.cosine_similarity(a, b, dim=0),
         lambda a, b: rl.linalg.lstsq(a, b).solution + rl.linalg.lstsq(a, b, driver="gels")[0],
         lambda a, b: rl.func.jacfwd(rl.tanh)(a[0]) + rl.func.jvp(rl.sin, (a,), (b,))[1],
-        lambda a, b: F.batch_norm(a, b[0], b[1].exp(), b[2], a[0]) + F.batch_norm(X, None, None,
-            b[0], b[1], training=True)[0] + F.batch_norm(a[None], None, None, training=True)[0],
+        lambda a, b: (
+            F.batch_norm(a, b[0], b[1].exp(), b[2], a[0])
+            + F.batch_norm(X, None, None, b[0], b[1], training=True)[0]
+            + F.batch_norm(a[None], None, None, training=True)[0]
+        ),
         lambda a, b: F.batch_norm(a, X[0, 0], X[0, 1].exp(), eps=0.1),
         lambda a, b: a[[0, 2]].sum(0) + b[:, [-1, 0, 1]][range(2)].sum(0),
         lambda a, b: rl.distributions.Normal(a, b.exp()).log_prob(b),
@@ -638,3 +641,39 @@ def test_same_numbers_in_every_piece():
     sizes = []
     chunk_vmap(lambda x: sizes.append(1) or x, chunks=4)(rl.zeros(8))
     assert len(sizes) == 4
+
+
+@pytest.mark.parametrize(
+    ("call", "shape"),
+    [
+        (lambda x: rl.cov(x), (3, 4)),
+        (lambda x: rl.corrcoef(x), (3, 4)),
+        (lambda x: rl.trapezoid(x, rl.arange(4.0)), (3, 4)),
+        (lambda x: rl.quantile(x, 0.3, dim=0), (3, 4)),
+        (lambda x: rl.renorm(x, 2, 0, 1.0), (3, 4)),
+        (lambda x: rl.addbmm(x, rl.ones(2, 3, 5), rl.ones(2, 5, 4)), (3, 4)),
+        (lambda x: F.unfold(x, 2), (2, 3, 4, 4)),
+        (lambda x: F.fold(x, (3, 3), 2), (4, 4)),
+        (lambda x: F.grid_sample(x, x[:, 0, :, None, :2], align_corners=False), (2, 3, 4, 4)),
+        (lambda x: rl.slice_scatter(x, x[:2] * 2, 0, 1, 3), (3, 4)),
+        (lambda x: x.index_reduce(0, rl.tensor([0, 0]), x[1:], "amax"), (3, 4)),
+        (lambda x: rl.kron(x, x).repeat_interleave(2, 0), (2, 3)),
+    ],
+)  # fmt: skip
+def test_what_is_made_of_others_is_computed_at_once(call, shape, monkeypatch):
+    x = rl.randn(5, *shape)
+    expected = rl.stack([call(one) for one in x])
+    twice = rl.stack([x, -x])
+    both = vmap(vmap(call))(twice)  # where levels lie inside of each other, one after the other
+    rl.testing.assert_close(both[0], expected)
+
+    def one_by_one(self, tree):
+        raise AssertionError("computed example by example")
+
+    monkeypatch.setattr("rushlight.func._vmap.Level.slices", one_by_one)
+    rl.testing.assert_close(vmap(call)(x), expected)
+    w = x.clone().requires_grad_()
+    (found,) = rl.autograd.grad(vmap(call)(w).square().sum(), w)
+    monkeypatch.undo()
+    (wanted,) = rl.autograd.grad(rl.stack([call(one) for one in w]).square().sum(), w)
+    rl.testing.assert_close(found, wanted)

@@ -62,34 +62,32 @@ Object object_of(const Given& given) {
 std::atomic<int64_t> applied_one_by_one{0};
 std::atomic<const char*> last_one_by_one{""};
 
-class Batch final : public GradientBatch, public OpBatch {
+// A batch whose rules are those of a level of Python's.
+class RuleBatch : public OpBatch {
  public:
-  Batch(int64_t size, bool records) : OpBatch(size, records) {
-    Object count = checked(wrap(size));
-    level_ = checked(PyObject_CallOneArg(level_class.get(), count.get()));
-  }
+  RuleBatch(Object level, int64_t size, bool records)
+      : OpBatch(size, records), level_(std::move(level)) {}
 
-  void apply(Node& node, Gradients& grads, Gradients& results) override {
-    if (node.takes_stand_ins() && apply_to_stand_ins(node, grads, results)) return;
-    ++applied_one_by_one;
-    last_one_by_one = node.op;
-    apply_one_by_one(node, grads, results);
+  // In a scope, ops see what stands for many.
+  class Scope {
+   public:
+    explicit Scope(RuleBatch* batch) : batch_(batch), outer_(std::exchange(op_batch, batch)) {}
+    ~Scope() {
+      op_batch = outer_;
+      batch_->forget();
+    }
+
+   private:
+    RuleBatch* const batch_;
+    OpBatch* const outer_;
+    ModeGuard batched_{Batched, 0};
+  };
+
+  void add(PyObject* stand_in, PyObject* examples) {
+    entries_.push_back({tensor_of(stand_in), tensor_of(examples)});
   }
 
  private:
-  struct OnStandIns {
-    explicit OnStandIns(Batch* batch) : batch(batch), outer(std::exchange(op_batch, batch)) {}
-    ~OnStandIns() {
-      op_batch = outer;
-      batch->forget();
-    }
-    Batch* const batch;
-    OpBatch* const outer;
-    // Formulas are of ops, but for the loops of one op's elements.
-    GradModeGuard formulas_of_ops{true};
-    ModeGuard batched{Batched | BatchedOnce * !batch->records, 0};
-  };
-
   void forget() {
     bool has_objects = false;
     for (const Entry& e : entries_) has_objects |= e.object != nullptr;
@@ -148,6 +146,21 @@ class Batch final : public GradientBatch, public OpBatch {
     return t;
   }
 
+  Object level_;
+};
+
+class PassOfBatch final : public GradientBatch, public RuleBatch {
+ public:
+  using RuleBatch::RuleBatch;
+
+  void apply(Node& node, Gradients& grads, Gradients& results) override {
+    if (node.takes_stand_ins() && apply_to_stand_ins(node, grads, results)) return;
+    ++applied_one_by_one;
+    last_one_by_one = node.op;
+    apply_one_by_one(node, grads, results);
+  }
+
+ private:
   Tensor gradients_of(const Tensor& t) {
     if (const Entry* entry = find(t)) return entry->examples;
     Dims sizes{size};  // the same for all
@@ -156,7 +169,9 @@ class Batch final : public GradientBatch, public OpBatch {
   }
 
   bool apply_to_stand_ins(Node& node, Gradients& grads, Gradients& results) {
-    OnStandIns scope(this);
+    Scope scope(this);
+    GradModeGuard formulas_of_ops(true);  // but for the loops of one op's elements
+    ModeGuard once(BatchedOnce * !records, 0);
     try {
       Gradients given, found(results.size());
       for (const Tensor& g : grads) given.push_back(stand_in(g));
@@ -205,21 +220,44 @@ class Batch final : public GradientBatch, public OpBatch {
     }
     return ops::stack(column, 0);
   }
-
-  Object level_;
 };
+
+// _in_batch(level, pairs, call): call() where, of each pair, the first stands for the second.
+PyObject* run_in_batch(PyObject*, PyObject* args) {
+  PyObject *level, *pairs, *call;
+  Py_ssize_t size;
+  if (!PyArg_ParseTuple(args, "OnO!O", &level, &size, &PyList_Type, &pairs, &call)) return nullptr;
+  return guarded([&] {
+    RuleBatch batch(Object::share(level), size, grad_enabled());
+    RuleBatch::Scope scope(&batch);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs); ++i) {
+      PyObject* pair = PyList_GET_ITEM(pairs, i);
+      batch.add(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
+    }
+    return checked(PyObject_CallNoArgs(call)).release();
+  });
+}
+
+// _stands_for(tensor): inside of that, what it stands for; None of a tensor that is like others.
+PyObject* stands_for(PyObject*, PyObject* o) {
+  return guarded([&] { return object_of(op_batch->examples(tensor_of(o))).release(); });
+}
 
 PyObject* count_one_by_one(PyObject*, PyObject*) {
   return Py_BuildValue("Ls", static_cast<long long>(applied_one_by_one), last_one_by_one.load());
 }
 
-PyMethodDef functions[] = {{"_nodes_applied_one_by_one", count_one_by_one, METH_NOARGS, nullptr},
+PyMethodDef functions[] = {{"_in_batch", run_in_batch, METH_VARARGS, nullptr},
+                           {"_stands_for", stands_for, METH_O, nullptr},
+                           {"_nodes_applied_one_by_one", count_one_by_one, METH_NOARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
 std::unique_ptr<GradientBatch> make_gradient_batch(int64_t size, bool records) {
-  return std::make_unique<Batch>(size, records);
+  Object count = checked(wrap(size));
+  Object level = checked(PyObject_CallOneArg(level_class.get(), count.get()));
+  return std::make_unique<PassOfBatch>(std::move(level), size, records);
 }
 
 void init_gradient_batch(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }

@@ -58,12 +58,15 @@ Tensor OpBatch::stand_in(const Tensor& result, Spread how) {
   return one;
 }
 
-// A number by its rank does not decide the dtype, and has no dims to work along.
+// A number by its rank does not decide the dtype, and has no dims to work along. What images share
+// is one for all gradients.
 bool OpBatch::fits(GivenList given, Spread how) {
-  bool fits = true;
+  bool fits = true, first = true;
   std::optional<DType> common;
   for_each_tensor(given, [&](const Tensor& t) {
     if (!t.defined()) return;
+    if (how == Spread::Images) fits &= first == (find(t) != nullptr);
+    first = false;
     if (how == Spread::Dim || how == Spread::Dims) fits &= t.dim() > 0;
     if (how != Spread::Elementwise || t.impl()->wrapped_number) return;
     fits &= t.dtype() == common.value_or(t.dtype());

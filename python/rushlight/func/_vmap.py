@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import types
 from typing import NamedTuple
 
 import rushlight
@@ -92,8 +93,14 @@ class Level:
             _C._pop_torch_function_mode()
 
     def loop_fallback(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """`func` called for each example, and the results stacked."""
+        """`func` as the operations that it is made of, where these have rules; else called for each
+        example, and the results stacked.
+        """
         in_place = self.changes_its_first(func, args)
+        if self.size and not (in_place or isinstance(func, types.FunctionType)):
+            result = self._composed(func, args, kwargs)
+            if result is not None:
+                return result
         results = [func(*a, **k) for a, k in self.slices((args, kwargs))]
         columns, structure = [], None
         for result in results:
@@ -106,6 +113,30 @@ class Level:
         if in_place:
             return args[0]  # each example was changed where it lies
         return tree_unflatten([self._joined(func, leaves) for leaves in zip(*columns)], structure)
+
+    def _composed(self, func, args, kwargs):
+        leaves, structure = tree_flatten((args, kwargs))
+        found = [self.examples(leaf) for leaf in leaves]
+        if any(is_batched(f) or type(f) is not Tensor for f in found if f is not None):
+            return None  # levels around see functions of Python alone
+        from rushlight.func._gradient_batch import GradientLevel
+
+        level = GradientLevel(self.size)
+        given = [leaf if f is None else level.batched_tensor(f) for leaf, f in zip(leaves, found)]
+        args, kwargs = tree_unflatten(given, structure)
+        pairs = [(one, f) for one, f in zip(given, found) if f is not None]
+
+        def call():
+            results, structure = tree_flatten(func(*args, **kwargs))
+            wholes = [_C._stands_for(r) if isinstance(r, Tensor) else None for r in results]
+            return results, wholes, structure
+
+        try:
+            results, wholes, structure = _C._in_batch(level, self.size, pairs, call)
+        except Exception:  # an operation without a rule, or what every example raises too
+            return None
+        results = [r if w is None else self.batched_tensor(w) for r, w in zip(results, wholes)]
+        return tree_unflatten(results, structure)
 
     def _joined(self, func, leaves):
         if isinstance(leaves[0], Tensor):
