@@ -677,3 +677,18 @@ def test_what_is_made_of_others_is_computed_at_once(call, shape, monkeypatch):
     monkeypatch.undo()
     (wanted,) = rl.autograd.grad(rl.stack([call(one) for one in w]).square().sum(), w)
     rl.testing.assert_close(found, wanted)
+
+
+def test_places_of_each_example_are_checked():
+    x, index = rl.randn(3, 4, 2), rl.tensor([[0, 3], [1, 1], [2, 0]])
+    found = vmap(lambda a, i: a.index_select(0, i))(x, index)
+    assert rl.equal(found, rl.stack([a[i] for a, i in zip(x, index)]))
+    added = vmap(lambda a, i: a.clone().index_add_(0, i, a[:2], alpha=2))(x, index)
+    expected = [a.clone().index_add_(0, i, a[:2], alpha=2) for a, i in zip(x, index)]
+    assert rl.equal(added, rl.stack(expected))
+    for wrong in (4, -1):
+        index[0, 1] = wrong  # which is a place of the next example, or of the one before
+        with pytest.raises((IndexError, RuntimeError)):
+            vmap(lambda a, i: a.index_select(0, i))(x, index)
+        with pytest.raises((IndexError, RuntimeError)):
+            vmap(lambda a, i: a.index_add(0, i, a[:2]))(x, index)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import rushlight
 from rushlight import _C, Tensor
 from rushlight.func import _batching
+from rushlight.nn import Parameter
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 TYPE_CHECKING = False
@@ -115,10 +116,13 @@ class Level:
         return tree_unflatten([self._joined(func, leaves) for leaves in zip(*columns)], structure)
 
     def _composed(self, func, args, kwargs):
+        """In terms of operations, or None where one of them has no rule."""
+        if _C._len_torch_function_stack():
+            return None  # levels and modes around see functions of Python alone
         leaves, structure = tree_flatten((args, kwargs))
         found = [self.examples(leaf) for leaf in leaves]
-        if any(is_batched(f) or type(f) is not Tensor for f in found if f is not None):
-            return None  # levels around see functions of Python alone
+        if any(type(f) not in _PLAIN for f in found if f is not None):
+            return None
         from rushlight.func._gradient_batch import GradientLevel
 
         level = GradientLevel(self.size)
@@ -147,6 +151,9 @@ class Level:
                 "on which the program cannot depend"
             )
         return leaves[0]
+
+
+_PLAIN = (Tensor, Parameter)  # classes that take over no operation
 
 
 def level_of(number):

@@ -173,9 +173,11 @@ register("searchsorted", _searchsorted)
 
 def _at_same_index(level, func, args, kwargs):
     """index_add, index_copy and index_fill at the same places of each example."""
-    if len(args) < 3 or level.examples(args[2]) is not None or not args[0].dim():
+    if len(args) < 3 or not args[0].dim():
         return NotImplemented
     tensor, dim, index, *values = args
+    if level.examples(index) is not None:
+        return at_own_index(level, func, args, kwargs)
     in_place = level.changes_its_first(func, args)
     if values and isinstance(values[0], Tensor):
         if values[0].dim() != tensor.dim():
@@ -187,3 +189,28 @@ def _at_same_index(level, func, args, kwargs):
 
 
 register("at_same_index", _at_same_index)
+
+
+def at_own_index(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Those, and index_select, at places of each example's own: in one tensor of all of them."""
+    tensor, dim, index, *values = args
+    place, size = shifted(dim, tensor.dim()), tensor.shape[dim]
+    i = level.examples(index).reshape(level.size, -1)
+    if not i.numel() or bool((i < 0).any()) or bool((i >= size).any()):
+        return NotImplemented  # the example that is wrong raises
+
+    def in_line(t):
+        return level.all_examples(t).movedim(place, 1).flatten(0, 1)
+
+    if values and isinstance(values[0], Tensor):
+        if values[0].dim() != tensor.dim():
+            return NotImplemented
+        values[0] = in_line(values[0])
+    in_place = level.changes_its_first(func, args)
+    behind = i + rushlight.arange(0, level.size * size, size, device=i.device).unsqueeze(1)
+    found = func(in_line(tensor), 0, behind.flatten(), *values, **kwargs)
+    found = found.unflatten(0, (level.size, -1)).movedim(1, place)
+    if not in_place:
+        return level.batched_tensor(found)
+    level.examples(tensor).copy_(found)
+    return tensor

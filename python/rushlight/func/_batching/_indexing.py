@@ -2,6 +2,7 @@
 
 import rushlight
 from rushlight import Tensor
+from rushlight.func._batching._composed import at_own_index
 from rushlight.func._batching._elements import pointwise
 from rushlight.func._batching._rules import FUNCTIONS, padded, register, shifted
 
@@ -127,10 +128,12 @@ register("as_strided", _as_strided)
 
 def _index_select(level, func, args, kwargs):
     tensor, dim, index = args
-    x, i = level.examples(tensor), level.examples(index)
-    if i is None and tensor.dim():
-        return level.batched_tensor(x.index_select(shifted(dim, tensor.dim()), index))
-    return NotImplemented
+    if not tensor.dim():
+        return NotImplemented
+    if level.examples(index) is not None:
+        return at_own_index(level, func, args, kwargs)
+    x = level.examples(tensor)
+    return level.batched_tensor(x.index_select(shifted(dim, tensor.dim()), index))
 
 
 register("index_select", _index_select)
