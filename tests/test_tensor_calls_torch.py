@@ -264,6 +264,46 @@ def test_new_tensors():
     all_as_torch(NEW)
 
 
+TWO = "t.tensor([2])"
+ELEMENTS_AS_INTEGERS = """
+t.rand(TWO).shape
+t.randn(TWO, t.tensor(3)).shape
+t.zeros([TWO, 3])
+t.ones((3, TWO))
+t.randint(TWO, (TWO, TWO)).shape
+t.eye(TWO, 3)
+t.full((TWO,), 3.0)
+t.randperm(TWO).shape
+t.zeros(t.tensor([[2]]), TWO)
+t.arange(6).view(TWO, -1)
+t.arange(6).reshape((TWO, 3))
+t.arange(6).topk(TWO)
+t.arange(6).split(TWO)
+t.arange(6).split([TWO, 4])
+t.ones(2, 3, 4).sum(TWO)
+t.ones(2, 3, 4).sum((0, TWO))
+t.ones(2, 3, 4).permute(TWO, 0, 1)
+t.arange(6).tile(TWO)
+t.arange(6).repeat(TWO, 1)
+t.ones(1, 3).expand(TWO, 3)
+t.ones(6).new_zeros(TWO, 1)
+t.arange(6).select(0, TWO)
+t.nn.functional.max_pool2d(t.ones(1, 4, 4), (TWO, 1))
+t.nn.functional.conv1d(t.ones(1, 1, 6), t.ones(1, 1, 2), stride=TWO)
+t.arange(6).tensor_split(TWO)
+t.arange(4).repeat_interleave(TWO)
+t.zeros(t.tensor([2, 3]))
+t.zeros(t.tensor([2.0]))
+t.arange(6).view(t.tensor([2, 3]))
+t.tensor([1, 2, 3])[t.tensor([2])]
+t.arange(6).narrow(0, TWO, 1)
+""".replace("TWO", TWO).strip().splitlines()
+
+
+def test_tensors_of_one_element_as_integers():
+    all_as_torch([eval(f"lambda t: {call}") for call in ELEMENTS_AS_INTEGERS])
+
+
 def test_uninitialized_memory_where_it_is_filled():
     def grown(lib, dtype):
         lib.use_deterministic_algorithms(True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import importlib
 from typing import Any, Final
 
 from rushlight import _C, _absent
@@ -210,7 +211,19 @@ def export_opnames(m: Any) -> list[str]:
     return sorted(names)
 
 
+def _unique_state_dict(module, keep_vars=False):
+    """The state of a module, with what has several names under the first of them."""
+    seen, unique = set(), {}
+    for name, value in module.state_dict(keep_vars=True).items():
+        if id(value) not in seen:
+            seen.add(id(value))
+            unique[name] = value if keep_vars else value.detach()
+    return unique
+
+
 def __getattr__(name: str) -> Any:
+    if name == "frontend":
+        return importlib.import_module("rushlight.jit.frontend")
     if name == "Future":
         from rushlight.futures import Future
 

@@ -212,7 +212,7 @@ def _ratio(a, b):
     return math.copysign(math.inf, a) if a != 0 and a == a else math.nan
 
 
-def _cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
+def _cubic_interpolate(x1, f1, g1, x2, f2, g2, bounds=None):
     """The minimum of the cubic with values f and slopes g at x1 and x2, within the bounds."""
     low, high = bounds if bounds is not None else (min(x1, x2), max(x1, x2))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
@@ -262,7 +262,7 @@ def _strong_wolfe(
             low, high = previous, point
             break
         bounds = (point.t + 0.01 * (point.t - previous.t), point.t * 10)
-        t = _cubic_minimum(
+        t = _cubic_interpolate(
             previous.t, previous.loss, previous.slope, point.t, point.loss, point.slope, bounds
         )
         previous, point = point, at(t)
@@ -279,7 +279,7 @@ def _strong_wolfe(
         width = abs(high.t - low.t)
         if width * largest < tolerance_change:
             break
-        t = _cubic_minimum(low.t, low.loss, low.slope, high.t, high.loss, high.slope)
+        t = _cubic_interpolate(low.t, low.loss, low.slope, high.t, high.loss, high.slope)
         left, right = min(low.t, high.t), max(low.t, high.t)
         margin = 0.1 * width
         if min(right - t, t - left) < margin:  # too near to an end
