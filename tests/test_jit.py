@@ -1,6 +1,7 @@
 """torch.jit: traced and scripted programs do what their source does, or refuse it by name."""
 
 import copy
+import inspect
 import io
 import math
 import warnings
@@ -340,6 +341,21 @@ def test_what_is_not_compiled_is_named_and_runs_as_python(function, message, tmp
         with pytest.raises(CompilationError, match=message):
             use()
     assert not list(tmp_path.iterdir())
+    assert not hasattr(script, "graph") and "code" not in dict(inspect.getmembers(script))
+
+
+@pytest.mark.filterwarnings("ignore:.* runs as Python")
+def test_a_module_that_runs_as_python_shows_no_program():
+    class Named(torch.nn.Module):
+        code = "of the source"
+
+        def forward(self, x):
+            return {str(x.shape[0]): x}
+
+    script = torch.jit.script(Named())
+    assert not hasattr(script, "graph") and "code" not in dict(inspect.getmembers(script))
+    with pytest.raises(CompilationError, match="a call of str"):
+        script.code  # noqa: B018
 
 
 @pytest.mark.parametrize(
