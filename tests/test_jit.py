@@ -1397,3 +1397,26 @@ def test_scripts_take_lists_for_tuples():
     assert combined((x, x), b=[x]).tolist() == [2, 2]
     with pytest.raises(torch.jit.Error, match="another structure"):
         combined([x], [x])
+
+
+def test_without_compilation(monkeypatch):
+    """As programs are debugged, with PYTORCH_JIT=0 in the environment."""
+    from rushlight.jit import _state
+
+    def program(x):
+        return x + 1
+
+    _state.disable()
+    try:
+        module = torch.nn.Linear(1, 1)
+        assert torch.jit.script(program) is torch.jit.trace(program, torch.ones(1)) is program
+        assert torch.jit.script(module) is torch.jit.trace_module(module, {}) is module
+    finally:
+        _state.enable()
+    assert torch.jit.script(program) is not program
+    for text, enabled in (("0", False), ("no", False), ("True", True)):
+        monkeypatch.setenv("PYTORCH_JIT", text)
+        assert bool(_state.EnabledProxy()) == enabled
+    monkeypatch.setenv("PYTORCH_JIT", "maybe")
+    with pytest.raises(ValueError, match="PYTORCH_JIT"):
+        _state.EnabledProxy()

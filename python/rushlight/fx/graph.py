@@ -462,7 +462,8 @@ class Graph:
         rows = []
         for n in self.nodes:
             args, kwargs = map_arg(n.args, _Reference), map_arg(n.kwargs, _Reference)
-            rows.append((n.op, n.name, n.target, args, kwargs, n.type))
+            is_wrapped = n.meta.get("is_wrapped", False)
+            rows.append((n.op, n.name, n.target, args, kwargs, n.type, is_wrapped))
         return _graph_from_rows, (type(self), rows, self._codegen)
 
 
@@ -484,9 +485,11 @@ def _graph_from_rows(kind, rows, codegen):
     def resolved(value):
         return nodes[value.name] if isinstance(value, _Reference) else value
 
-    for op, name, target, args, kwargs, annotation in rows:
+    for op, name, target, args, kwargs, annotation, is_wrapped in rows:
         args, kwargs = map_aggregate(args, resolved), map_aggregate(kwargs, resolved)
-        nodes[name] = graph.create_node(op, target, args, kwargs, name, annotation)
+        nodes[name] = node = graph.create_node(op, target, args, kwargs, name, annotation)
+        if is_wrapped:
+            node.meta["is_wrapped"] = True
     return graph
 
 
@@ -575,7 +578,7 @@ class CodeGen:
         def written(value):
             return _written(value, global_name)
 
-        body, parameters, annotation, lines = [], [], "", {}
+        body, parameters, annotation, lines, wrapped = [], [], "", {}, {}
         for index, node in enumerate(nodes):
             # What is freed comes in the order in which it appears, the reverse of how it was found.
             freed = users_last.get(node, []) if node.op != "placeholder" else []
@@ -601,6 +604,9 @@ class CodeGen:
                 body.append(self.generate_output(_Source(written(node.args[0]))))
                 continue
             expression, in_place = _expression(node, root_module, global_name, written)
+            if node.op == "call_function" and node.meta.get("is_wrapped"):
+                name = global_name(qualified_name(node.target), node.target)
+                wrapped[f'torch.fx._symbolic_trace.wrap("{name}")'] = None
             if in_place:
                 body.append(f"{expression};  {node.name} = {written(node.args[0])}{freed}{noted}")
             else:
@@ -611,7 +617,7 @@ class CodeGen:
             body = [line + "\n" for line in body]
             body = "".join(self._body_transformer(body)).splitlines()
         header = self.gen_fn_def(parameters, annotation)
-        source = "\n".join(["", "", "", header, *(f"    {line}" for line in body), "    "])
+        source = "\n".join(["", *(wrapped or [""]), "", header, *(f"    {line}" for line in body), "    "])
         return PythonCode(source, found, lines)
 
 

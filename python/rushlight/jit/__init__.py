@@ -29,6 +29,7 @@ from rushlight.jit._modules import (
     trace_module,
 )
 from rushlight.jit._script_members import ScriptObject as _ScriptObject
+from rushlight.jit._state import _enabled  # noqa: F401 (libraries ask it)
 from rushlight.jit._tracer import TracerWarning
 from rushlight.jit._written import script_method
 
