@@ -970,6 +970,13 @@ def test_wrapped_functions_stay_calls_when_a_graph_is_traced_again():
     assert "twice" in again.code and again(3) == 7
 
 
+def test_operators_are_listed_as_they_are_written():
+    assert fx.graph.magic_methods["getitem"].format("x", 1) == "x[1]"
+    assert fx.graph.inplace_methods["iadd"].format("x", "y") == "x += y"
+    assert fx.graph.reflectable_magic_methods["matmul"].format("x", "y") == "x @ y"
+    assert "eq" not in fx.graph.reflectable_magic_methods
+
+
 def test_code_wraps_what_it_calls():
     """So that it is recorded as a call again, wherever the code is traced."""
     traced = fx.symbolic_trace(lambda x: twice(x) + len(x))

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -302,6 +303,44 @@ t.arange(6).narrow(0, TWO, 1)
 
 def test_tensors_of_one_element_as_integers():
     all_as_torch([eval(f"lambda t: {call}") for call in ELEMENTS_AS_INTEGERS])
+
+
+TYPES_OF_NUMBERS = """
+t.finfo(float).eps
+t.finfo(complex).bits
+t.finfo(int)
+t.iinfo(int).max
+t.iinfo(bool)
+t.iinfo(float)
+t.nn.BatchNorm1d(2).to(float).running_mean
+t.nn.LayerNorm(2).to("cpu", float).weight.detach()
+t.nn.LayerNorm(2).to(dtype=float).weight.detach()
+t.nn.LayerNorm(2).to(int)
+t.hann_window(3, dtype=float)
+t.hamming_window(3, dtype=int)
+t.eye(2).to_sparse().to(float).to_dense()
+t.eye(2).to_sparse_csr().to("cpu", complex).to_dense()
+t.eye(2).to_sparse().to(dtype=bool).to_dense()
+""".strip().splitlines()
+
+
+def test_types_of_numbers_as_dtypes():
+    all_as_torch([eval(f"lambda t: {call}") for call in TYPES_OF_NUMBERS])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_sums_of_exponentials_of_complex_infinities(dtype):
+    inf, nan = math.inf, math.nan
+    parts = [complex(a, b) for a in (inf, -inf, 1, nan) for b in (0, inf, -inf, 1, nan)]
+
+    def sums(t):
+        x = t.tensor(parts, dtype=getattr(t, dtype))
+        pairs = t.stack(t.meshgrid(x, x, indexing="ij"))
+        pairs = pairs.flatten(1)
+        scanned = t.logcumsumexp(pairs[:, pairs[1].real != -inf], 0)[1]
+        return t.view_as_real(t.cat([t.logaddexp(*pairs), scanned])).numpy()
+
+    np.testing.assert_allclose(sums(rl), sums(torch), rtol=1e-6)
 
 
 def test_uninitialized_memory_where_it_is_filled():

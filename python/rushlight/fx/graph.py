@@ -14,13 +14,14 @@ from rushlight.fx._names import (
     GLOBALS,
     IN_PLACE_OPERATORS,
     OPERATORS,
+    REFLECTED_OPERATORS,
     Namespace,
     is_of_rushlight,
     is_operator,
     name_of_target,
     qualified_name,
 )
-from rushlight.fx.node import Node, map_aggregate, map_arg, type_name
+from rushlight.fx.node import Node, Target, map_aggregate, map_arg, type_name  # noqa: F401
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
+
+# As torch calls the tables, for tracers of other libraries.
+magic_methods, inplace_methods = OPERATORS, IN_PLACE_OPERATORS
+reflectable_magic_methods = {name: OPERATORS[name] for name in REFLECTED_OPERATORS}
 
 # src: the source; globals: what it names; lineno_map: index of the node that each line is of.
 PythonCode: type[Any] = namedtuple("PythonCode", "src globals lineno_map", defaults=(None,))
@@ -617,7 +622,8 @@ class CodeGen:
             body = [line + "\n" for line in body]
             body = "".join(self._body_transformer(body)).splitlines()
         header = self.gen_fn_def(parameters, annotation)
-        source = "\n".join(["", *(wrapped or [""]), "", header, *(f"    {line}" for line in body), "    "])
+        body = [f"    {line}" for line in body]
+        source = "\n".join(["", *(wrapped or [""]), "", header, *body, "    "])
         return PythonCode(source, found, lines)
 
 
