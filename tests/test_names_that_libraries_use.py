@@ -412,3 +412,18 @@ def test_names_that_engines_of_other_libraries_import():
     tied.append(tied[0])
     assert list(rushlight.jit._unique_state_dict(tied)) == ["0.weight", "0.bias"]
     assert rushlight.nn.ModuleList([tied])._get_abs_string_index(-1) == "0"
+
+
+def test_a_line_search_of_a_program():
+    from rushlight.optim.lbfgs import _strong_wolfe
+
+    def evaluate(x, t, d):
+        at = x + t * d
+        return float((at**2).sum()), 2 * at
+
+    x = rushlight.tensor([3.0, 4.0])
+    loss, grad = evaluate(x, 0, x)
+    loss, grad, t, evaluations = _strong_wolfe(
+        evaluate, x, 1.0, -grad, loss, grad, -grad.dot(grad), max_ls=9
+    )
+    assert t == pytest.approx(0.5) and loss == pytest.approx(0, abs=1e-9) and evaluations <= 9

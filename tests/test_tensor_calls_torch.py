@@ -265,7 +265,6 @@ def test_new_tensors():
     all_as_torch(NEW)
 
 
-TWO = "t.tensor([2])"
 ELEMENTS_AS_INTEGERS = """
 t.rand(TWO).shape
 t.randn(TWO, t.tensor(3)).shape
@@ -298,11 +297,12 @@ t.zeros(t.tensor([2.0]))
 t.arange(6).view(t.tensor([2, 3]))
 t.tensor([1, 2, 3])[t.tensor([2])]
 t.arange(6).narrow(0, TWO, 1)
-""".replace("TWO", TWO).strip().splitlines()
+""".strip().splitlines()
 
 
 def test_tensors_of_one_element_as_integers():
-    all_as_torch([eval(f"lambda t: {call}") for call in ELEMENTS_AS_INTEGERS])
+    calls = [call.replace("TWO", "t.tensor([2])") for call in ELEMENTS_AS_INTEGERS]
+    all_as_torch([eval(f"lambda t: {call}") for call in calls])
 
 
 TYPES_OF_NUMBERS = """
