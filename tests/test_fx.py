@@ -970,6 +970,20 @@ def test_wrapped_functions_stay_calls_when_a_graph_is_traced_again():
     assert "twice" in again.code and again(3) == 7
 
 
+def test_nodes_that_cannot_be():
+    graph = fx.Graph()
+    for create in (lambda: graph.call_function(3), lambda: graph.call_method(3),
+                   lambda: graph.placeholder(3), lambda: graph.create_node("call", "x"),
+                   lambda: graph.call_function(rushlight.relu, 3),
+                   lambda: graph.call_function(rushlight.relu, [3]),
+                   lambda: graph.call_function(rushlight.relu, (), [1])):  # fmt: skip
+        with pytest.raises(AssertionError, match="^create_node: "):
+            create()
+    with pytest.raises(ValueError, match="must be callable, got str"):
+        graph.call_function("relu")
+    assert not graph.nodes
+
+
 def test_operators_are_listed_as_they_are_written():
     assert fx.graph.magic_methods["getitem"].format("x", 1) == "x[1]"
     assert fx.graph.inplace_methods["iadd"].format("x", "y") == "x += y"

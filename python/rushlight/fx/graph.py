@@ -21,7 +21,7 @@ from rushlight.fx._names import (
     name_of_target,
     qualified_name,
 )
-from rushlight.fx.node import Node, Target, map_aggregate, map_arg, type_name  # noqa: F401
+from rushlight.fx.node import OPS, Node, Target, map_aggregate, map_arg, type_name  # noqa: F401
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ class Graph:
             type_expr: annotation of its value.
         """
         args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
+        _check_node(op, target, args, kwargs)
         for used in _nodes_in((args, kwargs)):
             if used.graph is not self:
                 raise RuntimeError(f"create_node: argument {used.name} belongs to another graph")
@@ -496,6 +497,21 @@ def _graph_from_rows(kind, rows, codegen):
         if is_wrapped:
             node.meta["is_wrapped"] = True
     return graph
+
+
+def _check_node(op, target, args, kwargs):
+    """AssertionErrors, as in torch; `Node` checks further."""
+    wrong = None
+    if op not in OPS:
+        wrong = f"op must be one of {', '.join(OPS)}, got {op!r}"
+    elif not isinstance(args, tuple):
+        wrong = f"args must be a tuple, got {type(args).__name__}"
+    elif not isinstance(kwargs, dict):
+        wrong = f"kwargs must be a dict, got {type(kwargs).__name__}"
+    elif not isinstance(target, str) and not callable(target):
+        wrong = f"the target must be a str or callable, got {type(target).__name__}"
+    if wrong:
+        raise AssertionError(f"create_node: {wrong}")
 
 
 def _nodes_in(value):
