@@ -288,6 +288,7 @@ composite("cholesky(input: Tensor, upper: bool = False)",
 composite("cholesky_solve(input: Tensor, L: Tensor, upper: bool = False)", """
     check_square("cholesky_solve", L, "L")
     check_matrix("cholesky_solve", input, "B")
+    check_same_matrix_type("cholesky_solve", L, input)
     inner = linalg_solve_triangular(adjoint_now(L) if upper else L, input, False, True, False)
     return linalg_solve_triangular(L if upper else adjoint_now(L), inner, True, True, False)
           """, out="cast",
@@ -311,14 +312,15 @@ kernel("linalg_triangular_kernel(A: Tensor, B: Tensor, upper: bool, left: bool, 
 composite("linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True, "
           "unitriangular: bool = False)", """
     check_square("linalg.solve_triangular", input)
-    check_matrix("linalg.solve_triangular", B, "B")
-    check_same_matrix_type("linalg.solve_triangular", input, B)
+    right = B if is_complex(B) else to(B, dtype(input))
+    check_matrix("linalg.solve_triangular", right, "B")
+    check_same_matrix_type("linalg.solve_triangular", input, right)
     check_equation("linalg.solve_triangular", input, B, left)
-    a, b = with_common_batch("linalg.solve_triangular", input, B)
+    a, b = with_common_batch("linalg.solve_triangular", input, right)
     return linalg_triangular_kernel(a, b, upper, left, unitriangular)
           """,
           names=("linalg.solve_triangular",), out=True,
-          doc="Solves A X = B (or X A = B), where input is A and triangular.",
+          doc="Solves A X = B (or X A = B), where input is A and triangular; in the dtype of A.",
           batch="batches")
 composite("triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, "
           "unitriangular: bool = False)"
@@ -326,6 +328,7 @@ composite("triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transp
     check(dim_of(A) >= 2 and dim_of(input) >= 2,
           "triangular_solve: expected tensors with at least 2 dimensions, got ", sizes(A), " and ",
           sizes(input))
+    check_same_matrix_type("triangular_solve", A, input)
     solution = linalg_solve_triangular(transpose_of(A) if transpose else A, input,
                                        upper != transpose, True, unitriangular)
     matrices = expanded(A, with_matrix(batch_of(solution), size(A, -2), size(A, -1)))

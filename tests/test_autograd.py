@@ -813,6 +813,31 @@ def test_saved_tensors_that_are_read_once():
     assert x.grad.item() == 6
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_saved_output_has_its_history_in_backward(create_graph):
+    """Of which programs take derivatives there: implicit functions, at the point they found."""
+
+    class Root(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x.sqrt(), root := x.sqrt())
+            return root
+
+        @staticmethod
+        def backward(ctx, grad):
+            plain, root = ctx.saved_tensors
+            assert not plain.requires_grad and root.requires_grad
+            assert root.grad_fn.name() == "RootBackward"
+            with torch.enable_grad():
+                square = (root * root).sum()
+            return grad / torch.autograd.grad(square, root, create_graph=create_graph)[0]
+
+    x = torch.tensor([4.0, 9.0], requires_grad=True)
+    (slope,) = torch.autograd.grad(Root.apply(x).sum(), x, create_graph=create_graph)
+    assert slope.tolist() == pytest.approx([1 / 4, 1 / 6])
+    assert slope.requires_grad == create_graph
+
+
 def test_older_methods_of_contexts():
     class Old(torch.autograd.Function):
         @staticmethod

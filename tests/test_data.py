@@ -216,11 +216,14 @@ def test_sampler_errors():
     for make, error in [
         (lambda: RandomSampler(Squares(2), replacement=1), TypeError),
         (lambda: RandomSampler(Squares(2), num_samples=-1), ValueError),
+        (lambda: RandomSampler(Squares(2), num_samples=0), ValueError),
+        (lambda: DataLoader(Squares(0), shuffle=True), ValueError),
         (lambda: BatchSampler(range(2), 0, False), ValueError),
         (lambda: BatchSampler(range(2), 2, 1), ValueError),
         (lambda: WeightedRandomSampler([1.0], 0), ValueError),
         (lambda: WeightedRandomSampler([[1.0]], 1), ValueError),
         (lambda: DistributedSampler(Squares(4), 2, 2), ValueError),
+        (lambda: DistributedSampler(Squares(4)), ValueError),
     ]:
         with pytest.raises(error):
             make()

@@ -30,6 +30,10 @@ def by_a_wrapper(*args):
     return F.mse_loss(*args)
 
 
+def softmax_by_a_wrapper(x):
+    return eval("softmax(x, _stacklevel=4)", {"softmax": F.softmax, "x": x})  # of no file
+
+
 def test_warnings_name_the_program_s_line():
     column, row = rushlight.rand(4, 1), rushlight.rand(4)
     parameter = nn.Parameter(rushlight.ones(2))
@@ -41,6 +45,9 @@ def test_warnings_name_the_program_s_line():
             lambda: nn.MSELoss()(column, row),
             lambda: by_a_wrapper(column, row),
             lambda: nn.KLDivLoss()(column, column),
+            lambda: F.softmax(column),
+            lambda: nn.Softmax()(column),
+            lambda: softmax_by_a_wrapper(column),
             lambda: list(DataLoader([1, 2], pin_memory=True)),
             lambda: nn.LSTM(2, 2, dropout=0.5),
             lambda: rushlight.std(rushlight.ones(1)),  # which the core warns of
@@ -51,8 +58,7 @@ def test_warnings_name_the_program_s_line():
 
 def test_all_warnings_go_the_same_way():
     """`warn_program` finds the line; whoever counts frames is wrong as soon as one is added."""
-    # Those whose callers say how many frames lie between: `_stacklevel` is an argument in torch.
-    counts_itself = {"_ignored.py", "nn/functional.py", "_dynamo/utils.py"}
+    counts_itself = {"_ignored.py", "_dynamo/utils.py"}  # of which the latter takes a stacklevel
     found = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")

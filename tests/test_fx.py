@@ -970,6 +970,46 @@ def test_wrapped_functions_stay_calls_when_a_graph_is_traced_again():
     assert "twice" in again.code and again(3) == 7
 
 
+def test_nodes_that_cannot_be():
+    graph = fx.Graph()
+    for create in (lambda: graph.call_function(3), lambda: graph.call_method(3),
+                   lambda: graph.placeholder(3), lambda: graph.create_node("call", "x"),
+                   lambda: graph.call_function(rushlight.relu, 3),
+                   lambda: graph.call_function(rushlight.relu, [3]),
+                   lambda: graph.call_function(rushlight.relu, (), [1])):  # fmt: skip
+        with pytest.raises(AssertionError, match="^create_node: "):
+            create()
+    with pytest.raises(ValueError, match="must be callable, got str"):
+        graph.call_function("relu")
+    assert not graph.nodes
+
+
+def test_operators_are_listed_as_they_are_written():
+    assert fx.graph.magic_methods["getitem"].format("x", 1) == "x[1]"
+    assert fx.graph.inplace_methods["iadd"].format("x", "y") == "x += y"
+    assert fx.graph.reflectable_magic_methods["matmul"].format("x", "y") == "x @ y"
+    assert "eq" not in fx.graph.reflectable_magic_methods
+
+
+def test_code_wraps_what_it_calls():
+    """So that it is recorded as a call again, wherever the code is traced."""
+    traced = fx.symbolic_trace(lambda x: twice(x) + len(x))
+    names = [f"{twice.__module__}_twice", "len"]
+    lines = [f'torch.fx._symbolic_trace.wrap("{name}")' for name in names]
+    for module in (traced, copy.deepcopy(traced), pickle.loads(pickle.dumps(traced)),
+                   fx.symbolic_trace(traced),
+                   fx.symbolic_trace(rushlight.nn.Sequential(traced))):  # fmt: skip
+        assert module.code.splitlines()[1:3] == lines
+        called = module.graph.find_nodes(op="call_function")
+        assert [n.target for n in called[:2]] == [twice, len] and called[0].meta["is_wrapped"]
+    call = traced.graph.find_nodes(op="call_function", target=twice)[0]
+    call.op, call.target, call.args = "call_method", "neg", call.args
+    assert traced.graph.python_code("self").src.splitlines()[1] == lines[1]
+    wrapped = set(fx._symbolic_trace._wrapped_fns_to_patch)
+    del module, called, call
+    assert wrapped == set(fx._symbolic_trace._wrapped_fns_to_patch)  # no code is kept
+
+
 def test_lists_and_dicts_of_nodes_are_trees():
     values = fx.immutable_collections.immutable_list([3, [4, 5]])
     leaves, shape = pytree.tree_flatten(values)

@@ -337,6 +337,12 @@ def test_compilers_pass_through():
     assert torch._C._get_tracing_state() is None
 
 
+def test_compilers_take_what_can_be_called():
+    for compile in (torch.compile, torch.compile(), torch.compile(disable=True)):
+        with pytest.raises(AssertionError, match="expected a function or module, got int"):
+            compile(3)
+
+
 def test_what_would_choose_how_to_compile_is_checked_and_told_of(monkeypatch):
     monkeypatch.setattr(_ignored, "_warned", set())
     for name, value in {

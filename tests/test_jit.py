@@ -1,6 +1,7 @@
 """torch.jit: traced and scripted programs do what their source does, or refuse it by name."""
 
 import copy
+import inspect
 import io
 import math
 import warnings
@@ -340,6 +341,21 @@ def test_what_is_not_compiled_is_named_and_runs_as_python(function, message, tmp
         with pytest.raises(CompilationError, match=message):
             use()
     assert not list(tmp_path.iterdir())
+    assert not hasattr(script, "graph") and "code" not in dict(inspect.getmembers(script))
+
+
+@pytest.mark.filterwarnings("ignore:.* runs as Python")
+def test_a_module_that_runs_as_python_shows_no_program():
+    class Named(torch.nn.Module):
+        code = "of the source"
+
+        def forward(self, x):
+            return {str(x.shape[0]): x}
+
+    script = torch.jit.script(Named())
+    assert not hasattr(script, "graph") and "code" not in dict(inspect.getmembers(script))
+    with pytest.raises(CompilationError, match="a call of str"):
+        script.code  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -1381,3 +1397,26 @@ def test_scripts_take_lists_for_tuples():
     assert combined((x, x), b=[x]).tolist() == [2, 2]
     with pytest.raises(torch.jit.Error, match="another structure"):
         combined([x], [x])
+
+
+def test_without_compilation(monkeypatch):
+    """As programs are debugged, with PYTORCH_JIT=0 in the environment."""
+    from rushlight.jit import _state
+
+    def program(x):
+        return x + 1
+
+    _state.disable()
+    try:
+        module = torch.nn.Linear(1, 1)
+        assert torch.jit.script(program) is torch.jit.trace(program, torch.ones(1)) is program
+        assert torch.jit.script(module) is torch.jit.trace_module(module, {}) is module
+    finally:
+        _state.enable()
+    assert torch.jit.script(program) is not program
+    for text, enabled in (("0", False), ("no", False), ("True", True)):
+        monkeypatch.setenv("PYTORCH_JIT", text)
+        assert bool(_state.EnabledProxy()) == enabled
+    monkeypatch.setenv("PYTORCH_JIT", "maybe")
+    with pytest.raises(ValueError, match="PYTORCH_JIT"):
+        _state.EnabledProxy()

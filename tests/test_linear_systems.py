@@ -123,6 +123,22 @@ def test_triangular_solution(dtype, upper, left, unit):
                 assert_near(found, expected, dtype)
 
 
+def test_triangular_solutions_have_the_matrix_s_dtype():
+    a = rushlight.tensor([[2.0, 1.0], [0.0, 4.0]], dtype=rushlight.float64, requires_grad=True)
+    b = rushlight.tensor([[1.0], [2.0]], requires_grad=True)
+    solution = linalg.solve_triangular(a, b, upper=True)
+    assert solution.dtype == rushlight.float64 and solution.tolist() == [[0.25], [0.5]]
+    solution.sum().backward()
+    assert b.grad.dtype == b.dtype and b.grad.tolist() == [[0.5], [0.125]]
+    assert a.grad.tolist() == [[-0.125, -0.25], [0, -0.0625]]
+    assert linalg.solve_triangular(a, b.long(), upper=True).equal(solution)
+    for solve in (linalg.solve, lambda a, b: rushlight.triangular_solve(b, a),
+                  lambda a, b: rushlight.cholesky_solve(b, a),
+                  lambda a, b: linalg.solve_triangular(a, b.cfloat(), upper=True)):  # fmt: skip
+        with pytest.raises(RuntimeError, match="same dtype"):
+            solve(a, b)
+
+
 @pytest.mark.parametrize("n", [1, 3, 16, 20, 70])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_singular(dtype, n):

@@ -73,3 +73,28 @@ def test_what_masked_tensors_refuse():
         rushlight.masked.masked_tensor(DATA, DATA)
     with pytest.raises(TypeError, match="data must be a Tensor"):
         rushlight.masked.masked_tensor([1.0], MASK)
+
+
+def test_numbers_of_masked_tensors():
+    mt = masked()
+    assert bool(mt[0, 2] > 1) and float(mt[0, 2]) == 2 and int(mt[0, 2]) == 2
+    assert "abc"[mt[0, 2].long()] == "c" and not mt[0, 0] and mt[0, 2].is_nonzero()
+    assert mt._masked_data.equal(DATA) and mt._masked_mask.equal(MASK)
+    for number in (bool, float, int, complex, rushlight.is_nonzero):
+        with pytest.raises(ValueError, match="masked out"):
+            number(mt[0, 1])
+    with pytest.raises(RuntimeError, match="ambiguous"):
+        bool(mt)
+
+
+def test_assignment_to_masked_tensors():
+    mt = rushlight.masked.masked_tensor(DATA, MASK)
+    mt[:, 0] = 5.0
+    mt[0, 1:] = rushlight.tensor([7.0, 8.0])
+    mt[0] = mt[0] * 2
+    assert mt.get_data()[:, :2].tolist() == [[10, 14], [5, 4]] and mt.get_mask().equal(MASK)
+    with pytest.raises(ValueError, match="masks must match"):
+        mt[0] = mt[1]
+    plain = rushlight.zeros(3)
+    plain[:] = mt.sum(0)
+    assert type(plain) is rushlight.Tensor and plain.tolist() == [10, 0, 16]

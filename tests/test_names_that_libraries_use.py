@@ -371,3 +371,59 @@ def test_names_of_the_inside_of_nn():
     assert get_a_var({"a": [1, (x,)]}) is x and get_a_var([1]) is None
     assert is_namedtuple(rushlight.finfo) is False
     assert is_namedtuple(collections.namedtuple("Pair", "a b")(1, 2))
+
+
+def test_vmap_by_its_older_path():
+    from rushlight._vmap_internals import _vmap
+
+    x = rushlight.arange(6.0).view(3, 2)
+    assert _vmap(lambda row: row.sum())(x).tolist() == [1, 5, 9]
+    sums, none = _vmap(lambda row: (row.sum(), None), allow_none_pass_through=True)(x)
+    assert sums.tolist() == [1, 5, 9] and none is None
+    with pytest.raises(ValueError, match="must only return Tensors"):
+        _vmap(lambda row: (row, None))(x)
+
+
+def test_parts_of_jacobians():
+    """Put together as programs do: rows of the Jacobian from a basis of the outputs."""
+    functional = rushlight.autograd.functional
+    weight = rushlight.ones(2, requires_grad=True)
+    scaled = weight * rushlight.tensor([2.0, 3.0])
+    was_tuple, outputs = functional._as_tuple(scaled, "outputs", "program")
+    basis = functional._construct_standard_basis_for(outputs, [2])
+    rows = [rushlight.autograd.grad(outputs, weight, row, True)[0] for row in basis[0]]
+    jacobian = functional._grad_postprocess(((rushlight.stack(rows) * weight,),), False)
+    jacobian = functional._tuple_postprocess(jacobian, (was_tuple, False))
+    assert jacobian.tolist() == [[2, 0], [0, 3]] and not jacobian.requires_grad
+    with pytest.raises(TypeError, match="outputs given to program"):
+        functional._as_tuple([1], "outputs", "program")
+
+
+def test_names_that_engines_of_other_libraries_import():
+    from rushlight.cuda.amp.grad_scaler import OptState
+    from rushlight.distributed.algorithms.ddp_comm_hooks import default
+    from rushlight.jit.frontend import NotSupportedError
+    from rushlight.optim.lbfgs import _cubic_interpolate
+
+    assert OptState is rushlight.amp.grad_scaler.OptState and hasattr(default, "fp16_compress_hook")
+    assert issubclass(NotSupportedError, RuntimeError)
+    assert _cubic_interpolate(0.0, 1.0, -2.0, 2.0, 1.0, 2.0) == 1  # (x - 1)^2
+    tied = rushlight.nn.Sequential(rushlight.nn.Linear(2, 2))
+    tied.append(tied[0])
+    assert list(rushlight.jit._unique_state_dict(tied)) == ["0.weight", "0.bias"]
+    assert rushlight.nn.ModuleList([tied])._get_abs_string_index(-1) == "0"
+
+
+def test_a_line_search_of_a_program():
+    from rushlight.optim.lbfgs import _strong_wolfe
+
+    def evaluate(x, t, d):
+        at = x + t * d
+        return float((at**2).sum()), 2 * at
+
+    x = rushlight.tensor([3.0, 4.0])
+    loss, grad = evaluate(x, 0, x)
+    loss, grad, t, evaluations = _strong_wolfe(
+        evaluate, x, 1.0, -grad, loss, grad, -grad.dot(grad), max_ls=9
+    )
+    assert t == pytest.approx(0.5) and loss == pytest.approx(0, abs=1e-9) and evaluations <= 9

@@ -600,6 +600,19 @@ def test_products_of_sparse_matrices_of_any_width(width):
     rushlight.testing.assert_close((loose @ loose).to_dense(), dense @ dense)
 
 
+@pytest.mark.parametrize("layout", [rushlight.sparse_coo, rushlight.sparse_csr])
+def test_products_of_many_matrices_with_a_sparse_one(layout):
+    x = rushlight.arange(12.0).view(2, 2, 3).requires_grad_()
+    weight = rushlight.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    expected = rushlight.nn.functional.linear(x, weight)
+    (grad,) = rushlight.autograd.grad(expected.sum(), x)
+    product = rushlight.nn.functional.linear(x, weight.to_sparse(layout=layout))
+    assert product.equal(expected)
+    assert rushlight.autograd.grad(product.sum(), x)[0].equal(grad)
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        x @ weight.to_sparse(layout=layout)
+
+
 def test_products_whose_indices_were_spoilt_are_refused():
     a = _sparse_matrix(4, 4, 8).coalesce().to_sparse_csr()
     spoilt = a.clone()

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -262,6 +263,84 @@ NEW = [
 
 def test_new_tensors():
     all_as_torch(NEW)
+
+
+ELEMENTS_AS_INTEGERS = """
+t.rand(TWO).shape
+t.randn(TWO, t.tensor(3)).shape
+t.zeros([TWO, 3])
+t.ones((3, TWO))
+t.randint(TWO, (TWO, TWO)).shape
+t.eye(TWO, 3)
+t.full((TWO,), 3.0)
+t.randperm(TWO).shape
+t.zeros(t.tensor([[2]]), TWO)
+t.arange(6).view(TWO, -1)
+t.arange(6).reshape((TWO, 3))
+t.arange(6).topk(TWO)
+t.arange(6).split(TWO)
+t.arange(6).split([TWO, 4])
+t.ones(2, 3, 4).sum(TWO)
+t.ones(2, 3, 4).sum((0, TWO))
+t.ones(2, 3, 4).permute(TWO, 0, 1)
+t.arange(6).tile(TWO)
+t.arange(6).repeat(TWO, 1)
+t.ones(1, 3).expand(TWO, 3)
+t.ones(6).new_zeros(TWO, 1)
+t.arange(6).select(0, TWO)
+t.nn.functional.max_pool2d(t.ones(1, 4, 4), (TWO, 1))
+t.nn.functional.conv1d(t.ones(1, 1, 6), t.ones(1, 1, 2), stride=TWO)
+t.arange(6).tensor_split(TWO)
+t.arange(4).repeat_interleave(TWO)
+t.zeros(t.tensor([2, 3]))
+t.zeros(t.tensor([2.0]))
+t.arange(6).view(t.tensor([2, 3]))
+t.tensor([1, 2, 3])[t.tensor([2])]
+t.arange(6).narrow(0, TWO, 1)
+""".strip().splitlines()
+
+
+def test_tensors_of_one_element_as_integers():
+    calls = [call.replace("TWO", "t.tensor([2])") for call in ELEMENTS_AS_INTEGERS]
+    all_as_torch([eval(f"lambda t: {call}") for call in calls])
+
+
+TYPES_OF_NUMBERS = """
+t.finfo(float).eps
+t.finfo(complex).bits
+t.finfo(int)
+t.iinfo(int).max
+t.iinfo(bool)
+t.iinfo(float)
+t.nn.BatchNorm1d(2).to(float).running_mean
+t.nn.LayerNorm(2).to("cpu", float).weight.detach()
+t.nn.LayerNorm(2).to(dtype=float).weight.detach()
+t.nn.LayerNorm(2).to(int)
+t.hann_window(3, dtype=float)
+t.hamming_window(3, dtype=int)
+t.eye(2).to_sparse().to(float).to_dense()
+t.eye(2).to_sparse_csr().to("cpu", complex).to_dense()
+t.eye(2).to_sparse().to(dtype=bool).to_dense()
+""".strip().splitlines()
+
+
+def test_types_of_numbers_as_dtypes():
+    all_as_torch([eval(f"lambda t: {call}") for call in TYPES_OF_NUMBERS])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_sums_of_exponentials_of_complex_infinities(dtype):
+    inf, nan = math.inf, math.nan
+    parts = [complex(a, b) for a in (inf, -inf, 1, nan) for b in (0, inf, -inf, 1, nan)]
+
+    def sums(t):
+        x = t.tensor(parts, dtype=getattr(t, dtype))
+        pairs = t.stack(t.meshgrid(x, x, indexing="ij"))
+        pairs = pairs.flatten(1)
+        scanned = t.logcumsumexp(pairs[:, pairs[1].real != -inf], 0)[1]
+        return t.view_as_real(t.cat([t.logaddexp(*pairs), scanned])).numpy()
+
+    np.testing.assert_allclose(sums(rl), sums(torch), rtol=1e-6)
 
 
 def test_uninitialized_memory_where_it_is_filled():

@@ -177,6 +177,8 @@ def compile(
 
 
 def _compiled(model, disable):
+    if not callable(model):
+        raise AssertionError(f"compile: expected a function or module, got {type(model).__name__}")
     if disable or not isinstance(model, rushlight.nn.Module):
         return model
     from rushlight._dynamo.eval_frame import OptimizedModule

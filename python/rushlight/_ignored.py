@@ -23,12 +23,15 @@ def warn_once(text: str) -> None:
     warn_program(text)
 
 
-def warn_program(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn of the line outside of rushlight that led here; the core warns by it too."""
+def warn_program(text: str, category: type[Warning] = UserWarning, further: int = 0) -> None:
+    """Warn of the line outside of rushlight that led here, or of one so many callers further.
+
+    The core warns by it too.
+    """
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _is_on_the_way(frame):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, category, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level + further)
 
 
 def _is_on_the_way(frame):

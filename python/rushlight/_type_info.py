@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight._python_types import as_dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class finfo:
     tiny: float
 
     def __init__(self, type: _AbsentDtype | _dtype | None = None) -> None:
-        dtype = rushlight.get_default_dtype() if type is None else type
+        dtype = rushlight.get_default_dtype() if type is None else as_dtype(type)
         if _name(dtype) in _FLOAT8 and not isinstance(dtype, str):
             self.dtype, self.bits, self.resolution = _name(dtype), 8, 1.0
             fraction, low, self.max = _FLOAT8[self.dtype]
@@ -112,6 +113,7 @@ class iinfo:
     min: int
 
     def __init__(self, type: _dtype) -> None:
+        type = as_dtype(type)
         name = _name(type)
         if name in _QUANTIZED and type is getattr(rushlight, name):
             type = _QUANTIZED[name]

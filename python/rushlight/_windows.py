@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import rushlight
+from rushlight._python_types import as_dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def _positions(window_length, periodic, dtype):
     """(0, 1, ... ; the last one of the symmetric window), computed in float64."""
     if window_length < 0:
         raise RuntimeError(f"window: requires a non-negative window length, got {window_length}")
-    if dtype is not None and not dtype.is_floating_point:
+    if dtype is not None and not as_dtype(dtype).is_floating_point:
         raise RuntimeError(f"window: expects floating point dtypes, got {dtype}")
     last = window_length - 1 + bool(periodic)
     return rushlight.arange(window_length, dtype=rushlight.float64, device="cpu"), max(last, 1)

@@ -120,14 +120,18 @@ int Arguments::parse(const Spec& spec, PyObject* self, PyObject* const* args, Py
                      PyObject* names) {
   const Call call{self, args, count, names};
   spec_ = &spec;
-  for (int k = 0; k < spec.count; ++k) {
-    overload_ = &spec.overloads[k];
-    if (!fit(call, nullptr)) continue;
-    if (__builtin_expect(overridden_ || calls_are_watched(), 0)) {
-      if (ask_subclasses(call) < 0) return -1;
+  for (bool elements_too : {false, true}) {
+    elements_are_integers_ = elements_too;
+    for (int k = 0; k < spec.count; ++k) {
+      overload_ = &spec.overloads[k];
+      if (!fit(call, nullptr)) continue;
+      if (__builtin_expect(overridden_ || calls_are_watched(), 0)) {
+        if (ask_subclasses(call) < 0) return -1;
+      }
+      return k;
     }
-    return k;
   }
+  elements_are_integers_ = false;
   return refuse(call);
 }
 
@@ -141,7 +145,7 @@ bool Arguments::fit(const Call& call, std::string* why) {
   if (call.self) slots_[at++] = call.self;
   const Parameter* next = o.parameters + at;
   const bool spread = o.positional - at == 1 && next->kind == Kind::IntList && call.count > 0 &&
-                      (call.count > 1 || next->length < 0) && is_integer(call.args[0]);
+                      (call.count > 1 || next->length < 0) && accept_integer(call.args[0]);
   if (spread) {
     spread_ = at;
     spread_items_ = call.args;
@@ -165,7 +169,8 @@ bool Arguments::fit(const Call& call, std::string* why) {
     }
     if (PyList_Check(slots_[i]) && is_list_kind(p.kind) && i != spread_)
       slots_[i] = unchanging(slots_[i]);
-    if (i == spread_ ? accept_spread() : accept(p, slots_[i])) continue;
+    if (i == spread_ ? accept_integers(spread_items_, spread_count_) : accept(p, slots_[i]))
+      continue;
     if (why) *why = explain_type(i, call.self != nullptr);
     return false;
   }
@@ -231,6 +236,11 @@ bool Arguments::accept_other_tensor(PyObject* o) {
   return overrides || is_tensor(o);
 }
 
+bool Arguments::accept_integer(PyObject* o) const {
+  return is_integer(o) ||
+         (elements_are_integers_ && is_tensor(o) && is_integer_element(tensor_of(o)));
+}
+
 // What stands for a number in a traced program takes the call over.
 bool Arguments::accept_override(PyObject* o) { return !is_tensor(o) && accept_other_tensor(o); }
 
@@ -249,7 +259,7 @@ bool Arguments::accept(const Parameter& p, PyObject* o) {
     case Kind::Scalar:
       return is_scalar(o) || (overload_->numbers_may_be_tensors && is_tensor(o) &&
                               tensor_of(o).dim() == 0 && !tensor_of(o).is_meta());
-    case Kind::Int: return is_integer(o) || accept_override(o);
+    case Kind::Int: return accept_integer(o) || accept_override(o);
     case Kind::Float: return is_real_number(o) || accept_override(o);
     case Kind::Bool:
       return PyBool_Check(o) || number_kind(o) == NumberKind::Bool || accept_override(o);
@@ -267,17 +277,15 @@ bool Arguments::accept(const Parameter& p, PyObject* o) {
 }
 
 // After a first integer truth values are taken too, as by torch: rand(2, flag).
-static bool are_integers(PyObject* const* items, Py_ssize_t count) {
+bool Arguments::accept_integers(PyObject* const* items, Py_ssize_t count) const {
   for (Py_ssize_t k = 0; k < count; ++k)
-    if (!PyLong_CheckExact(items[k]) && !is_integer(items[k]) && !(k && PyBool_Check(items[k])))
+    if (!PyLong_CheckExact(items[k]) && !accept_integer(items[k]) && !(k && PyBool_Check(items[k])))
       return false;
   return true;
 }
 
-bool Arguments::accept_spread() const { return are_integers(spread_items_, spread_count_); }
-
 bool Arguments::accept_list(const Parameter& p, PyObject* o) {
-  if (p.kind == Kind::IntList && p.length > 0 && is_integer(o)) return true;
+  if (p.kind == Kind::IntList && p.length > 0 && accept_integer(o)) return true;
   if (p.kind == Kind::FloatList && p.length > 0 && is_real_number(o)) return true;
   if (!is_list(o)) return p.kind == Kind::TensorList && !is_tensor(o) && accept_other_tensor(o);
   switch (p.kind) {
@@ -287,7 +295,8 @@ bool Arguments::accept_list(const Parameter& p, PyObject* o) {
       return all_of(o, [&](PyObject* x) {
         return x == Py_None || is_exact_tensor(x) || accept_other_tensor(x);
       });
-    case Kind::IntList: return are_integers(PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o));
+    case Kind::IntList:
+      return accept_integers(PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o));
     case Kind::FloatList: return all_of(o, is_real_number);
     default: return all_of(o, [](PyObject* x) { return PyBool_Check(x) != 0; });
   }

@@ -132,7 +132,8 @@ class Arguments {
   bool place_keywords(const Call& call, std::string* why);
   bool accept(const Parameter& p, PyObject* o);
   bool accept_list(const Parameter& p, PyObject* o);
-  bool accept_spread() const;
+  bool accept_integer(PyObject* o) const;
+  bool accept_integers(PyObject* const* items, Py_ssize_t count) const;
   bool accept_other_tensor(PyObject* o);
   bool accept_override(PyObject* o);
   PyObject* unchanging(PyObject* list);
@@ -155,6 +156,8 @@ class Arguments {
   PyObject* result_ = nullptr;
   PyObject* snapshots_ = nullptr;  // a list that keeps tuples alive
   bool overridden_ = false;        // some argument is more than a plain tensor
+  // Is a tensor with dims, and of one element, an integer? Where no form takes it as a tensor.
+  bool elements_are_integers_ = false;
 };
 
 }  // namespace rl::bind

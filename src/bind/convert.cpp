@@ -34,13 +34,11 @@ NumberKind number_kind_slow(PyObject* o) {
   return PyIndex_Check(o) && !PySequence_Check(o) ? NumberKind::Int : NumberKind::None;
 }
 
-bool is_integer_tensor(const Tensor& t) {
-  return t.dim() == 0 && rl::is_integral(t.dtype()) && !t.requires_grad();
-}
+bool is_integer_element(const Tensor& t) { return t.numel() == 1 && rl::is_integral(t.dtype()); }
 
 bool is_integer(PyObject* o) {
   if (PyLong_CheckExact(o)) return true;
-  if (is_tensor(o)) return is_integer_tensor(tensor_of(o));
+  if (is_tensor(o)) return tensor_of(o).dim() == 0 && is_integer_element(tensor_of(o));
   NumberKind kind = number_kind(o);
   if (kind != NumberKind::None) return kind == NumberKind::Int;
   if (!PyIndex_Check(o)) return false;

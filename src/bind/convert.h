@@ -21,7 +21,7 @@ inline bool is_number(PyObject* o) { return number_kind(o) != NumberKind::None; 
 
 // What an int argument takes: an int that is no bool, or an integer tensor without dims.
 bool is_integer(PyObject* o);
-bool is_integer_tensor(const Tensor& t);
+bool is_integer_element(const Tensor& t);  // of however many dims
 
 // These throw PythonError or Error where `o` does not fit.
 int64_t to_int64(PyObject* o);

@@ -503,7 +503,11 @@ PyObject* saved_tensors(PyObject* self, void*) {
     RunLock lock(*node);
     node->check_unreleased();
     TensorList tensors;
-    for (const SavedTensor& t : node->saved) tensors.push_back(t.unpack(*node));
+    for (const SavedTensor& t : node->saved) {
+      // An output is of its node whether backward records or not; a hook runs in backward's mode.
+      GradModeGuard recorded(grad_enabled() || !t.packed());
+      tensors.push_back(t.unpack(*node));
+    }
     return wrap(tensors);
   });
 }

@@ -136,7 +136,8 @@ RL_INLINE std::complex<T> complex_logaddexp(std::complex<T> a, std::complex<T> b
   if (isnan(a) || isnan(b)) return {quiet_nan<T>, quiet_nan<T>};
   bool swap = a.real() < b.real();
   std::complex<T> high = swap ? b : a, low = swap ? a : b;
-  if (isinf(high.real()) && high.real() == low.real() && high.real() < T(0)) return high;
+  if (isinf(high.real()) && high.real() == low.real())
+    return high.real() < T(0) ? low : log(exp(low) + exp(high));
   return high + log1p(exp(low - high));
 }
 RL_INLINE complex64 logaddexp(complex64 a, complex64 b) { return complex_logaddexp(a, b); }

@@ -8,6 +8,7 @@ from rushlight._absent_dtypes import _CarriedDtype
 from rushlight._carried import _history
 from rushlight._carried._codecs import bits_of, carrier_of, is_unsigned, numbers_of
 from rushlight._carried._tensor import CarriedTensor, array_of, elements, make, plain
+from rushlight._python_types import as_dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -507,7 +508,7 @@ def _to(func, self, *args, **kwargs):
         return _to(func, self, *args, copy=copy, dtype=dtype, **kwargs).contiguous(
             memory_format=order
         )
-    dtype = {float: rushlight.float64, int: rushlight.int64, bool: rushlight.bool}.get(dtype, dtype)
+    dtype = as_dtype(dtype)
     moved = self
     if rest or kwargs.get("device") is not None:
         where = rest[0] if rest else kwargs["device"]

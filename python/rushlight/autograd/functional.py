@@ -262,6 +262,37 @@ def _tensors(name, what, value):
     return values
 
 
+# Under these names programs take the parts of Jacobians of their own.
+
+
+def _as_tuple(inp, arg_name, fn_name):
+    """Was an argument a tuple, and the tensors in it."""
+    return isinstance(inp, tuple), _tensors(fn_name, arg_name, inp)
+
+
+def _construct_standard_basis_for(tensors, tensor_numels):
+    """Rows of an identity matrix for the elements of all tensors, cut into those of each."""
+    rows = rushlight.eye(sum(tensor_numels)).split(tensor_numels, dim=1)
+    return tuple(part.to(tensor) for part, tensor in zip(rows, tensors))
+
+
+def _grad_postprocess(inputs, create_graph):
+    """Nested tuples of gradients, without history unless `create_graph`."""
+    if create_graph:
+        return inputs
+    if isinstance(inputs, rushlight.Tensor):
+        return inputs.detach()
+    return tuple(_grad_postprocess(part, create_graph) for part in inputs)
+
+
+def _tuple_postprocess(res, to_unpack):
+    """`res` without the tuple for outputs, or those in it for inputs, where these were none."""
+    outer, *inner = to_unpack if isinstance(to_unpack, tuple) else (to_unpack,)
+    if inner and not inner[0]:
+        res = tuple(part[0] for part in res)
+    return res if outer else res[0]
+
+
 class _Call:
     """One evaluation of a function, at a point of which gradients can be taken."""
 

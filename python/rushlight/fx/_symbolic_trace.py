@@ -16,7 +16,7 @@ from rushlight._core_names import ScriptObject  # noqa: F401 (torch has it here)
 from rushlight._ignored import warn_program
 from rushlight._set_module import home_of
 from rushlight.fx import proxy as proxies
-from rushlight.fx._names import function_modules
+from rushlight.fx._names import GENERATED, function_modules, is_of_rushlight
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.proxy import (
@@ -75,6 +75,7 @@ is_fx_symbolic_tracing = is_fx_tracing
 # ---- functions that are recorded as one call -----------------------------------------------------
 
 _wrapped_fns_to_patch = {}  # (id of a module's globals, name) -> the globals
+_WRAPPED = "_wrapped_names"  # a global of generated code: what it wrapped
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
@@ -94,7 +95,10 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
     frame = inspect.currentframe().f_back
     if frame.f_code.co_name != "<module>" and not frame.f_code.co_filename.startswith("<doctest"):
         raise NotImplementedError(f"wrap({name!r}) must be called at the top level of a module")
-    _wrapped_fns_to_patch[id(frame.f_globals), name] = frame.f_globals
+    if frame.f_code.co_filename.startswith(GENERATED):  # in globals that live as long as the code
+        frame.f_globals.setdefault(_WRAPPED, []).append(name)
+    else:
+        _wrapped_fns_to_patch[id(frame.f_globals), name] = frame.f_globals
     return fn_or_name
 
 
@@ -119,7 +123,10 @@ def _recording(function):
         traced = _find_proxy(args, kwargs)
         if traced is None:
             return function(*args, **kwargs)
-        return traced.tracer.create_proxy("call_function", function, args, kwargs)
+        call = traced.tracer.create_proxy("call_function", function, args, kwargs)
+        if not is_of_rushlight(function):  # whose calls are recorded wherever they stand
+            call.node.meta["is_wrapped"] = True
+        return call
 
     record._records_calls_of = function
     return record
@@ -193,19 +200,24 @@ def _autowrap_check(patcher, frame_dict, function_ids):
                 patcher.patch(frame_dict, name, _recording(value))
 
 
-def _patch_wrapped_functions(patcher, root_globals=()):
-    """Have calls of the functions that `wrap` was given recorded, also where generated code has
-    them among its globals.
-    """
-    wrapped = [space.get(name) for (_, name), space in _wrapped_fns_to_patch.items()]
-    for name in list(root_globals):
-        if any(root_globals[name] is function for function in wrapped):
-            patcher.patch(root_globals, name, _recording(root_globals[name]))
+def _patch_wrapped(patcher, namespace, name):
+    original = namespace.get(name, getattr(builtins, name, None))
+    if original is None:
+        raise NameError(f"wrap({name!r}): the module has no such function")
+    patcher.patch(namespace, name, _recording(original))
+
+
+def _patch_wrapped_functions(patcher):
+    """Have calls of the functions that `wrap` was given recorded."""
     for (_, name), namespace in list(_wrapped_fns_to_patch.items()):
-        original = namespace.get(name, getattr(builtins, name, None))
-        if original is None:
-            raise NameError(f"wrap({name!r}): the module has no such function")
-        patcher.patch(namespace, name, _recording(original))
+        _patch_wrapped(patcher, namespace, name)
+
+
+def _patch_body(patcher, function_ids, namespace):
+    """Have calls recorded that a body makes by its globals, those of generated code too."""
+    for name in namespace.get(_WRAPPED, ()):
+        _patch_wrapped(patcher, namespace, name)
+    _autowrap_check(patcher, namespace, function_ids)
 
 
 # As they are when nothing is traced: for tracers that patch these by themselves.
@@ -554,7 +566,7 @@ class Tracer(TracerBase):
                 return own_call(module, *args, **kwargs)
 
             body = getattr(type(module).forward, "__globals__", {})
-            _autowrap_check(patcher, body, self._autowrap_function_ids)
+            _patch_body(patcher, self._autowrap_function_ids, body)
             return self.call_module(module, forward, args, kwargs)
 
         def attribute(module, name):
@@ -562,10 +574,10 @@ class Tracer(TracerBase):
 
         patcher.patch_method(Module, "__call__", call)
         patcher.patch_method(Module, "__getattr__", attribute)
-        _patch_wrapped_functions(patcher, root_globals)
+        _patch_wrapped_functions(patcher)
         for module in self._autowrap_search:
             _autowrap_check(patcher, vars(module), self._autowrap_function_ids)
-        _autowrap_check(patcher, root_globals, self._autowrap_function_ids)
+        _patch_body(patcher, self._autowrap_function_ids, root_globals)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
         new = object.__new__(type(self))

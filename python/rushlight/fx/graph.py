@@ -14,13 +14,14 @@ from rushlight.fx._names import (
     GLOBALS,
     IN_PLACE_OPERATORS,
     OPERATORS,
+    REFLECTED_OPERATORS,
     Namespace,
     is_of_rushlight,
     is_operator,
     name_of_target,
     qualified_name,
 )
-from rushlight.fx.node import Node, map_aggregate, map_arg, type_name
+from rushlight.fx.node import OPS, Node, Target, map_aggregate, map_arg, type_name  # noqa: F401
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
+
+# As torch calls the tables, for tracers of other libraries.
+magic_methods, inplace_methods = OPERATORS, IN_PLACE_OPERATORS
+reflectable_magic_methods = {name: OPERATORS[name] for name in REFLECTED_OPERATORS}
 
 # src: the source; globals: what it names; lineno_map: index of the node that each line is of.
 PythonCode: type[Any] = namedtuple("PythonCode", "src globals lineno_map", defaults=(None,))
@@ -153,6 +158,7 @@ class Graph:
             type_expr: annotation of its value.
         """
         args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
+        _check_node(op, target, args, kwargs)
         for used in _nodes_in((args, kwargs)):
             if used.graph is not self:
                 raise RuntimeError(f"create_node: argument {used.name} belongs to another graph")
@@ -462,7 +468,8 @@ class Graph:
         rows = []
         for n in self.nodes:
             args, kwargs = map_arg(n.args, _Reference), map_arg(n.kwargs, _Reference)
-            rows.append((n.op, n.name, n.target, args, kwargs, n.type))
+            is_wrapped = n.meta.get("is_wrapped", False)
+            rows.append((n.op, n.name, n.target, args, kwargs, n.type, is_wrapped))
         return _graph_from_rows, (type(self), rows, self._codegen)
 
 
@@ -484,10 +491,27 @@ def _graph_from_rows(kind, rows, codegen):
     def resolved(value):
         return nodes[value.name] if isinstance(value, _Reference) else value
 
-    for op, name, target, args, kwargs, annotation in rows:
+    for op, name, target, args, kwargs, annotation, is_wrapped in rows:
         args, kwargs = map_aggregate(args, resolved), map_aggregate(kwargs, resolved)
-        nodes[name] = graph.create_node(op, target, args, kwargs, name, annotation)
+        nodes[name] = node = graph.create_node(op, target, args, kwargs, name, annotation)
+        if is_wrapped:
+            node.meta["is_wrapped"] = True
     return graph
+
+
+def _check_node(op, target, args, kwargs):
+    """AssertionErrors, as in torch; `Node` checks further."""
+    wrong = None
+    if op not in OPS:
+        wrong = f"op must be one of {', '.join(OPS)}, got {op!r}"
+    elif not isinstance(args, tuple):
+        wrong = f"args must be a tuple, got {type(args).__name__}"
+    elif not isinstance(kwargs, dict):
+        wrong = f"kwargs must be a dict, got {type(kwargs).__name__}"
+    elif not isinstance(target, str) and not callable(target):
+        wrong = f"the target must be a str or callable, got {type(target).__name__}"
+    if wrong:
+        raise AssertionError(f"create_node: {wrong}")
 
 
 def _nodes_in(value):
@@ -575,7 +599,7 @@ class CodeGen:
         def written(value):
             return _written(value, global_name)
 
-        body, parameters, annotation, lines = [], [], "", {}
+        body, parameters, annotation, lines, wrapped = [], [], "", {}, {}
         for index, node in enumerate(nodes):
             # What is freed comes in the order in which it appears, the reverse of how it was found.
             freed = users_last.get(node, []) if node.op != "placeholder" else []
@@ -601,6 +625,9 @@ class CodeGen:
                 body.append(self.generate_output(_Source(written(node.args[0]))))
                 continue
             expression, in_place = _expression(node, root_module, global_name, written)
+            if node.op == "call_function" and node.meta.get("is_wrapped"):
+                name = global_name(qualified_name(node.target), node.target)
+                wrapped[f'torch.fx._symbolic_trace.wrap("{name}")'] = None
             if in_place:
                 body.append(f"{expression};  {node.name} = {written(node.args[0])}{freed}{noted}")
             else:
@@ -611,7 +638,8 @@ class CodeGen:
             body = [line + "\n" for line in body]
             body = "".join(self._body_transformer(body)).splitlines()
         header = self.gen_fn_def(parameters, annotation)
-        source = "\n".join(["", "", "", header, *(f"    {line}" for line in body), "    "])
+        body = [f"    {line}" for line in body]
+        source = "\n".join(["", *(wrapped or [""]), "", header, *body, "    "])
         return PythonCode(source, found, lines)
 
 

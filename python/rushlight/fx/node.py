@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
-_OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
+OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
 
 # Functions that do something besides returning a value.
 _side_effectful_functions = {rushlight._assert}
@@ -81,8 +81,8 @@ class Node:
         kwargs: Any,
         return_type: Any = None,
     ) -> None:
-        if op not in _OPS:
-            raise ValueError(f"Node: op must be one of {', '.join(_OPS)}, got {op!r}")
+        if op not in OPS:
+            raise ValueError(f"Node: op must be one of {', '.join(OPS)}, got {op!r}")
         if op == "call_function" and not callable(target):
             raise ValueError(
                 f"Node: the target of call_function must be callable, got {type(target).__name__}"

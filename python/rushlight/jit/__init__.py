@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import importlib
 from typing import Any, Final
 
 from rushlight import _C, _absent
@@ -28,6 +29,7 @@ from rushlight.jit._modules import (
     trace_module,
 )
 from rushlight.jit._script_members import ScriptObject as _ScriptObject
+from rushlight.jit._state import _enabled  # noqa: F401 (libraries ask it)
 from rushlight.jit._tracer import TracerWarning
 from rushlight.jit._written import script_method
 
@@ -210,7 +212,19 @@ def export_opnames(m: Any) -> list[str]:
     return sorted(names)
 
 
+def _unique_state_dict(module, keep_vars=False):
+    """The state of a module, with what has several names under the first of them."""
+    seen, unique = set(), {}
+    for name, value in module.state_dict(keep_vars=True).items():
+        if id(value) not in seen:
+            seen.add(id(value))
+            unique[name] = value if keep_vars else value.detach()
+    return unique
+
+
 def __getattr__(name: str) -> Any:
+    if name == "frontend":
+        return importlib.import_module("rushlight.jit.frontend")
     if name == "Future":
         from rushlight.futures import Future
 

@@ -21,6 +21,10 @@ def warn_interpreted(name: str, reason: Exception | str) -> None:
     warn_program(f"{name} runs as Python, and cannot be saved: {reason}")
 
 
+class MissingProgram(CompilationError, AttributeError):
+    """What has no program has no attributes that show it: `hasattr` says so."""
+
+
 class Interpreted:
     """What functions and modules that were not compiled have in common."""
 
@@ -28,13 +32,13 @@ class Interpreted:
 
     @property
     def graph(self) -> NoReturn:
-        """Raises CompilationError, as there is none."""
-        raise self._reason
+        """Raises MissingProgram, as there is none."""
+        raise MissingProgram(str(self._reason))
 
     @property
     def code(self) -> NoReturn:
-        """Raises CompilationError, as there is none."""
-        raise self._reason
+        """Raises MissingProgram, as there is none."""
+        raise MissingProgram(str(self._reason))
 
     def save(self, f: Any, _extra_files: Any = None) -> NoReturn:
         """Raise CompilationError: only programs that were compiled are written to files."""
@@ -96,6 +100,8 @@ def _calls_of(base, source, reason):
             return _calls_of(base, copy.deepcopy(source, memo), reason)
 
         def __getattr__(self, name: str) -> Any:
+            if name in vars(Interpreted):  # its property raised
+                raise MissingProgram(str(self._reason))
             try:
                 return Module.__getattr__(self, name)
             except AttributeError:

@@ -28,6 +28,7 @@ from rushlight.jit._interpreted import (
     warn_interpreted,
 )
 from rushlight.jit._script_members import FunctionMembers, ModuleMembers
+from rushlight.jit._state import _enabled
 from rushlight.jit._tracer import TraceRecorder
 from rushlight.jit._type_comments import hints_of
 from rushlight.jit._values import Builder, CompilationError, Computed
@@ -237,7 +238,7 @@ def trace(
         optimize=optimize, _force_outplace=_force_outplace, _module_class=_module_class,
         _compilation_unit=_compilation_unit, _store_inputs=None if _store_inputs else "False",
     )  # fmt: skip
-    if isinstance(func, (ScriptModule, ScriptFunction)):
+    if not _enabled or isinstance(func, (ScriptModule, ScriptFunction)):
         return func
     if (example_inputs is None) == (example_kwarg_inputs is None):
         raise RuntimeError(
@@ -332,6 +333,8 @@ def trace_module(
     Raises:
         NotImplementedError: another method is among them.
     """
+    if not _enabled:
+        return mod
     if set(inputs) != {"forward"}:
         raise NotImplementedError("jit.trace_module: only forward is traced, of one module")
     check_inputs = [more["forward"] for more in check_inputs or ()]
@@ -388,7 +391,7 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
         "jit.script", "types are read from annotations",
         optimize=optimize, _frames_up=_frames_up or None, _rcb=_rcb, example_inputs=example_inputs,
     )  # fmt: skip
-    if isinstance(obj, (ScriptModule, ScriptFunction)):
+    if not _enabled or isinstance(obj, (ScriptModule, ScriptFunction)):
         return obj
     if isinstance(obj, Module):
         try:

@@ -11,9 +11,8 @@ import typing
 
 import rushlight
 from rushlight.fx import Node
-from rushlight.jit._interpreted import Interpreted
+from rushlight.jit._interpreted import Interpreted, MissingProgram
 from rushlight.jit._type_comments import hints_of
-from rushlight.jit._values import CompilationError
 from rushlight.library._schema import Argument, FunctionSchema
 from rushlight.utils._pytree import tree_leaves
 
@@ -158,7 +157,7 @@ class FunctionMembers(ScriptMembers):
 
     def _result_type(self):
         if isinstance(self, Interpreted):
-            raise CompilationError(
+            raise MissingProgram(
                 f"{self.name}: the type of the result is known of compiled functions, or where it "
                 "is annotated"
             )
@@ -191,7 +190,7 @@ def _text(hint):
         return f"Dict({_text(inner[0])}, {_text(inner[1])})"
     if origin in (typing.Union, types.UnionType) and type(None) in inner and len(inner) == 2:
         return f"{_text(next(h for h in inner if h is not type(None)))}?"
-    raise CompilationError(f"jit: there is no type {hint} in schemas")
+    raise MissingProgram(f"jit: there is no type {hint} in schemas")
 
 
 _NAMES: dict[Any, str] = {

@@ -67,6 +67,14 @@ class MaskedTensor(Tensor):
         """A plain tensor, with `value` where the mask is False."""
         return _plain(self).masked_fill(~self._mask, value)
 
+    @property
+    def _masked_data(self) -> Tensor:  # as torch's attributes, which programs read
+        return self.get_data()
+
+    @property
+    def _masked_mask(self) -> Tensor:
+        return self._mask
+
     @classmethod
     def unary(cls, fn: Callable[[Tensor], Tensor], data: Tensor, mask: Tensor) -> MaskedTensor:
         """Return what a function makes of the elements, with a mask."""
@@ -234,6 +242,7 @@ _VIEWS = """
     chunk unbind __getitem__ movedim swapaxes view_as expand_as index_select ravel diagonal flip
     roll repeat swapdims tensor_split split_with_sizes reshape_as
 """.split()
+_NUMBERS = "item is_nonzero __bool__ __int__ __float__ __complex__ __index__".split()
 _REDUCTIONS = "sum mean amin amax argmin argmax prod var std norm logsumexp median".split()
 
 
@@ -248,7 +257,8 @@ def _rules():
     rules |= dict.fromkeys(("all", "any"), _truth)
     rules |= dict.fromkeys(("softmax", "log_softmax"), _softmax)
     rules |= dict.fromkeys(("cat", "stack", "concat"), _joined)
-    return rules | {"where": _where, "allclose": _refused_comparison, "item": _item,
+    rules |= dict.fromkeys(_NUMBERS, _number)
+    return rules | {"where": _where, "allclose": _refused_comparison, "__setitem__": _assigned,
                     "__iter__": lambda func, x: iter([x[i] for i in range(len(x))])}  # fmt: skip
 
 
@@ -280,6 +290,14 @@ def _in_place(func, x, *args, **kwargs):
     _common_mask((x, *args))
     func(x, *map(_plain, args), **kwargs)
     return x
+
+
+def _assigned(func, x, key, value):
+    """A masked tensor keeps its mask; a plain one takes all elements, as in torch."""
+    key = _plain(key)
+    if isinstance(x, MaskedTensor) and isinstance(value, MaskedTensor):
+        _common_mask((_wrap(_plain(x)[key], x._mask[key]), value))
+    func(x, key, _plain(value))
 
 
 def _view(func, x, *args, **kwargs):
@@ -359,9 +377,9 @@ def _where(func, condition, x, y):
     return _wrap(func(condition, *kept), func(condition, *mask))
 
 
-def _item(func, x):
+def _number(func, x):
     if x.numel() == 1 and not x._mask.item():
-        raise ValueError("MaskedTensor: item: the element is masked out")
+        raise ValueError(f"MaskedTensor: {func.__name__}: the element is masked out")
     return func(_plain(x))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import warnings
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -154,8 +153,9 @@ def softmin(
 
 def _get_softmax_dim(name, ndim, stacklevel):
     """The dim that softmax takes if none is given; giving none is deprecated."""
-    warnings.warn(
-        f"{name}: choosing the dim implicitly is deprecated, give dim=X", stacklevel=stacklevel
+    further = stacklevel - 3  # 3 is the caller of softmax
+    _warn_program(
+        f"{name}: choosing the dim implicitly is deprecated, give dim=X", further=further
     )
     return 0 if ndim in (0, 1, 3) else 1
 

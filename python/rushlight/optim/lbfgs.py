@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -179,15 +180,8 @@ class LBFGS(Optimizer):
         if search is not None:
             if search != "strong_wolfe":
                 raise RuntimeError("only 'strong_wolfe' is supported")
-            start = self._clone_param()
-            result = _strong_wolfe(
-                lambda x: self._directional_evaluate(closure, start, x, d),
-                t,
-                d,
-                loss,
-                flat_grad,
-                slope,
-            )
+            evaluate = functools.partial(self._directional_evaluate, closure)
+            result = _strong_wolfe(evaluate, self._clone_param(), t, d, loss, flat_grad, slope)
             self._add_grad(result[2], d)
             return result
         self._add_grad(t, d)
@@ -212,7 +206,7 @@ def _ratio(a, b):
     return math.copysign(math.inf, a) if a != 0 and a == a else math.nan
 
 
-def _cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
+def _cubic_interpolate(x1, f1, g1, x2, f2, g2, bounds=None):
     """The minimum of the cubic with values f and slopes g at x1 and x2, within the bounds."""
     low, high = bounds if bounds is not None else (min(x1, x2), max(x1, x2))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
@@ -234,25 +228,26 @@ class _Point:
         self.t, self.loss, self.grad, self.slope = t, loss, grad, slope
 
 
-def _strong_wolfe(
-    evaluate, t, d, loss, grad, slope, c1=1e-4, c2=0.9, tolerance_change=1e-9, max_evaluations=25
-):
-    """A step size that satisfies the strong Wolfe conditions: (loss, gradient, t, evaluations)."""
+def _strong_wolfe(obj_func, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_change=1e-9, max_ls=25):
+    """A step size that satisfies the strong Wolfe conditions: (loss, gradient, t, evaluations).
+
+    With torch's arguments, as programs have line searches of their own from here.
+    """
     largest = float(d.abs().max())
-    start = _Point(0, loss, grad, slope)
+    start, slope = _Point(0, f, g, gtd), gtd
 
     def at(t):
-        new_loss, new_grad = evaluate(t)
+        new_loss, new_grad = obj_func(x, t, d)
         return _Point(t, new_loss, new_grad.clone(), float(new_grad.dot(d)))
 
     def too_high(point):
-        return point.loss > loss + c1 * point.t * slope
+        return point.loss > f + c1 * point.t * slope
 
     # Enlarge the step until an interval that holds a minimum is found.
     previous, point = start, at(t)
     evaluations = 1
     low, high = start, point
-    for iteration in range(max_evaluations):
+    for iteration in range(max_ls):
         if too_high(point) or (iteration > 0 and point.loss >= previous.loss):
             low, high = previous, point
             break
@@ -262,24 +257,24 @@ def _strong_wolfe(
             low, high = previous, point
             break
         bounds = (point.t + 0.01 * (point.t - previous.t), point.t * 10)
-        t = _cubic_minimum(
+        t = _cubic_interpolate(
             previous.t, previous.loss, previous.slope, point.t, point.loss, point.slope, bounds
         )
         previous, point = point, at(t)
         evaluations += 1
         low, high = start, point
     else:
-        iteration = max_evaluations
+        iteration = max_ls
 
     # Shrink it around the minimum; `low` is the better end.
     if low.loss > high.loss:
         low, high = high, low
     little_progress = False
-    while iteration < max_evaluations:
+    while iteration < max_ls:
         width = abs(high.t - low.t)
         if width * largest < tolerance_change:
             break
-        t = _cubic_minimum(low.t, low.loss, low.slope, high.t, high.loss, high.slope)
+        t = _cubic_interpolate(low.t, low.loss, low.slope, high.t, high.loss, high.slope)
         left, right = min(low.t, high.t), max(low.t, high.t)
         margin = 0.1 * width
         if min(right - t, t - left) < margin:  # too near to an end

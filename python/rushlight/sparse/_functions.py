@@ -9,6 +9,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._out import into
+from rushlight._python_types import as_dtype
 from rushlight.sparse._tensor import (
     COMPRESSED,
     COO,
@@ -224,12 +225,13 @@ def to(
     for arg in args:
         if isinstance(arg, Tensor):
             dtype = arg.dtype
-        elif isinstance(arg, rushlight.dtype):
+        elif isinstance(as_dtype(arg), rushlight.dtype):
             dtype = arg
         elif isinstance(arg, (str, rushlight.device)) or type(arg) is int:
             device = arg
     if isinstance(args[0] if args else None, Tensor):
         device = args[0].device
+    dtype = as_dtype(dtype)
     moved = input if device is None else _moved(input, rushlight.device(device), non_blocking)
     if dtype is None or dtype == input.dtype:
         return clone(input) if copy and moved is input else moved

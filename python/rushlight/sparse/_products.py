@@ -47,6 +47,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor | SparseTensor:
         raise TypeError("matmul: both operands must be tensors")
     if input.ndim == other.ndim == 3:
         return bmm(input, other)
+    if input.ndim > 2 and other.ndim == 2 and not _is_sparse(input):
+        return matmul(input.flatten(0, -2), other).unflatten(0, input.shape[:-1])
     if input.ndim > 2 or other.ndim > 2 or 0 in (input.ndim, other.ndim):
         raise NotImplementedError(
             f"matmul: sparse operands have 1 or 2 dims, not {input.ndim} and {other.ndim}"

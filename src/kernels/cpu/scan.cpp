@@ -230,7 +230,7 @@ void logcumsumexp(const View& input, int64_t dim, const View& out, bool reverse)
     constexpr double none = -std::numeric_limits<double>::infinity();
     if (element == DType::Complex128)
       scan_lines<complex128>(tile, none,
-                             [](complex128 a, complex128 b) { return math::logaddexp(a, b); });
+                             [](complex128 a, complex128 b) { return math::logaddexp(b, a); });
     else if (tile.lines == 1) scan_lines<double>(tile, none, log_add_exp);
     else scan_log_sums(scan_tile_of(tile));
   });

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight._ignored import older_name as _older_name
-from rushlight.amp.grad_scaler import GradScaler as _GradScaler
+from rushlight.amp.grad_scaler import GradScaler as _GradScaler, OptState
 
 
 class GradScaler(_GradScaler):
@@ -23,4 +23,4 @@ class GradScaler(_GradScaler):
         )
 
 
-__all__ = ["GradScaler"]
+__all__ = ["GradScaler", "OptState"]

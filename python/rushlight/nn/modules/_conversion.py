@@ -7,6 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight.__future__ import _flags as _conversions
+from rushlight._python_types import as_dtype
 from rushlight.nn.parameter import Parameter
 from rushlight.types import Device
 
@@ -170,7 +171,7 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=None, mem
     if args and isinstance(args[0], rushlight.Tensor):
         other = args.pop(0)
         device, dtype = other.device, other.dtype
-    elif args and isinstance(args[0], rushlight.dtype):
+    elif args and isinstance(as_dtype(args[0]), rushlight.dtype):
         dtype = args.pop(0)
     elif args:
         device = args.pop(0)
@@ -180,6 +181,7 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=None, mem
         non_blocking = args.pop(0)
     if args:
         raise TypeError(f"Module.to: unexpected arguments {args}")
+    dtype = as_dtype(dtype)
     if dtype is not None and not isinstance(dtype, rushlight.dtype):
         raise TypeError(f"Module.to: dtype must be a torch.dtype, not {type(dtype).__name__}")
     if memory_format is not None and not isinstance(memory_format, rushlight.memory_format):

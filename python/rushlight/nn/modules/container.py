@@ -47,7 +47,7 @@ def _wrap_index(index, length):
 class _ModuleSequence(Module):
     """What Sequential and ModuleList share: children named "0", "1", ... in order."""
 
-    def _key(self, index):
+    def _get_abs_string_index(self, index):
         """The name of the child at `index`; a Sequential's children may have other names."""
         return next(islice(self._modules, _wrap_index(index, len(self)), None))
 
@@ -55,7 +55,7 @@ class _ModuleSequence(Module):
         self._modules = {str(i): module for i, module in enumerate(modules)}
 
     def __setitem__(self, index: Any, module: Module) -> None:
-        setattr(self, self._key(index), module)
+        setattr(self, self._get_abs_string_index(index), module)
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -103,14 +103,14 @@ class Sequential(_ModuleSequence):
     def __getitem__(self, idx: slice | int) -> Sequential | Module:
         if isinstance(idx, slice):
             return self.__class__(OrderedDict(list(self._modules.items())[idx]))
-        return self._modules[self._key(idx)]
+        return self._modules[self._get_abs_string_index(idx)]
 
     def __delitem__(self, idx: slice | int) -> None:
         if isinstance(idx, slice):
             for key in list(self._modules)[idx]:
                 delattr(self, key)
         else:
-            delattr(self, self._key(idx))
+            delattr(self, self._get_abs_string_index(idx))
         self._renumber(self._modules.values())
 
     def _require_sequential(self, other, what):
@@ -174,13 +174,13 @@ class ModuleList(_ModuleSequence):
         if modules is not None:
             self += modules
 
-    def _key(self, index):
+    def _get_abs_string_index(self, index):
         return str(_wrap_index(index, len(self)))
 
     def __getitem__(self, idx: int | slice) -> Module | ModuleList:
         if isinstance(idx, slice):
             return self.__class__(list(self._modules.values())[idx])
-        return self._modules[self._key(idx)]
+        return self._modules[self._get_abs_string_index(idx)]
 
     def __delitem__(self, idx: int | slice) -> None:
         for i in range(len(self))[idx] if isinstance(idx, slice) else [_wrap_index(idx, len(self))]:

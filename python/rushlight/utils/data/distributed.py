@@ -36,8 +36,9 @@ class DistributedSampler(Sampler[_T_co]):
     ) -> None:
         if num_replicas is None or rank is None:
             if not rushlight.distributed.is_initialized():
-                raise RuntimeError(
-                    "DistributedSampler: give num_replicas and rank, or start a process group"
+                raise ValueError(
+                    "DistributedSampler: Default process group has not been initialized: give "
+                    "num_replicas and rank, or call init_process_group"
                 )
         if num_replicas is None:
             num_replicas = rushlight.distributed.get_world_size()

@@ -70,9 +70,10 @@ class RandomSampler(Sampler[int]):
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
-        if not isinstance(self.num_samples, int) or self.num_samples < 0:
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
             raise ValueError(
-                f"RandomSampler: num_samples must be a non-negative integer, not {num_samples!r}"
+                "RandomSampler: num_samples should be a positive integer value, but got "
+                f"num_samples={self.num_samples!r}"
             )
 
     @property

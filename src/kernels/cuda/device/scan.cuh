@@ -30,7 +30,7 @@ struct Carried : CarriedPlace<kind == ScanMax || kind == ScanMin || is_complex_v
     if constexpr (kind == ScanSum) a.value = a.value + b.value;
     if constexpr (kind == ScanProd) a.value = math::product(a.value, b.value);
     if constexpr (kind == ScanLogSumExp && is_complex_v<A>) {
-      a.value = math::logaddexp(a.value, b.value);
+      a.value = math::logaddexp(b.value, a.value);
     } else if constexpr (kind == ScanLogSumExp) {
       A high = math::maximum(a.value, b.value), low = a.value < b.value ? a.value : b.value;
       if (math::isnan(high) || math::isinf(high)) a.value = high;

@@ -16,6 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+# The names that torch gives them here.
+debugging, default, post_localSGD = debugging_hooks, default_hooks, post_localSGD_hook
+powerSGD, quantization = powerSGD_hook, quantization_hooks
+
 
 class _Registers:
     """Registers a hook: `value(model=model, state=process_group)`."""
