@@ -155,8 +155,7 @@ struct Lines {
                    size, std::min(rows, m * n - i) * row,
                    [&](char* line, int64_t step, char* other, int64_t next, int64_t* at,
                        int64_t strips, int64_t) {
-                     for (int64_t k = 0; k < strips && unit != 1; ++k) at[k] *= unit;
-                     for (int64_t k = 0; k < strips; ++k) at[k] += first[k];
+                     count_from(first, unit, at, strips);
                      f(line, step, other, next, at, strips, size);
                    });
       }
