@@ -40,7 +40,7 @@ VALUES = {
 # What keeps or shows the elements of one tensor in another way.
 TENSORS = {
     "accumulated_or_zeros", "adjoint_now", "alias", "as_tensor", "at_least", "become",
-    "bool_to_int64", "clone_with_gaps", "converted", "copy_of_storage", "expand_reduced",
+    "clone_with_gaps", "converted", "copy_of_storage", "expand_reduced",
     "first", "floating", "in_order", "info_for", "matrices_like", "number_beside",
     "reduced_by_node", "scale", "unsqueeze_all", "without_base", "without_bases", "wrap_number",
 }  # fmt: skip

@@ -319,7 +319,8 @@ def _composed(op, signatures):
     lines = ["  using namespace grad;", *_body(op, signatures)]
     if takes_target(op):
         lines = ["  auto compute = [&]() -> Tensor {", *lines, "  };"]
-        lines += [f'  return written_to(target, compute(), "{op.name}_");']
+        lines.append("  ResultMemory memory(target);")  # the body reads what it changes once
+        lines.append(f'  return written_to(target, compute(), "{op.name}_");')
     return "\n".join([head, *lines, "}", ""])
 
 
@@ -730,6 +731,7 @@ def _out(op):
         )
     else:
         result = f"in_shape_of(out, {call})" if row.out == "fill" else call
+        lines.append(f'  ResultMemory memory("{op.name}", out, inputs);')
         lines.append(f'  return write_out("{op.name}", out, {result}, inputs, {dtype});')
     return "\n".join([*lines, "}"])
 

@@ -51,11 +51,13 @@ elementwise("hardtanh(input: Tensor, min_val: Scalar = -1, max_val: Scalar = 1)"
             guard='check_number_of("hardtanh", min_val, input), '
                   'check_number_of("hardtanh", max_val, input)',
             grad={"input": "where((out > min_val) & (out < max_val), grad, 0)"})
-elementwise("hardsigmoid(input: Tensor)", "minimum(maximum(input + 3, 0), 6) / 6", dtypes=FLOATING,
+# From one maximum within another minimum gcc makes masks of masks, at half the speed.
+_UP_TO_SIX = "where(input >= 3, 6, where(input <= -3, 0, input + 3))"
+elementwise("hardsigmoid(input: Tensor)", f"{_UP_TO_SIX} / 6", dtypes=FLOATING,
             names=(), inplace=True,
             doc="relu6(input + 3) / 6.",
             grad={"input": "where((input > -3) & (input < 3), grad / 6, 0)"})
-elementwise("hardswish(input: Tensor)", "input * minimum(maximum(input + 3, 0), 6) / 6",
+elementwise("hardswish(input: Tensor)", f"input * {_UP_TO_SIX} / 6",
             dtypes=FLOATING, names=(), inplace=True,
             doc="input * relu6(input + 3) / 6.",
             grad={"input": "grad * where(input >= 3, 1, where(input <= -3, 0, input / 3 + 0.5))"})

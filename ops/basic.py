@@ -85,7 +85,7 @@ elementwise("square_elements(input: Tensor)", "input * input", dtypes=NUMERIC, n
 elementwise("cube_elements(input: Tensor)", "input * input * input", dtypes=NUMERIC,
             node="PowBackward0", doc="Cube of each element.", names=(), inplace=True,
             grad={"input": "grad * conj(3 * input * input)"})
-composite("square(input: Tensor)", "square_elements(bool_to_int64(input))", inplace=True,
+composite("square(input: Tensor)", "pow(input, 2)", inplace=True,
           out="cast", ref="numpy.square",
           doc="Square of each element; truth values count as numbers.")
 
@@ -178,6 +178,8 @@ function("small_power(input: Tensor, p: float)", """
         return reciprocal(input)
     if p == 1:
         return clone(input)
+    if p == 0:
+        return ones_like(input)
     if p == -2 and not is_reduced(dtype(input)):
         return reciprocal(square_elements(input))
     return pow(input, wrap_number(p))

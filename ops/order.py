@@ -162,9 +162,15 @@ composite("isin(elements: Tensor | Number, test_elements: Tensor | Number, *, as
                     device(number_beside(elements, test_elements)))
     with no_grad():
         common = common_dtype(elements, test_elements)
-        tested = number_beside(test_elements, elements)
-        found = to(sort(reshape(tested, [-1]), 0)[0], common)
+        tested = reshape(number_beside(test_elements, elements), [-1])
         wanted = to(number_beside(elements, test_elements), common)
+        if numel(tested) <= 8:
+            few = to(tested, common)
+            among = eq(wanted, select(few, 0, 0))
+            for i in range(1, numel(few)):
+                among = logical_or(among, eq(wanted, select(few, 0, i)))
+            return logical_not(among) if invert else among
+        found = to(sort(tested, 0)[0], common)
         place = clamp_max(searchsorted(found, wanted), numel(found) - 1)
         nearest = reshape(index_select(found, 0, reshape(place, [-1])), sizes(wanted))
         return ne(nearest, wanted) if invert else eq(nearest, wanted)

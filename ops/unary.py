@@ -1,5 +1,6 @@
 """Functions of one element."""
 from ops.schema import (
+    ALL,
     BOOL,
     COMPLEX,
     FLOATING,
@@ -87,7 +88,8 @@ elementwise("polygamma_kernel(n: int, input: Tensor)", "polygamma(n, input)", re
             node="PolygammaBackward0", doc="n-th derivative of digamma.",
             grad={"input": "grad * polygamma(n + 1, input)"})
 composite("polygamma(n: int, input: Tensor)",
-          "trigamma(input) if n == 1 else polygamma_kernel(n, input)", out="cast",
+          "digamma(input) if n == 0 else trigamma(input) if n == 1 else polygamma_kernel(n, input)",
+          out="cast",
           names=("torch.polygamma", "special.polygamma"), doc="n-th derivative of digamma.")
 composite("polygamma__method(input: Tensor, n: int)", "polygamma(n, input)",
           names=("Tensor.polygamma",), inplace=True,
@@ -139,14 +141,12 @@ composite("angle(input: Tensor)",
           batch="elementwise")
 elementwise("nan_to_num_kernel(input: Tensor, missing: float, posinf: float, neginf: float)",
             "nan_to_num(input, missing, posinf, neginf)",
-            dtypes=_FC, node="NanToNumBackward0", names=(),
+            dtypes=ALL, node="NanToNumBackward0", names=(), called="nan_to_num", inplace=True,
             doc="nan_to_num with all replacements given.",
             grad={"input": "where(isfinite(input), grad, 0)"})
 composite("nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, "
           "neginf: float | None = None)", """
-    if is_integral_or_bool(dtype(input)):
-        return clone(input)
-    largest = largest_finite(dtype(input))
+    largest = 0.0 if is_integral_or_bool(dtype(input)) else largest_finite(dtype(input))
     return nan_to_num_kernel(input, value_or(nan, 0), value_or(posinf, largest),
                              value_or(neginf, -largest))
           """, inplace=True,

@@ -159,3 +159,69 @@ def test_complex_numbers_fill_no_other_elements():
             torch.zeros(3, dtype=dtype).index_fill(0, where, 1j)
     filled = torch.zeros(3, dtype=torch.complex64).index_fill(0, where, 1j)
     assert filled.tolist() == [0, 1j, 0]
+
+
+LARGE = (160, 170)  # more elements than small calls have, which make their results elsewhere
+
+
+@pytest.mark.parametrize("call", [
+    lambda x, y, **o: torch.clamp(x, 0.5, 1.5, **o), lambda x, y, **o: torch.clamp(x, y, **o),
+    lambda x, y, **o: torch.nan_to_num(x / (x > 1), **o), lambda x, y, **o: torch.angle(x, **o),
+    lambda x, y, **o: torch.square(x, **o), lambda x, y, **o: torch.pow(x, 2, **o),
+    lambda x, y, **o: torch.pow(x, -2, **o), lambda x, y, **o: torch.pow(x, 1, **o),
+    lambda x, y, **o: torch.pow(x, 0, **o), lambda x, y, **o: torch.diff(x, **o),
+    lambda x, y, **o: torch.diff(x, 2, **o), lambda x, y, **o: torch.maximum(x, y, **o),
+    lambda x, y, **o: torch.detach_copy(x, **o), lambda x, y, **o: torch.hypot(x, y, **o),
+    lambda x, y, **o: torch.isin(x, y[0, :3], **o), lambda x, y, **o: torch.isin(x, y, **o),
+    lambda x, y, **o: torch.cat([x, y], 1, **o), lambda x, y, **o: torch.stack([x, y], 1, **o),
+    lambda x, y, **o: torch.addcmul(x, y, y.t().contiguous().t(), **o),
+    lambda x, y, **o: torch.matrix_power(x[:, :160], 3, **o),
+    lambda x, y, **o: torch.logaddexp(x, y, **o), lambda x, y, **o: torch.outer(x[0], y[0], **o),
+])  # fmt: skip
+def test_results_of_several_steps_go_to_out(call):
+    x, y = torch.rand(*LARGE) * 2, torch.rand(*LARGE) * 2
+    before = x.clone(), y.clone()
+    expected = call(x, y)
+    out = torch.full_like(expected, 3).contiguous()
+    address, version = out.data_ptr(), out._version
+    assert call(x, y, out=out) is out
+    assert torch.equal(out, expected) and out.data_ptr() == address and out._version == version + 1
+    across = torch.full_like(expected, 3).transpose(0, -1).contiguous().transpose(0, -1)
+    assert torch.equal(call(x, y, out=across), expected)
+    assert torch.equal(call(x, y), expected)  # nothing is left of out
+    assert torch.equal(x, before[0]) and torch.equal(y, before[1])
+
+
+def test_out_of_several_steps_may_be_an_input():
+    x = torch.rand(*LARGE) * 2
+    for call in (lambda t, **o: torch.clamp(t, 0.5, 1.5, **o), lambda t, **o: torch.square(t, **o),
+                 lambda t, **o: torch.pow(t, -2, **o), lambda t, **o: torch.angle(t - 1, **o)):
+        changed = x.clone()
+        assert torch.equal(call(changed, out=changed), call(x))
+
+
+def test_out_that_needs_a_gradient_is_refused_and_stays():
+    x, out = torch.rand(*LARGE), torch.zeros(*LARGE, requires_grad=True)
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.clamp(x, 0.5, out=out)
+    assert not out.any()
+
+
+@pytest.mark.parametrize("name, args", [
+    ("pow", (2,)), ("pow", (-2,)), ("pow", (0,)), ("pow", (1,)), ("pow", (0.5,)), ("pow", (1.7,)),
+    ("square", ()), ("nan_to_num", (0, 2)), ("gt", (1,)), ("eq", (1,)), ("logical_not", ()),
+    ("clamp", (0.5,)),
+])  # fmt: skip
+def test_changes_in_place_are_those_of_new_tensors(name, args):
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int64):
+        if dtype == torch.int64 and (name == "clamp" or any(a < 0 or a % 1 for a in args)):
+            continue
+        x = (torch.rand(*LARGE) * 4).round().to(dtype)
+        if x.is_floating_point():
+            x[3, 4], x[5, 6] = torch.inf, torch.nan
+        changed = x.clone()
+        address = changed.data_ptr()
+        assert getattr(changed, name + "_")(*args) is changed and changed.data_ptr() == address
+        assert changed._version == 1
+        expected = getattr(x, name)(*args).to(dtype)
+        assert torch.equal(changed.nan_to_num(7), expected.nan_to_num(7))

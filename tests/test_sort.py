@@ -119,3 +119,19 @@ def test_threads_sort_the_same(name):
     for x, dim in layouts_of(lines_of(getattr(rushlight, name), 20000, 10)):
         places = x.argsort(dim).movedim(dim, -1).numpy()
         assert np.array_equal(places, order_of(x.movedim(dim, -1).numpy(), False))
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 9, 40])
+def test_elements_are_found_among_few_and_many(count):
+    x = np.random.default_rng(count).integers(0, 60, (7, 50)).astype("float32")
+    x[2, 3] = np.nan
+    tested = x.reshape(-1)[119 : 119 + count]
+    t, among = rushlight.from_numpy(x), rushlight.from_numpy(tested)
+    for invert in (False, True):
+        expected = np.isin(x, tested, invert=invert)
+        assert np.array_equal(rushlight.isin(t, among, invert=invert).numpy(), expected)
+        assert np.array_equal(rushlight.isin(t, among.double(), invert=invert).numpy(), expected)
+        assert np.array_equal(
+            rushlight.isin(t, 7, invert=invert).numpy(), np.isin(x, 7, invert=invert)
+        )
+    assert rushlight.isin(float(tested[-1]), among).item()

@@ -70,11 +70,12 @@ struct ThreadState {
   bool deleting_node = false;
   void* dying_storages = nullptr;  // of foreign memory, likewise
   bool releasing_storage = false;
-  void* dying_objects = nullptr;  // of Python's tensors, likewise (bind/tensor_type.cpp)
-  uint32_t release_depth = 0;     // of these, those that are inside of each other
-  bool in_parallel = false;       // runs a part of a parallel_for
-  uint32_t backward_depth = 0;    // backward passes that this thread is inside of
-  void* backward_task = nullptr;  // the innermost of them
+  void* dying_objects = nullptr;        // of Python's tensors, likewise (bind/tensor_type.cpp)
+  uint32_t release_depth = 0;           // of these, those that are inside of each other
+  bool in_parallel = false;             // runs a part of a parallel_for
+  uint32_t backward_depth = 0;          // backward passes that this thread is inside of
+  void* backward_task = nullptr;        // the innermost of them
+  const void* result_memory = nullptr;  // a tensor (dispatch/result_memory.h)
   std::atomic<int64_t> alive[counted_kinds] = {};  // written by this thread alone
   const void* runs_for = this;   // the thread that waits for this one's nested backward, or itself
   int64_t storage_bytes = 0;     // of storages that this thread made, less those that it freed

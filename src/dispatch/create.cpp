@@ -10,6 +10,7 @@
 #include "dispatch/guards.h"
 #include "dispatch/host_elements.h"
 #include "dispatch/new_tensor.h"
+#include "dispatch/result_memory.h"
 #include "dispatch/shape_rules.h"
 #include "impl_create.h"
 #include "impl_shape.h"
@@ -308,9 +309,11 @@ namespace impl {
 Tensor clone(const Tensor& input, std::optional<MemoryFormat> format) {
   bool keeps = format.value_or(MemoryFormat::Preserve) <= MemoryFormat::Preserve &&
                has_physical_layout(input);
-  Tensor copy =
-      keeps ? empty_in_layout_of(input, input.dtype())
-            : make_output(shape::sized_like("clone", input, input.dtype(), format), input.device());
+  Tensor copy = ResultMemory::take(input.sizes(), input.dtype(), input.device());
+  if (!copy.defined())
+    copy = keeps ? empty_in_layout_of(input, input.dtype())
+                 : make_output(shape::sized_like("clone", input, input.dtype(), format),
+                               input.device());
   launch::copy(physical(input), physical(copy));
   return copy;
 }

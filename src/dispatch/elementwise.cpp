@@ -10,6 +10,7 @@
 #include "dispatch/generated.h"
 #include "dispatch/gradient_buffer.h"
 #include "dispatch/lazy_expression.h"
+#include "dispatch/result_memory.h"
 #include "launch_copy.h"
 #include "launch_elementwise.h"
 #include "ops_create.h"
@@ -266,10 +267,13 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
     for (int k = 0; k < count; ++k)
       quick = quick && inputs[k]->impl()->data && inputs[k]->impl()->standard_strides &&
               is_same_device(inputs[k]->device(), inputs[0]->device());
-    out = equal && quick
-              ? empty_beside(*inputs[0]->impl(), returned)
-              : allocate_result(equal ? inputs[0]->sizes() : common_sizes(loop.name, inputs, count),
-                                returned, inputs, count);
+    if (!(equal && quick) || ResultMemory::is_offered()) {
+      const Dims sizes = equal ? inputs[0]->sizes() : common_sizes(loop.name, inputs, count);
+      out = ResultMemory::take(sizes, returned, inputs[0]->device());
+      if (!out.defined()) out = allocate_result(sizes, returned, inputs, count);
+    } else {
+      out = empty_beside(*inputs[0]->impl(), returned);
+    }
   } else {
     Dims sizes = common_sizes(loop.name, inputs, count);
     check(broadcast_sizes(sizes, out.sizes(), loop.name) == out.sizes(), loop.name,

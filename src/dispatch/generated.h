@@ -9,6 +9,7 @@
 #include "dispatch/observe.h"
 #include "dispatch/op_types.h"
 #include "dispatch/operators.h"
+#include "dispatch/result_memory.h"
 #include "tensor/physical_layout.h"
 
 namespace rl {

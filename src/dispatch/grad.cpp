@@ -49,8 +49,6 @@ Tensor expand_reduced(const Tensor& t, IntSpan dims, bool keepdim, IntSpan sizes
   return expand(whole ? t : unsqueeze_all(t, dims, sizes.size()), Dims(sizes));
 }
 
-Tensor bool_to_int64(const Tensor& t) { return t.dtype() == DType::Bool ? to(t, DType::Int64) : t; }
-
 Tensor permute_backward(const Tensor& grad, const Dims& dims) {
   Dims inverse(dims.size());
   for (int64_t i = 0; i < dims.size(); ++i) inverse[wrap_dim(dims[i], dims.size(), "permute")] = i;

@@ -115,7 +115,6 @@ int64_t hstack_dim(const Tensor& t);  // 1, or 0 of a vector
 Tensor in_order(const Tensor& t);     // a copy in row-major order
 
 // Elements.
-Tensor bool_to_int64(const Tensor& t);      // truth values as int64
 Scalar checked_alpha(const Scalar& alpha);  // of celu: not 0
 
 }  // namespace rl::grad

@@ -5,12 +5,39 @@
 
 #include "core/warning.h"
 #include "dispatch/generated.h"
+#include "dispatch/result_memory.h"
 #include "ops_create.h"
 #include "ops_shape.h"
 #include "tensor/lazy_view.h"
 #include "tensor/output_layout.h"
 
 namespace rl {
+
+ResultMemory::ResultMemory(const Tensor& out) : before_(thread_state().result_memory) {
+  if (!out.defined()) return;
+  const TensorImpl* impl = out.impl();
+  const bool plain = impl->data && impl->standard_strides && !impl->lazy && impl->device.is_cpu();
+  thread_state().result_memory = plain ? &out : nullptr;
+}
+
+ResultMemory::ResultMemory(const char* op, const Tensor& out, const TensorList& inputs)
+    : ResultMemory(out) {
+  bool apart = !records(out) && !records(inputs);
+  for (const Tensor& input : inputs)
+    apart = apart && !(input.defined() && memory_overlap(out, input) != Overlap::None);
+  if (!apart) thread_state().result_memory = nullptr;
+  if (thread_state().result_memory) check_in_place(out, op);
+}
+
+ResultMemory::~ResultMemory() { thread_state().result_memory = before_; }
+
+Tensor ResultMemory::take_offered(const Dims& sizes, DType dtype, Device device) {
+  const auto& out = *static_cast<const Tensor*>(thread_state().result_memory);
+  if (out.dtype() != dtype || out.sizes() != sizes || !device.is_cpu()) return {};
+  thread_state().result_memory = nullptr;
+  copy_on_write(out);
+  return out;
+}
 
 void check_out(const char* op, const Tensor& out, DType dtype, Device device, bool recorded,
                OutDType exactness) {
@@ -108,7 +135,8 @@ void check_result(const char* op, const Tensor& out, const Tensor& result, const
     if (input.defined()) check_apart(op, out, input, moves);
 }
 
-void write(const Tensor& out, const Tensor& result) {
+void write(const char* op, const Tensor& out, const Tensor& result) {
+  if (result.is_same(out)) return bump_version(out, op);
   NoGradGuard guard;
   if (out.sizes() != result.sizes()) resize_out(out, result.sizes(), result.strides());
   ops::copy_(out, result);
@@ -123,7 +151,7 @@ Tensor in_shape_of(const Tensor& out, const Tensor& line) {
 const Tensor& write_out(const char* op, const Tensor& out, const Tensor& result,
                         const TensorList& inputs, OutDType exactness) {
   check_result(op, out, result, inputs, exactness);
-  write(out, result);
+  write(op, out, result);
   return out;
 }
 
@@ -131,7 +159,7 @@ void write_out(const char* op, const TensorList& out, const Tensor* results, siz
                const TensorList& inputs, OutDType exactness) {
   check_several(op, out, count);
   for (size_t i = 0; i < count; ++i) check_result(op, out[i], results[i], inputs, exactness);
-  for (size_t i = 0; i < count; ++i) write(out[i], results[i]);
+  for (size_t i = 0; i < count; ++i) write(op, out[i], results[i]);
 }
 
 }  // namespace rl

@@ -6,6 +6,7 @@
 #include "core/alignment.h"
 #include "dispatch/generated.h"
 #include "dispatch/pieces.h"
+#include "dispatch/result_memory.h"
 #include "impl_create.h"
 #include "impl_shape.h"
 #include "kernels/copy_hints.h"
@@ -109,7 +110,8 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
     sizes[d] += t.sizes()[d];
   }
   TensorOptions wanted{promotion.result(), first->device()};
-  Tensor out = empty_joined(sizes, tensors, wanted);
+  Tensor out = ResultMemory::take(sizes, wanted.dtype, wanted.device);
+  if (!out.defined()) out = empty_joined(sizes, tensors, wanted);
   int64_t at = 0;
   PhysicalView whole(out);
   kernels::CopyInParts hint(out.numel() * itemsize(out.dtype()));
@@ -197,8 +199,10 @@ Tensor stack(const TensorList& tensors, int64_t dim) {
   }
   Dims sizes = tensors[0].sizes();
   sizes.insert(d, static_cast<int64_t>(tensors.size()));
-  Tensor out = empty_strided(sizes, stacked_strides(sizes, d, tensors),
-                             {promotion.result(), tensors[0].device()});
+  Tensor out = ResultMemory::take(sizes, promotion.result(), tensors[0].device());
+  if (!out.defined())
+    out = empty_strided(sizes, stacked_strides(sizes, d, tensors),
+                        {promotion.result(), tensors[0].device()});
   for (size_t i = 0; i < tensors.size(); ++i)
     launch::copy(tensors[i], select(out, d, static_cast<int64_t>(i)));
   return out;

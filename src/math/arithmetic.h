@@ -77,9 +77,9 @@ template <class T, class... Rest> RL_INLINE T every_second(T z, T c0, T, Rest...
   return mul_add<T>(every_second(z, static_cast<T>(rest)...), z, c0);
 }
 // The same as horner; a long one in two chains, as each waits for its own last step alone: erf of
-// doubles, 19 terms then, took 36 cycles a vector and not 42.
+// doubles, 19 terms then, took 36 cycles a vector and not 42; gelu, of 11 terms, 14.6 and not 17.5.
 template <class T, class... Rest> RL_INLINE T polynomial(T x, T c0, Rest... rest) {
-  if constexpr (sizeof...(rest) < 11) {
+  if constexpr (sizeof...(rest) < 10) {
     return horner(x, c0, static_cast<T>(rest)...);
   } else {
     T z = x * x, odd = every_second(z, static_cast<T>(rest)...);

@@ -89,10 +89,10 @@ RL_INLINE double gelu(double x) { return 0.5 * x * (1.0 + erf(x * sqrt_half)); }
 // Below -10, where it is less than 1e-22, it is -0.
 RL_INLINE float gelu(float x) {
   float a = magnitude(x), b = a > 10.0f ? 0.0f : a;
-  float tail = exp2_normal(polynomial(b, -9.999999344e-01f, -1.151107841e+00f, -4.591903733e-01f,
-                                      -5.253686385e-02f, 7.096251846e-03f, -1.315286579e-04f,
-                                      -2.105643554e-04f, 5.451658928e-05f, -6.879340868e-06f,
-                                      4.517369050e-07f, -1.222022127e-08f));
+  float tail = exp2_of_number(polynomial(b, -9.999999344e-01f, -1.151107841e+00f, -4.591903733e-01f,
+                                         -5.253686385e-02f, 7.096251846e-03f, -1.315286579e-04f,
+                                         -2.105643554e-04f, 5.451658928e-05f, -6.879340868e-06f,
+                                         4.517369050e-07f, -1.222022127e-08f));
   return mul_add(-b, tail, x > 0.0f ? x : copysign(0.0f, x));
 }
 

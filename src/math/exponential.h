@@ -145,6 +145,14 @@ template <class T> RL_INLINE T exp2_normal(T x) {
   return exp2_of_half(x - n.value) * power_of_two<T>(n.integer);
 }
 
+// The same of a number: what becomes of NaN is anything. n is added to the exponent's bits.
+RL_INLINE float exp2_of_number(float x) {
+  float shifted = x + Format<float>::round_shift;
+  float power = exp2_of_half(x - (shifted - Format<float>::round_shift));
+  return bit_cast<float>(bit_cast<uint32_t>(power) +
+                         (bit_cast<uint32_t>(shifted) << Format<float>::mantissa));
+}
+
 // y - 2^x, with such a 2^x
 template <class T> RL_INLINE T less_exp2_normal(T y, T x) {
   Nearest<T> n = nearest(x);
@@ -298,10 +306,33 @@ template <class T> RL_INLINE T power_result(T x, T y, T result) {
   result = x == T(1) ? T(1) : result;
   return y == T(0) ? T(1) : result;
 }
+// log2(x) and 2^x in double with errors of 2^-36 and 2^-29 only, for results that are rounded to
+// float: x is a float above 0, or lies in the normal range.
+RL_INLINE double log2_short(double x) {
+  LogParts<double> p = log_parts(x, 0.0);
+  double s = p.f / (2.0 + p.f);
+  return mul_add(s,
+                 polynomial(s * s, 2.8853900817901446, 0.9617966732758888, 0.577083596132475,
+                            0.41167211322543007, 0.34074037776149374),
+                 p.k);
+}
+RL_INLINE double exp2_short(double x) {
+  Nearest<double> n = nearest(x);
+  return polynomial(x - n.value, 0.9999999999189373, 0.693147206741074, 0.24022651506027504,
+                    0.05550327148731356, 0.009617994406314907, 0.0013400458476145274,
+                    0.00015478052135131962) *
+         power_of_two<double>(n.integer);
+}
 // In double, where y log2|x| is exact enough for every float.
 RL_INLINE float pow(float x, float y) {
-  double power = exp2(static_cast<double>(y) * log2(static_cast<double>(magnitude(x))));
-  return power_result(x, y, static_cast<float>(power));
+  constexpr double end = 160.0;  // beyond both, a float is 0 or infinite
+  double a = static_cast<double>(magnitude(x)), log = log2_short(a);
+  log = a < infinity<double> ? log : a;
+  log = a == 0.0 ? -infinity<double> : log;
+  double z = static_cast<double>(y) * log;
+  z = z > end ? end : z;
+  z = z < -end ? -end : z;
+  return power_result(x, y, static_cast<float>(exp2_short(z)));
 }
 
 // A number in two parts, the first of 26 bits: products of such parts are exact.

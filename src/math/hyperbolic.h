@@ -56,6 +56,16 @@ RL_INLINE double atanh(double x) {
   return copysign(0.5 * log1p(2.0 * a / (1.0 - a)), x);
 }
 
+// Half of log((1 + a) / (1 - a)), which has lost too many digits of a small one.
+RL_INLINE float atanh(float x) {
+  double a = static_cast<double>(magnitude(x));
+  double y = 0.5 * ln2<double> * log2_short((1.0 + a) / (1.0 - a));
+  y = a < 0x1p-9 ? a * mul_add(a * a, 1.0 / 3.0, 1.0) : y;
+  y = a < 1.0 ? y : infinity<double>;
+  y = a <= 1.0 ? y : quiet_nan<double>;
+  return copysign(static_cast<float>(y), x);
+}
+
 RL_INLINE float cosh(float x) {
   double e = exp_short(magnitude(x) > 100.0f ? 100.0 : magnitude(static_cast<double>(x)));
   return static_cast<float>(0.5 * (e + 1.0 / e));
@@ -65,7 +75,6 @@ RL_INLINE float cosh(float x) {
 RL_THROUGH_DOUBLE(sinh)
 RL_THROUGH_DOUBLE(asinh)
 RL_THROUGH_DOUBLE(acosh)
-RL_THROUGH_DOUBLE(atanh)
 #undef RL_THROUGH_DOUBLE
 
 }  // namespace rl::math

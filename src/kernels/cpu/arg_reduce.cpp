@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "core/interpreter.h"
+#include "kernels/copy.h"
 #include "kernels/cpu/arg_tiles.h"
 #include "kernels/cpu/strided_iterator.h"
 #include "kernels/cpu/strip.h"
@@ -119,6 +120,11 @@ void arg_reduce(const char* name, bool largest, const View& input, const View* v
   if (indices.numel == 0) return;
   check(input.numel > 0, name, ": the reduced dims of an input of sizes ", input.shape(),
         " hold no element");
+  if (indices.numel == input.numel) {  // single elements
+    fill(indices, 0);
+    if (values) copy(input, *values);
+    return;
+  }
   ArgReducer reducer(largest, input, values, indices);
   if (!reducer.reads_across()) return reducer.run();
   const RowMajor turned = RowMajor::copy_of(input, input.dtype);

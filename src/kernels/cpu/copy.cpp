@@ -113,6 +113,8 @@ void copy_converting(const StridedIterator<2>& w, DType from, DType to) {
 void copy(const View& from, const View& to) {
   check(from.shape() == to.shape(), "copy: sizes ", from.shape(), " and ", to.shape(), " differ");
   if (to.numel == 0) return;
+  const bool same_strides = std::equal(to.strides, to.strides + to.ndim, from.strides);
+  if (from.data == to.data && from.dtype == to.dtype && same_strides) return;
   if (from.dtype == to.dtype && to.numel <= grain && from.contiguous() && to.contiguous()) {
     std::memmove(to.data, from.data, static_cast<size_t>(to.numel * itemsize(to.dtype)));
     return;

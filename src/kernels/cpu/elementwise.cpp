@@ -97,6 +97,7 @@ class LoopRun {
           const DType* computed, const Scalar* numbers, bool streamed)
       : strips_(strips), walk_(walk), stored_(stored), numbers_(numbers) {
     std::copy(computed, computed + N, computed_);
+    if (computed[0] == DType::Bool && stored[0] != DType::Bool) computed_[0] = DType::UInt8;  // 0/1
     int64_t bytes = 0, size = 1;
     for (int k = 0; k < N; ++k) {
       direct_[k] = walk.strides[k][0] == itemsize(stored[k]) && stored[k] == computed[k];

@@ -69,9 +69,13 @@ LineTiles::LineTiles(std::initializer_list<LineOperand> operands, int64_t dim, L
     step_[v] = -step_[v];
   }
   across_ = lines_.sizes[0] > 1 && std::abs(lines_.strides[0][0]) < std::abs(step_[0]);
+  least_lines_ = across_ || turned_ ? least_turned : 1;
   for (int v = 0; v < 2 * count_; ++v) {
     direct_[v] = !used_[v] || is_direct(v, element_[v / 2]);
     copied_ = copied_ || !direct_[v];
+    const bool beside = std::abs(lines_.strides[v][0]) < std::abs(step_[v]);
+    // Reversed lines are cut into no more pieces than is_direct() knows of.
+    if (!direct_[v] && !whole_ && !reverse && beside) least_lines_ = least_turned;
   }
 }
 
@@ -85,9 +89,7 @@ bool LineTiles::is_direct(int view, DType element) const {
 }
 
 void LineTiles::run_any(TileLoop f) const {
-  // Neighbours that fill vectors together are not split among threads.
-  const int64_t least = across_ || turned_ ? least_turned : 1;
-  const int64_t grain = std::max(least, default_grain / 4 / n_);
+  const int64_t grain = std::max(least_lines_, default_grain / 4 / n_);
   const int64_t inner = lines_.sizes[0];
   if (lines_.ndim == 1 || inner > most_lines || 2 * inner * n_ > copied_elements_)
     return lines_.parallel_runs(grain, [&](char* const* p, int64_t m) { run_lines(p, m, f); });
@@ -100,7 +102,7 @@ void LineTiles::run_any(TileLoop f) const {
 
 void LineTiles::run_lines(char* const* start, int64_t m, TileLoop f) const {
   const int64_t limit = copied_ ? copied_elements_ : whole_ ? whole_elements : direct_elements;
-  const int64_t fitting = std::max<int64_t>(limit / n_, turned_ ? least_turned : 1);
+  const int64_t fitting = std::max<int64_t>(limit / n_, across_ ? 1 : least_lines_);
   const int64_t widest = std::min(m, across_ && !whole_ ? most_lines : fitting);
   const int64_t piece = whole_ ? n_ : std::clamp<int64_t>(limit / widest, 1, n_);
   Scratch scratch(*this, widest * piece, piece < n_ ? widest : 0);

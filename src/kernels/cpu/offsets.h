@@ -13,6 +13,8 @@ RL_ISA_KERNEL(check_inside, (const int64_t* indices, int64_t n, int64_t size, bo
 // The same of indices that somebody may change meanwhile: `to` gets what was checked. Not negative.
 RL_ISA_KERNEL(copy_inside,
               (const int64_t* indices, int64_t n, int64_t size, int64_t* to, bool* inside))
+// at[i] = at[i] * unit + first[i]
+RL_ISA_KERNEL(count_from, (const int64_t* first, int64_t unit, int64_t* at, int64_t n))
 // Whether n indices are all below `size`, and at least 0, or -size if negative ones are allowed.
 inline bool all_inside(const int64_t* indices, int64_t n, int64_t size, bool negative_indices) {
   bool inside;

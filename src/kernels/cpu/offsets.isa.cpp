@@ -39,4 +39,10 @@ void copy_inside(const int64_t* indices, int64_t n, int64_t size, int64_t* to, b
   *inside = sign >> 63 == 0;
 }
 
+void count_from(const int64_t* first, int64_t unit, int64_t* at, int64_t n) {
+  for (int64_t i = 0; i < n && unit != 1; ++i) at[i] *= unit;
+  RL_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) at[i] += first[i];
+}
+
 }  // namespace rl::kernels::RL_ISA
