@@ -94,7 +94,8 @@ def observable(op, text, suffix="", out=False):
     key = "!" if out else op.key(suffix == "_")
     name += "\\0" + key * (key != name)
     names = "\\0".join(names)  # all are shown, so that ops of the same types share the function
-    how = _SPREADS.get(op.batched) if not (out or suffix) else None
+    rule = op.row.batch or ("elementwise" if op.row.kind == "elementwise" else None)
+    how = _SPREADS.get(rule) if not (out or suffix) else None
     observe = f"observe_spread<Spread::{how}>" if how else f"observe{_elements(op)}"
     watched = f'{observe}("{name}", {body}, "{names}"{given})'
     inner = head.replace(f" {function}(", f" {body}(", 1)

@@ -57,11 +57,6 @@ class Op:
         return f"{name}.{self.signature.overload}" if self.signature.overload else name
 
     @property
-    def batched(self):
-        """Its rule for many examples, as far as the row alone tells it."""
-        return self.row.batch or ("elementwise" if self.row.kind == "elementwise" else None)
-
-    @property
     def called(self):
         """What errors call it."""
         return self.row.called or self.name.removesuffix("_kernel")

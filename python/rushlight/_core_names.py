@@ -6,9 +6,11 @@ import types
 
 import rushlight
 from rushlight import _C, _device
-from rushlight._functorch import core as _functorch  # noqa: F401  (found by its name)
+from rushlight._functorch import core as _functorch  # (found by its name)
 from rushlight.library._schema import Tag, parse_schema  # noqa: F401
 
+_debug_only_are_vmap_fallback_warnings_enabled = _functorch._vmap_loops_are_warned_of
+_debug_only_display_vmap_fallback_warnings = _functorch._warn_of_vmap_loops
 _has_magma = _has_mps = _has_xpu = False
 has_lapack = True
 

@@ -248,6 +248,18 @@ Tensor run_small(const Loop& loop, LoopType type, const Tensor* const* inputs, i
   return out;
 }
 
+Tensor memory_for_result(const Loop& loop, DType returned, const Tensor* const* inputs, int count) {
+  bool equal = true, quick = !ResultMemory::is_offered();
+  for (int k = 1; k < count; ++k) equal = equal && inputs[k]->sizes() == inputs[0]->sizes();
+  for (int k = 0; k < count; ++k)
+    quick = quick && inputs[k]->impl()->data && inputs[k]->impl()->standard_strides &&
+            is_same_device(inputs[k]->device(), inputs[0]->device());
+  if (equal && quick) return empty_beside(*inputs[0]->impl(), returned);
+  const Dims sizes = equal ? inputs[0]->sizes() : common_sizes(loop.name, inputs, count);
+  Tensor offered = ResultMemory::take(sizes, returned, inputs[0]->device());
+  return offered.defined() ? offered : allocate_result(sizes, returned, inputs, count);
+}
+
 }  // namespace
 
 Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inputs, int count,
@@ -262,18 +274,7 @@ Tensor run_elementwise(const Loop& loop, LoopType type, const Tensor* const* inp
   DType returned = loop_result_dtype(result, common);
   Tensor out = given;
   if (!out.defined()) {
-    bool equal = true, quick = true;
-    for (int k = 1; k < count; ++k) equal = equal && inputs[k]->sizes() == inputs[0]->sizes();
-    for (int k = 0; k < count; ++k)
-      quick = quick && inputs[k]->impl()->data && inputs[k]->impl()->standard_strides &&
-              is_same_device(inputs[k]->device(), inputs[0]->device());
-    if (!(equal && quick) || ResultMemory::is_offered()) {
-      const Dims sizes = equal ? inputs[0]->sizes() : common_sizes(loop.name, inputs, count);
-      out = ResultMemory::take(sizes, returned, inputs[0]->device());
-      if (!out.defined()) out = allocate_result(sizes, returned, inputs, count);
-    } else {
-      out = empty_beside(*inputs[0]->impl(), returned);
-    }
+    out = memory_for_result(loop, returned, inputs, count);
   } else {
     Dims sizes = common_sizes(loop.name, inputs, count);
     check(broadcast_sizes(sizes, out.sizes(), loop.name) == out.sizes(), loop.name,

@@ -3,7 +3,9 @@
 from rushlight._functorch.core import (
     TransformType,
     _add_batch_dim,
+    _is_vmap_fallback_enabled,
     _remove_batch_dim,
+    _set_vmap_fallback_enabled,
     get_unwrapped,
     is_batchedtensor,
     is_functionaltensor,
@@ -12,6 +14,7 @@ from rushlight._functorch.core import (
 )
 
 __all__ = [
-    "TransformType", "_add_batch_dim", "_remove_batch_dim", "get_unwrapped", "is_batchedtensor",
+    "TransformType", "_add_batch_dim", "_is_vmap_fallback_enabled", "_remove_batch_dim",
+    "_set_vmap_fallback_enabled", "get_unwrapped", "is_batchedtensor",
     "is_functionaltensor", "is_functorch_wrapped_tensor", "is_gradtrackingtensor",
 ]  # fmt: skip

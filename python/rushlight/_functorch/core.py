@@ -57,3 +57,30 @@ def get_unwrapped(tensor: Tensor) -> Tensor:
     from rushlight.func import _vmap
 
     return _vmap.unwrapped(tensor)
+
+
+def _is_vmap_fallback_enabled() -> bool:
+    """May vmap compute operations without a rule example by example?"""
+    from rushlight.func import _vmap
+
+    return _vmap.loops.allowed
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    """Let vmap do so, as it does by default, or have it raise RuntimeError."""
+    from rushlight.func import _vmap
+
+    _vmap.loops.allowed = bool(enabled)
+
+
+def _vmap_loops_are_warned_of() -> bool:
+    from rushlight.func import _vmap
+
+    return _vmap.loops.warned_of
+
+
+def _warn_of_vmap_loops(display: bool) -> None:
+    """Warn of each operation that vmap computes so, or, as by default, of none."""
+    from rushlight.func import _vmap
+
+    _vmap.loops.warned_of = bool(display)

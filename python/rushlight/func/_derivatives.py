@@ -513,7 +513,7 @@ def jacrev(
             leads_out = run.leads_out([out])
             chunks = [
                 run.gradients([out], [directions], leads_out, batched=True)
-                for directions in _chunks(_directions(out), chunk_size)
+                for directions in _chunks("jacrev", _directions(out), chunk_size)
             ]
             rows = map(_joined, zip(*chunks))
             blocks = [
@@ -557,7 +557,7 @@ def jacfwd(
         blocks = []  # for each leaf of the inputs, one of each output
         for number, leaf in enumerate(run.leaves):
             chunks = []
-            for directions in _chunks(_directions(leaf), chunk_size):
+            for directions in _chunks("jacfwd", _directions(leaf), chunk_size):
                 tangents = [
                     directions
                     if other == number
@@ -591,11 +591,11 @@ def _expect_real(name, inputs, outputs):
                 )
 
 
-def _chunks(directions, size):
+def _chunks(name, directions, size):
     if size is None:
         return [directions]
     if size <= 0:
-        raise ValueError(f"jacrev, jacfwd: `chunk_size` should be greater than 0, but is {size}")
+        raise ValueError(f"{name}: `chunk_size` should be greater than 0. (got {size})")
     return directions.split(size)
 
 

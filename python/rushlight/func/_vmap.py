@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._ignored import warn_program
 from rushlight.func import _batching
 from rushlight.nn import Parameter
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
@@ -26,6 +27,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
+
+class _Loops:
+    """Whether operations without a rule may be computed example by example, and are warned of."""
+
+    def __init__(self) -> None:
+        self.allowed, self.warned_of = True, False
+
+    def ask(self, name: str) -> None:
+        if not self.allowed:
+            raise RuntimeError(
+                f"vmap: {name}() has no rule, and torch._C._functorch._set_vmap_fallback_enabled "
+                "was told that nothing is to be computed example by example"
+            )
+        if self.warned_of:
+            warn_program(
+                f"There is a performance drop because {name}() has no rule for vmap, and is "
+                "computed example by example"
+            )
+
+
+loops = _Loops()
 _active = threading.local()  # .levels: those of this thread, the innermost last
 _C._are_functorch_transforms_active = lambda: bool(getattr(_active, "levels", ()))
 
@@ -102,6 +124,7 @@ class Level:
             result = self._composed(func, args, kwargs)
             if result is not None:
                 return result
+        loops.ask(func.__name__)
         results = [func(*a, **k) for a, k in self.slices((args, kwargs))]
         columns, structure = [], None
         for result in results:

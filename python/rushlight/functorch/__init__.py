@@ -3,6 +3,9 @@
 After `rushlight.as_torch()`, `import functorch` gives this module.
 """
 
+import functools
+
+from rushlight import func as _func
 from rushlight._functorch.batch_norm_replacement import replace_all_batch_norm_modules_
 from rushlight._functorch.make_functional import (
     FunctionalModule,
@@ -11,18 +14,32 @@ from rushlight._functorch.make_functional import (
     make_functional,
     make_functional_with_buffers,
 )
-from rushlight.func import (
-    functionalize,
-    grad,
-    grad_and_value,
-    hessian,
-    jacfwd,
-    jacrev,
-    jvp,
-    vjp,
-    vmap,
-)
+from rushlight._ignored import warn_program as _warn_program
 from rushlight.fx.experimental.proxy_tensor import make_fx
+
+
+def _older(name, newer):
+    function = getattr(_func, name)
+
+    @functools.wraps(function)
+    def older(*args, **kwargs):
+        _warn_program(
+            f"functorch.{name} is an older name. Please use `torch.{newer}` instead", FutureWarning
+        )
+        return function(*args, **kwargs)
+
+    return older
+
+
+functionalize = _older("functionalize", "func.functionalize")
+grad = _older("grad", "func.grad")
+grad_and_value = _older("grad_and_value", "func.grad_and_value")
+hessian = _older("hessian", "func.hessian")
+jacfwd = _older("jacfwd", "func.jacfwd")
+jacrev = _older("jacrev", "func.jacrev")
+jvp = _older("jvp", "func.jvp")
+vjp = _older("vjp", "func.vjp")
+vmap = _older("vmap", "vmap")
 
 __version__ = "2.13.0"
 
