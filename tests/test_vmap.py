@@ -322,7 +322,7 @@ def test_what_depends_on_values(function, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: vmap(rl.sin, in_dims=None)(rl.ones(2)), "at least one input"),
+        (lambda: vmap(rl.sin, in_dims=None)(rl.ones(2)), "at least one Tensor"),
         (lambda: vmap(rl.add)(rl.ones(2), rl.ones(3)), "same size"),
         (lambda: vmap(rl.add, in_dims=(0,))(rl.ones(2), rl.ones(2)), "in_dims"),
         (lambda: vmap(rl.sin, in_dims=3)(rl.ones(2)), "in_dim"),
@@ -360,7 +360,7 @@ def test_keyword_arguments_are_passed_whole():
     for chunk_size in (None, 2):
         mapped = vmap(lambda x, *, w: x * w["w"], chunk_size=chunk_size)
         rl.testing.assert_close(mapped(rl.ones(3, 2), w={"w": weights}), weights.expand(3, 2))
-    with pytest.raises(ValueError, match="at least one input"):
+    with pytest.raises(ValueError, match="at least one Tensor"):
         vmap(lambda *, x: x)(x=rl.ones(3))
 
 
@@ -692,3 +692,52 @@ def test_places_of_each_example_are_checked():
             vmap(lambda a, i: a.index_select(0, i))(x, index)
         with pytest.raises((IndexError, RuntimeError)):
             vmap(lambda a, i: a.index_add(0, i, a[:2]))(x, index)
+
+
+def test_a_number_of_each_example_fills_it():
+    x, numbers, places = rl.randn(2, 3), rl.tensor([1.0, 2.0]), rl.tensor([0, 2])
+    expected = numbers.unsqueeze(1).expand(2, 3)
+    assert rl.equal(vmap(rl.Tensor.fill_)(x.clone(), numbers), expected)
+    assert rl.equal(vmap(lambda v: rl.fill(x[0], v))(numbers), expected)
+    with pytest.raises(RuntimeError, match="all share"):
+        vmap(lambda v: x[0].fill_(v))(numbers)
+    for call in (rl.Tensor.index_fill, lambda t, *rest: t.clone().index_fill_(*rest)):
+        found = vmap(lambda a, v: call(a, 0, places, v))(x, numbers)  # noqa: B023
+        assert rl.equal(found, rl.stack([call(a, 0, places, v) for a, v in zip(x, numbers)]))
+
+
+def test_squeezed_examples_are_views():
+    for shape, dim in (((2, 1, 3, 1), None), ((4,), 0), ((4, 1), -1)):
+        x = rl.randn(*shape)
+        found = vmap(lambda a: a.squeeze() if dim is None else a.squeeze(dim))(x)  # noqa: B023
+        assert found._base is x and found.data_ptr() == x.data_ptr()
+
+
+def test_loops_can_be_forbidden_and_warned_of():
+    from rushlight._C import _functorch
+
+    x = rl.randn(2, 3, 4)
+    try:
+        _functorch._set_vmap_fallback_enabled(False)
+        assert not _functorch._is_vmap_fallback_enabled()
+        with pytest.raises(RuntimeError, match="pdist.* has no rule"):
+            vmap(F.pdist)(x)
+        vmap(rl.cov)(x)
+    finally:
+        _functorch._set_vmap_fallback_enabled(True)
+    rl._C._debug_only_display_vmap_fallback_warnings(True)
+    try:
+        with pytest.warns(UserWarning, match="performance drop because pdist"):
+            vmap(F.pdist)(x)
+    finally:
+        rl._C._debug_only_display_vmap_fallback_warnings(False)
+    assert not rl._C._debug_only_are_vmap_fallback_warnings_enabled()
+
+
+def test_what_is_no_tensor_passes_without_a_dim():
+    found = vmap(lambda x: (x * 2, "name", None), out_dims=(0, None, None))(rl.ones(2))
+    assert found[1:] == ("name", None) and rl.equal(found[0], rl.full((2,), 2.0))
+    with pytest.raises(ValueError, match="must only return Tensors"):
+        vmap(lambda x: (x, "name"))(rl.ones(2))
+    with pytest.raises(ValueError, match="got no inputs"):
+        vmap(lambda: rl.ones(2))()

@@ -404,16 +404,20 @@ def _together(level, number, func, result, out_dims):
     """The result of all examples, of that for one of them."""
     leaves, structure = _flatten(result)
     name = getattr(func, "__name__", func)
-    for leaf in leaves:
-        if not (isinstance(leaf, Tensor) or _is_collection(leaf)):
+    places = _output_dims(out_dims, result, leaves)
+    for leaf, place in zip(leaves, places):
+        if not (place is None or isinstance(leaf, Tensor) or _is_collection(leaf)):
             raise ValueError(f"vmap({name}, ...): must only return Tensors, got type {type(leaf)}")
     outputs = []
-    for leaf, place in zip(leaves, _output_dims(out_dims, result, leaves)):
+    for leaf, place in zip(leaves, places):
         if _is_collection(leaf):
             outputs.append(leaf._maybe_remove_batch_dim(name, number, level.size, place))
         elif place is None:
             if level.examples(leaf) is not None:
-                raise ValueError("vmap: out_dims is None for an output that has many values")
+                raise ValueError(
+                    "vmap: can not return a BatchedTensor when out_dim is None: the output has a "
+                    "value for each example"
+                )
             outputs.append(leaf)
         else:
             found = level.all_examples(leaf)
@@ -433,8 +437,9 @@ def _input_dims(in_dims, args, flat):
     else:
         entries = len(in_dims) if isinstance(in_dims, (tuple, list)) else in_dims
         raise ValueError(
-            "vmap: expected `in_dims` to be int or a (nested) tuple: in_dims is not compatible "
-            f"with the structure of `inputs`, which are {len(args)}, but in_dims has {entries}"
+            "vmap: expected `in_dims` to be int or a (potentially nested) tuple: in_dims is not "
+            f"compatible with the structure of `inputs`, which are {len(args)}, but in_dims has "
+            f"{entries}"
         )
     dims += [None] * (len(flat) - len(dims))
     result = []
@@ -469,8 +474,8 @@ def _spread(dims, tree, what):
     sides = "inputs" if what == "in_dims" else "outputs"
     if not isinstance(dims, (tuple, list, dict)):
         raise ValueError(
-            f"vmap: `{what}` must be an int or a tuple of ints, nested as the {sides}, but got "
-            f"{dims!r}"
+            f"vmap: `{what}` must be an int, None or a python collection of ints, nested as the "
+            f"{sides}, but got {dims!r}"
         )
     raise ValueError(
         f"vmap: {what} is not compatible with the structure of `{sides}`: got {what} {dims} for "
@@ -489,7 +494,11 @@ def _output_dims(out_dims, result, leaves):
 def _number_of_examples(flat, dims):
     sizes = {t.shape[d] for t, d in zip(flat, dims) if d is not None}
     if not sizes:
-        raise ValueError("vmap: at least one input must be mapped, but in_dims holds None alone")
+        if not flat:
+            raise ValueError("vmap: got no inputs, of which one at least is to be mapped")
+        raise ValueError(
+            "vmap: at least one Tensor must be mapped, but in_dims holds None alone for the inputs"
+        )
     if len(sizes) > 1:
         raise ValueError(
             "vmap: Expected all tensors to have the same size in the mapped dimension, one for "

@@ -171,11 +171,19 @@ def _searchsorted(level, func, args, kwargs):
 register("searchsorted", _searchsorted)
 
 
+def _fill_at(name, tensor, dim, index, value):
+    shape = [*tensor.shape]
+    shape[dim] = index.numel()
+    return getattr(tensor, name.replace("fill", "copy"))(dim, index, value.expand(shape))
+
+
 def _at_same_index(level, func, args, kwargs):
     """index_add, index_copy and index_fill at the same places of each example."""
     if len(args) < 3 or not args[0].dim():
         return NotImplemented
     tensor, dim, index, *values = args
+    if values and isinstance(values[0], Tensor) and not values[0].dim():  # of index_fill
+        return level.run_inside(_fill_at, (func.__name__, *args), kwargs)
     if level.examples(index) is not None:
         return at_own_index(level, func, args, kwargs)
     in_place = level.changes_its_first(func, args)

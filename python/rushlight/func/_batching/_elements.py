@@ -50,10 +50,17 @@ register("elementwise", pointwise)
 
 
 def _fill(level, func, args, kwargs):
-    if func.__name__ == "fill_":
-        return _keeping_itself(level, func, args, kwargs)
+    """With a number, or with one for each example."""
     value = args[1] if len(args) > 1 else kwargs["value"]
-    return NotImplemented if isinstance(value, Tensor) else pointwise(level, func, args, kwargs)
+    numbers = level.examples(value)
+    if numbers is None:
+        return pointwise(level, func, args, kwargs)
+    if value.dim():
+        return NotImplemented  # refused, example by example
+    in_place = level.changes_its_first(func, args)
+    x = level.examples(args[0]) if in_place else rushlight.empty_like(level.all_examples(args[0]))
+    x.copy_(padded(numbers, x.dim() - 1))
+    return args[0] if in_place else level.batched_tensor(x)
 
 
 register("fill", _fill)
@@ -89,7 +96,8 @@ def sizes_of(args: Any) -> Any:
 
 def _keeping_itself(level, func, args, kwargs):
     examples = level.examples(args[0])
-    if examples is None or len(tree_leaves((args, kwargs))) > 2:
+    others = tree_leaves((args[1:], kwargs))
+    if examples is None or len(others) > 1 or any(isinstance(o, Tensor) for o in others):
         return NotImplemented
     func(examples, *args[1:], **kwargs)
     if func.__name__ == "requires_grad_":

@@ -50,8 +50,9 @@ def _flatten(func, x, rank, start_dim=0, end_dim=-1):
 @of_first("squeeze")
 def _squeeze(func, x, rank, dim=None):
     if dim is None:
-        return x.reshape(x.shape[0], *(s for s in x.shape[1:] if s != 1))
-    return x.squeeze(shifted(dim, rank)) if rank else NotImplemented
+        return x.squeeze([d for d in range(1, x.dim()) if x.shape[d] == 1])
+    place = shifted(dim, rank)
+    return x.squeeze(place) if rank else x.view(x.shape)
 
 
 @of_first("unsqueeze")
