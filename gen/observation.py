@@ -36,6 +36,7 @@ _UNINITIALIZED = {
 # How the function of a row computes a batch of gradients, by the rule that the row has for vmap.
 _SPREADS = {
     "elementwise": "Elementwise",
+    "masked_fill": "Elementwise",
     "spread_leading": "Leading",
     "spread_merged": "Merged",
     "spread_images": "Images",

@@ -22,10 +22,10 @@ composite("where_method(input: Tensor, condition: Tensor, other: Tensor | Number
 kernel("masked_fill__tensor(input: Tensor, mask: Tensor, value: Tensor)", inplace=True,
        node="MaskedFillBackward1", doc="input with value where mask holds.",
        grad={"input": "masked_fill(grad, mask, 0)", "value": "sum(where(mask, grad, 0))"},
-       batch="elementwise")
+       batch="masked_fill")
 kernel("masked_fill__value(input: Tensor, mask: Tensor, value: Scalar)", inplace=True,
        doc="input with value where mask holds.", grad={"input": "masked_fill(grad, mask, 0)"},
-       batch="elementwise")
+       batch="masked_fill")
 kernel("masked_pick(input: Tensor, mask: Tensor)", node="MaskedSelectBackward0", names=(),
        called="masked_select",
        doc="masked_select of a mask in input's shape.",

@@ -741,3 +741,46 @@ def test_what_is_no_tensor_passes_without_a_dim():
         vmap(lambda x: (x, "name"))(rl.ones(2))
     with pytest.raises(ValueError, match="got no inputs"):
         vmap(lambda: rl.ones(2))()
+
+
+def test_changes_in_place_by_composed_rules():
+    x, a, b = rl.randn(3, 2, 2), rl.randn(3, 2, 4), rl.randn(3, 4, 2)
+    expected = rl.baddbmm(x, a, b, beta=0.5)
+    changed = x.clone()
+    found = vmap(lambda t, *given: t.addmm_(*given, beta=0.5))(changed, a, b)
+    rl.testing.assert_close(found, expected)
+    rl.testing.assert_close(changed, expected)
+    with pytest.raises(RuntimeError, match="all share"):
+        vmap(lambda p, q: x[0].addmm_(p, q))(a, b)
+
+
+def test_masks_and_values_of_one_element_each():
+    x, mask, value = rl.randn(3, 4), rl.tensor([True, False, True]), rl.tensor([1.0, 2.0, 3.0])
+    expected = rl.stack([t.masked_fill(m, 7.0) for t, m in zip(x, mask)])
+    assert rl.equal(vmap(lambda t, m: t.masked_fill(m, 7.0))(x, mask), expected)
+    which = x > 0
+    expected = rl.stack([t.masked_fill(w, v) for t, w, v in zip(x, which, value)])
+    assert rl.equal(vmap(rl.masked_fill)(x, which, value), expected)
+    changed = x.clone()
+    vmap(rl.Tensor.masked_fill_)(changed, which, value)
+    assert rl.equal(changed, expected)
+
+
+def test_functions_that_check_values_are_computed_one_by_one():
+    values, places = F.max_pool1d(rl.randn(3, 2, 4), 2, return_indices=True)
+    expected = rl.stack([F.max_unpool1d(v, p, 2) for v, p in zip(values, places)])
+    assert rl.equal(vmap(lambda v, p: F.max_unpool1d(v, p, 2))(values, places), expected)
+    scores, classes = rl.randn(3, 2, 4), rl.tensor([[[0, -1, 1, 1], [3, 1, -1, 0]]] * 3)
+    found = vmap(F.multilabel_margin_loss)(scores, classes)
+    expected = [F.multilabel_margin_loss(s, c) for s, c in zip(scores, classes)]
+    rl.testing.assert_close(found, rl.stack(expected))
+
+
+def test_an_order_of_images_is_no_order_of_all_examples():
+    x = rl.randn(2, 1, 3, 4, 4)
+    for call in (
+        lambda t: t.contiguous(memory_format=rl.channels_last),
+        lambda t: t.clone(memory_format=rl.channels_last),
+        lambda t: t.to(memory_format=rl.channels_last),
+    ):
+        assert rl.equal(vmap(call)(x), x)

@@ -53,7 +53,7 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
         return level.run_inside(inner, args, kwargs) if is_python else func(*args, **kwargs)
     if name in _OF_ONE_VALUE or "value" in kinds:
         call = _OF_ONE_VALUE.get(name) or f"{name.strip('_').removesuffix('_tuple')}()"
-        raise RuntimeError(
+        raise DependsOnValues(
             f"vmap: It looks like you're calling {call} on a Tensor that has a "
             "value for each example: data-dependent control flow, or what else depends on one of "
             "them, is not possible; use torch.where, or map outside"
@@ -68,9 +68,18 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
         result = rule(level, func, args, kwargs)
         if result is not NotImplemented:
             return result
-    if is_python:  # its operations have rules
+    if not is_python:
+        return level.loop_fallback(func, args, kwargs)
+    try:  # its operations have rules
         return level.run_inside(inner, args, kwargs)
-    return level.loop_fallback(func, args, kwargs)
+    except DependsOnValues:  # which it asks for its checks
+        if name.endswith("_"):  # of what it has changed already
+            raise
+        return level.loop_fallback(func, args, kwargs)
+
+
+class DependsOnValues(RuntimeError):
+    """Something was asked that each example may answer in another way."""
 
 
 def _of_all_examples(level, func, args, kwargs):

@@ -38,8 +38,9 @@ def pointwise(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> T
         if found is None:
             changed.append(leaf)
             continue
-        if common is not None and rank and not leaf.dim() and found is not written:
-            found = found.to(common)  # a number by its rank does not decide the dtype
+        number = rank and not leaf.dim() and leaf.dtype is not rushlight.bool
+        if common is not None and number and found is not written:
+            found = found.to(common)  # by its rank it does not decide the dtype
         changed.append(padded(found, rank))
     args_, kwargs_ = tree_unflatten(changed, structure)
     result = func(*args_, **kwargs_)
@@ -47,6 +48,21 @@ def pointwise(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> T
 
 
 register("elementwise", pointwise)
+
+
+def _masked_fill(level, func, args, kwargs):
+    input, mask, value = args if len(args) == 3 else (*args, kwargs.get("value"))
+    if level.examples(value) is None or value.dim():
+        return pointwise(level, func, args, kwargs)
+    in_place = level.changes_its_first(func, args)
+    found = level.run_inside(rushlight.where, (mask, value, input), {})
+    if not in_place:
+        return level.run_inside(Tensor.to, (found, input.dtype), {})
+    level.examples(input).copy_(level.examples(found))
+    return input
+
+
+register("masked_fill", _masked_fill)
 
 
 def _fill(level, func, args, kwargs):
@@ -70,7 +86,12 @@ register("fill", _fill)
 
 @of_first("leading")
 def _as_it_is(func, x, rank, *args, **kwargs):
+    if kwargs.get("memory_format") in _OF_IMAGES:  # an order for tensors of other dims
+        del kwargs["memory_format"]
     return func(x, *args, **kwargs)
+
+
+_OF_IMAGES = (rushlight.channels_last, rushlight.channels_last_3d)
 
 
 register("type", RULES["leading"], FUNCTIONS)

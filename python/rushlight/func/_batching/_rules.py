@@ -162,7 +162,12 @@ def inside(names: str) -> Callable[..., Any]:
 
     def decorate(function):
         def rule(level, func, args, kwargs):
-            return level.run_inside(function, args, kwargs)
+            in_place = level.changes_its_first(func, args)
+            result = level.run_inside(function, args, kwargs)
+            if not in_place or result is NotImplemented:
+                return result
+            level.examples(args[0]).copy_(level.all_examples(result))
+            return args[0]
 
         register(names, rule)
         return function
