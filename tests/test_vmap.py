@@ -784,3 +784,21 @@ def test_an_order_of_images_is_no_order_of_all_examples():
         lambda t: t.to(memory_format=rl.channels_last),
     ):
         assert rl.equal(vmap(call)(x), x)
+
+
+def test_what_outlives_the_call_shows_no_elements():
+    kept = []
+
+    def call(x):
+        kept.append((x, x * 2))
+        return x + 1
+
+    for context in (rl.no_grad(), rl.enable_grad(), rl.inference_mode()):
+        with context:
+            x = rl.randn(3, 4, requires_grad=True)
+            assert rl.equal(vmap(call)(x), x + 1)
+            vmap(vmap(call))(x)
+    for one in (t for pair in kept for t in pair):
+        assert one.is_meta and one.shape in ((4,), ())
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            one.sum().item()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import threading
-import types
+import weakref
 from typing import NamedTuple
 
 import rushlight
@@ -62,6 +62,7 @@ class Level:
 
     def __init__(self, size: Sequence[int], randomness: str) -> None:
         self.size, self.randomness = size, randomness
+        self._stand_ins: list[Any] = []
 
     def examples(self, value: Any) -> Any:
         """The tensor of all examples for which `value` stands; None if it is the same in all."""
@@ -78,7 +79,17 @@ class Level:
             else:
                 one = examples.new_empty(examples.shape[1:])
         one.__dict__["_examples"] = {self: examples}
+        self._stand_ins.append(weakref.ref(one))
         return one
+
+    def forget(self) -> None:
+        """The call is over: what a program still has of it shows no elements, which were those of
+        the first example."""
+        for reference in self._stand_ins:
+            one = reference()
+            if one is not None:
+                with _C.DisableTorchFunction(), rushlight.no_grad():
+                    one.data = rushlight.empty(one.shape, dtype=one.dtype, device="meta")
 
     def all_examples(self, value: Any) -> Tensor:
         """As `examples`; of what is the same in all examples, so many views."""
@@ -120,7 +131,7 @@ class Level:
         example, and the results stacked.
         """
         in_place = self.changes_its_first(func, args)
-        if self.size and not (in_place or isinstance(func, types.FunctionType)):
+        if self.size and not in_place and type(func) in _OF_THE_CORE:
             result = self._composed(func, args, kwargs)
             if result is not None:
                 return result
@@ -177,6 +188,8 @@ class Level:
 
 
 _PLAIN = (Tensor, Parameter)  # classes that take over no operation
+# Of functions whose operations are the core's: nobody else sees a stand-in without elements.
+_OF_THE_CORE = {type(rushlight.sin), type(Tensor.sin), type(_C._functions["nn.functional"]["fold"])}
 
 
 def level_of(number):
@@ -389,6 +402,8 @@ def _mapped_once(func, structure, flat, dims, size, out_dims, randomness):
         return _together(level, len(levels), func, result, out_dims)
     finally:
         levels.pop()
+        result = args = kwargs = given = None  # these would be among what the program has
+        level.forget()
 
 
 def _example(level, number, value, dim):
