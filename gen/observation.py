@@ -40,6 +40,7 @@ _SPREADS = {
     "spread_leading": "Leading",
     "spread_merged": "Merged",
     "spread_images": "Images",
+    "spread_channels": "Channels",
     "spread_dim": "Dim",
     "transpose": "Dims",
     "unsqueeze": "Dim",

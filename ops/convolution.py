@@ -20,11 +20,11 @@ kernel(f"convolution_input(grad_output: Tensor, weight: Tensor, size: list[int],
              "weight": f"convolution_weight(conj(grad_output), grad, sizes(weight), {_G})"},
        batch="spread_images")
 kernel(f"convolution_weight(grad_output: Tensor, input: Tensor, size: list[int], {_GEOMETRY})",
-       names=("torch._convolution_weight",),
+       names=(),
        doc="Gradient of a convolution by its weight.",
        grad={"grad_output": f"convolution(conj(input), grad, None, {_G})",
              "input": f"convolution_input(conj(grad_output), grad, sizes(input), {_G})"},
-       batch="convolution_weight")
+       batch="spread_channels")
 
 for _d in (1, 2, 3):
     composite(f"conv{_d}d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: "

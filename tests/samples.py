@@ -339,14 +339,7 @@ SAMPLES = _once(
         ),
         (
             "embedding_gradient",
-            ("x(2, 3, 4), index(5, 2, 3), (5, 4), -1, False", "x(3, 2), index(4, 3), (4, 2), 1, True"),
-        ),
-        (
-            "convolution_weight",
-            (
-                "x(2, 3, 3), x(2, 2, 4), (3, 2, 2), (1,), (0,), (1,), False, (0,), 1",
-                "x(2, 4, 3, 3), x(2, 2, 4, 4), (4, 1, 2, 2), (1, 1), (0, 0), (1, 1), False, (0, 0), 2",
-            ),
+            ("x(2, 3, 4), index(5, 2, 3), (5, 4), -1, False", "x(3, 2), index(4, 3), (4, 2), 1, False"),
         ),
         (
             "nll_loss_gradient_kernel",

@@ -85,7 +85,7 @@ ONE_BY_ONE = set(
     """
     convolution conv_transpose1d conv_transpose2d conv_transpose3d copy_ embedding_bag_kernel
     embedding_bag_weights_gradient index_put ctc_loss_kernel masked_select masked_scatter
-    channel_shuffle fill_diagonal_ take put as_strided_scatter convolution_weight
+    channel_shuffle fill_diagonal_ take put as_strided_scatter
     embedding_gradient nll_loss_gradient_kernel
     """.split()
 )

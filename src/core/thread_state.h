@@ -111,10 +111,6 @@ inline void renew_mode() { mode() |= mode_of_all.load(std::memory_order_relaxed)
 // Are ops recorded? In inference mode not even inside enable_grad(). Of a function whose
 // derivatives are taken in forward direction, ops inside of no_grad() are recorded, and hidden.
 inline bool grad_enabled() { return !(mode() & (NoGrad | Inference | VolatileCall)); }
-// Is a formula of elements computed by ops, and not in one loop?
-inline bool formula_by_ops() {
-  return !(mode() & (NoGrad | Inference | VolatileCall | BatchedOnce));
-}
 
 // Sets or clears bits of the mode word for a scope.
 class ModeGuard {

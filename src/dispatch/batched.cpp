@@ -25,6 +25,11 @@ Dims behind(int64_t first, IntSpan sizes) {
   return all;
 }
 
+// Do the images of a batch share a tensor that is for no gradient?
+bool shares(Spread how) { return how == Spread::Images || how == Spread::Channels; }
+// Is the dim of gradients a part of the first?
+bool is_merged(Spread how) { return how == Spread::Merged || shares(how); }
+
 // So many dims of size 1 behind the first.
 Tensor with_dims(const Tensor& examples, int64_t missing) {
   if (missing <= 0) return examples;
@@ -50,8 +55,13 @@ Tensor OpBatch::examples(const Tensor& stand_in) {
 
 Tensor OpBatch::stand_in(const Tensor& result, Spread how) {
   if (!result.defined()) return {};
-  const bool merged = how == Spread::Merged || how == Spread::Images;
-  const Tensor examples = merged ? ops::unflatten(result, 0, Dims{size, -1}) : result;
+  Tensor examples = result;
+  if (how == Spread::Channels) {
+    examples = ops::movedim(ops::unflatten(result, 0, Dims{groups, size, -1}), Dims{1}, Dims{0});
+    examples = ops::flatten(examples, 1, 2);
+  } else if (is_merged(how)) {
+    examples = ops::unflatten(result, 0, Dims{size, -1});
+  }
   const IntSpan sizes(examples.sizes().data() + 1, examples.dim() - 1);
   Tensor one = rl::empty(Dims(sizes), {examples.dtype(), Device{DeviceType::Meta}});
   entries_.push_back({one, examples});
@@ -65,13 +75,17 @@ bool OpBatch::fits(GivenList given, Spread how) {
   std::optional<DType> common;
   for_each_tensor(given, [&](const Tensor& t) {
     if (!t.defined()) return;
-    if (how == Spread::Images) fits &= first == (find(t) != nullptr);
+    if (shares(how)) fits &= first == (find(t) != nullptr);
     first = false;
     if (how == Spread::Dim || how == Spread::Dims) fits &= t.dim() > 0;
     if (how != Spread::Elementwise || t.impl()->wrapped_number) return;
     fits &= t.dtype() == common.value_or(t.dtype());
     common = t.dtype();
   });
+  if (how == Spread::Channels)  // neither of several groups nor transposed
+    for (const Given& g : given)
+      fits &=
+          !(g.kind == Given::Integer && g.integer != 1) && !(g.kind == Given::Flag && g.integer);
   if (how != Spread::View && how != Spread::Expand) return fits;
   const Dims* sizes = nullptr;
   for (const Given& g : given)
@@ -108,7 +122,7 @@ Tensor SpreadArguments::operator()(const Tensor& t) const {
   Tensor all = batch_.examples(t);
   ModeGuard plain = batch_.outside();
   if (!all.defined()) {
-    if (how_ == Spread::Elementwise || how_ == Spread::Images) return t;
+    if (how_ == Spread::Elementwise || shares(how_)) return t;
     all = ops::expand(t, behind(batch_.size, t.sizes()));
   }
   switch (how_) {
@@ -117,6 +131,9 @@ Tensor SpreadArguments::operator()(const Tensor& t) const {
     case Spread::View: return ops::contiguous(all);
     case Spread::Merged:
     case Spread::Images: return ops::flatten(all, 0, 1);
+    case Spread::Channels:
+      all = ops::movedim(ops::unflatten(all, 2, Dims{batch_.groups, -1}), Dims{0}, Dims{2});
+      return ops::flatten(all, 1, 3);
     default: return all;
   }
 }
@@ -130,8 +147,7 @@ TensorList SpreadArguments::operator()(const TensorList& list) const {
 Dims SpreadArguments::operator()(const Dims& dims) const {
   if (how_ == Spread::View || how_ == Spread::Expand) return behind(batch_.size, dims);
   Dims spread = dims;  // of a result like the gradient, and no size of windows
-  const bool merged = how_ == Spread::Merged || how_ == Spread::Images;
-  if (merged && dims.size() == rank_) spread[0] *= batch_.size;
+  if (is_merged(how_) && dims.size() == rank_) spread[0] *= batch_.size;
   return spread;
 }
 

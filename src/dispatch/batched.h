@@ -23,6 +23,7 @@ enum class Spread : uint8_t {
   Leading,      // of batches of matrices: every tensor has the dim of gradients
   Merged,       // of batches of images: the gradients are part of the batch
   Images,       // the same, but for tensors that all images share
+  Channels,     // the gradients are channels beside each other, in each group of a convolution
   Dim,          // along the dim that is its first number
   Dims,         // all its numbers are dims
   View,         // its list of numbers are the sizes of the result
@@ -48,6 +49,7 @@ class OpBatch {
 
   const int64_t size;
   const bool records;  // how they are computed
+  int64_t groups = 1;  // of the convolution that is computed
   TensorList results;
 
  protected:

@@ -6,6 +6,11 @@
 
 namespace rl {
 
+// Is a formula of elements computed by ops, and not in one loop?
+inline bool formula_by_ops() {
+  return !(mode() & (NoGrad | Inference | VolatileCall | BatchedOnce));
+}
+
 // A gradient by one loop, over the incoming gradient itself, the first of inputs, if nobody else
 // can see that: two streams of memory instead of three. `last`: nobody reads it after this.
 Tensor run_in_gradient_buffer(const kernels::Loop& loop, const Scalar* numbers, bool last,

@@ -139,24 +139,6 @@ for _n in (1, 2, 3):
     register(f"convolution_{_n}d", _convolution(_n))
 
 
-def _convolution_weight(level, func, args, kwargs):
-    """Of gradients by the output: as channels of one, in each group."""
-    grad, input, size, *geometry = args
-    transposed, groups = geometry[3], geometry[5]
-    g = level.examples(grad)
-    if g is None or level.examples(input) is not None or transposed:
-        return NotImplemented
-    beside = g.unflatten(2, (groups, -1)).permute(1, 2, 0, 3, *range(4, g.dim() + 1))
-    sizes = (level.size * size[0], *size[1:])
-    found = func(beside.flatten(1, 3), input, sizes, *geometry, **kwargs)
-    return level.batched_tensor(
-        found.unflatten(0, (groups, level.size, -1)).movedim(1, 0).flatten(1, 2)
-    )
-
-
-register("convolution_weight", _convolution_weight)
-
-
 def _nll_loss_gradient(level, func, args, kwargs):
     """That of 1, scaled: each element of the loss goes to one score."""
     grad, target, *rest, size = args
