@@ -82,10 +82,11 @@ bool OpBatch::fits(GivenList given, Spread how) {
     fits &= t.dtype() == common.value_or(t.dtype());
     common = t.dtype();
   });
-  if (how == Spread::Channels)  // neither of several groups nor transposed
-    for (const Given& g : given)
-      fits &=
-          !(g.kind == Given::Integer && g.integer != 1) && !(g.kind == Given::Flag && g.integer);
+  if (how == Spread::Channels)
+    for (const Given& g : given) {
+      fits &= !(g.kind == Given::Flag && g.integer);  // transposed
+      if (g.kind == Given::Integer) groups = g.integer;
+    }
   if (how != Spread::View && how != Spread::Expand) return fits;
   const Dims* sizes = nullptr;
   for (const Given& g : given)
