@@ -277,3 +277,59 @@ def test_derivatives_inside_of_each_other():
     many = rl.stack([x, 2 * x, -x])
     found = func.vmap(func.hessian(form))(many)
     rl.testing.assert_close(found, rl.stack([a + rl.diag(6 * one) for one in many]))
+
+
+F = rl.nn.functional
+OF_IMAGES = {
+    "reflected 1d": (lambda x: F.pad(x, (1, 2), mode="reflect"), (3, 5)),
+    "reflected 2d": (lambda x: F.pad(x, (1, 2, 2, 1), mode="reflect"), (3, 5, 4)),
+    "replicated 2d": (lambda x: F.pad(x, (1, 0, 2, 1), mode="replicate"), (3, 5, 4)),
+    "replicated 3d": (lambda x: F.pad(x, (1, 2, 2, 1, 0, 1), mode="replicate"), (3, 3, 5, 4)),
+    "circular 2d": (lambda x: F.pad(x, (1, 2, 2, 1), mode="circular"), (3, 5, 4)),
+    "max_pool1d": (lambda x: F.max_pool1d(x, 3, 2, 1), (3, 9)),
+    "max_pool3d": (lambda x: F.max_pool3d(x, 2), (3, 4, 4, 4)),
+    "avg_pool2d": (lambda x: F.avg_pool2d(x, (2, 3), 2, 1, True, False), (3, 5, 6)),
+    "avg_pool3d": (lambda x: F.avg_pool3d(x, 2, divisor_override=3), (3, 4, 4, 4)),
+    "adaptive_avg_pool3d": (lambda x: F.adaptive_avg_pool3d(x, (2, 3, 1)), (3, 4, 5, 4)),
+    "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, (2, 3)), (3, 4, 5)),
+    "unfold": (lambda x: F.unfold(x, 2, 1, 1, 2), (3, 5, 4)),
+    "fold": (lambda x: F.fold(x, (4, 4), 3), (9, 4)),
+    "conv1d": (lambda x: F.conv1d(x, W[1], None, 2, 1, 2, 2), (4, 9)),
+    "conv2d": (lambda x: F.conv2d(x, W[2], B, (2, 1), (1, 0), 1, 2), (4, 5, 6)),
+    "conv3d": (lambda x: F.conv3d(x, W[3], B, 1, 1, 1, 2), (4, 3, 4, 3)),
+    "conv_transpose2d": (lambda x: F.conv_transpose2d(x, W[2], None, 2, 1, 1, 2), (4, 3, 4)),
+    "linear upsampling": (lambda x: F.interpolate(x, scale_factor=1.5, mode="linear"), (3, 6)),
+    "bicubic upsampling": (lambda x: F.interpolate(x, (7, 3), mode="bicubic"), (3, 4, 5)),
+    "nearest 3d": (lambda x: F.interpolate(x, (3, 5, 2)), (3, 4, 4, 4)),
+}
+B = rl.randn(4, dtype=rl.float64, requires_grad=True)
+W = {d: rl.randn(4, 2, *[2] * d, dtype=rl.float64, requires_grad=True) for d in (1, 2, 3)}
+WITH_IMAGES = {"linear upsampling", "bicubic upsampling", "nearest 3d"}
+
+
+@pytest.mark.parametrize("images", [None, 1, 2])
+@pytest.mark.parametrize("name", OF_IMAGES)
+def test_images(name, images):
+    call, shape = OF_IMAGES[name]
+    if images is None and (name in WITH_IMAGES or name == "circular 2d"):
+        pytest.skip("takes batches alone")
+    shape = shape if images is None else (images, *shape)
+    x = rl.randn(shape, dtype=rl.float64, requires_grad=True)
+    check([call(x)], [x, *([*W.values(), B] if "conv" in name else [])])
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_sampled_images(dims, mode):
+    x = rl.randn(2, 3, *[4] * dims, dtype=rl.float64, requires_grad=True)
+    grid = rl.rand(2, *[3] * dims, dims, dtype=rl.float64).requires_grad_()
+    check([F.grid_sample(x, grid, mode=mode, align_corners=False)], [x, grid])
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_systems_of_batches(left):
+    a = (rl.randn(2, 1, 3, 3, dtype=rl.float64) + 4 * rl.eye(3)).requires_grad_()
+    b = rl.randn(4, 3, 3, dtype=rl.float64, requires_grad=True)
+    solve, triangular = rl.linalg.solve, rl.linalg.solve_triangular
+    check([solve(a, b, left=left), triangular(a, b, upper=True, left=left)], [a, b])
+    check([rl.linalg.inv(a), rl.linalg.det(a), rl.linalg.cholesky(a @ a.mT)], [a])

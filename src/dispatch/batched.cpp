@@ -147,14 +147,15 @@ TensorList SpreadArguments::operator()(const TensorList& list) const {
 
 Dims SpreadArguments::operator()(const Dims& dims) const {
   if (how_ == Spread::View || how_ == Spread::Expand) return behind(batch_.size, dims);
-  Dims spread = dims;  // of a result like the gradient, and no size of windows
-  if (is_merged(how_) && dims.size() == rank_) spread[0] *= batch_.size;
+  Dims spread = dims;  // the first are of a result like the gradient, others of windows
+  if (is_merged(how_) && !seen_ && dims.size() == rank_) spread[0] *= batch_.size;
+  seen_ = true;
   return spread;
 }
 
 int64_t SpreadArguments::operator()(int64_t number) const {
-  const bool is_dim = how_ == Spread::Dims || (how_ == Spread::Dim && !seen_number_);
-  seen_number_ = true;
+  const bool is_dim = how_ == Spread::Dims || (how_ == Spread::Dim && !seen_);
+  seen_ = true;
   return is_dim && number >= 0 ? number + 1 : number;
 }
 

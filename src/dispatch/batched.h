@@ -83,7 +83,7 @@ class SpreadArguments {
   OpBatch& batch_;
   const Spread how_;
   int64_t rank_ = 0;
-  mutable bool seen_number_ = false;
+  mutable bool seen_ = false;  // the first number, or the first list of them
 };
 
 // The results of a row: those that a rule has computed, and what stands for those of its function.
