@@ -8,7 +8,13 @@ from rushlight.export._lifting import constant_position
 from rushlight.fx import Graph
 
 
-class CompilationError(RuntimeError):
+class NotSupportedError(RuntimeError):
+    """What torch raises where `script` does not compile something."""
+
+    __module__ = "rushlight.jit.frontend"
+
+
+class CompilationError(NotSupportedError):
     """A construct that `jit.script` does not compile."""
 
 
