@@ -177,7 +177,7 @@ def _calls_by_rule(rules):
     found = {}
     for op in rules.ops:
         rule = rules.batch(op)
-        if rule in (None, "random", "value", "metadata") or rule.startswith("loop"):
+        if rule in (None, "random", "value", "metadata") or rule.startswith(("loop", "spread_")):
             continue
         for inplace in (False, True) if op.row.inplace else (False,):
             if inplace:

@@ -32,3 +32,13 @@ def home_of(thing: Any) -> str:
     if top == "torch" and sys.modules.get("torch") is sys.modules["rushlight"]:
         return f"rushlight{dot}{rest}"
     return home
+
+
+def function_of_core(name: str) -> Any:
+    """The function of the core that the op table has by a name: "torch.sin", "Tensor.add_"."""
+    from rushlight import _C
+
+    module, _, bare = name.rpartition(".")
+    if module == "Tensor":
+        return getattr(_C._TensorBase, bare)
+    return _C._functions["" if module == "torch" else module][bare]

@@ -17,6 +17,7 @@ import types
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._higher_order_ops import control_flow
+from rushlight._set_module import function_of_core
 from rushlight.export import _branches, _indexing, _table
 from rushlight.export._higher_order import HigherOrder
 from rushlight.export._lifting import constant_position
@@ -341,7 +342,7 @@ class Recorder(TorchFunctionMode):
             found = _table.resolve(target, (*first, *others[0]), others[1])
         if found is None:
             plain = map_aggregate((args, kwargs), hint_of)
-            _table._function(target)(*plain[0], **plain[1])  # says what does not fit
+            function_of_core(target)(*plain[0], **plain[1])  # says what does not fit
             raise UnsupportedOperation(
                 f"export: a call of {target} fits no operation of the table ({_where()})"
             )

@@ -11,9 +11,10 @@ import numbers
 from dataclasses import dataclass
 
 import rushlight
-from rushlight import _C, Tensor
+from rushlight import Tensor
 from rushlight._numpy_names import NUMPY_NAMES
 from rushlight._op_schemas import SCHEMAS, TARGETS
+from rushlight._set_module import function_of_core
 from rushlight.library import _operator
 
 MISSING = object()  # a parameter that has no default
@@ -126,18 +127,11 @@ def _names_of_keys():
     return names
 
 
-def _function(name):
-    module, _, bare = name.rpartition(".")
-    if module == "Tensor":
-        return getattr(_C._TensorBase, bare)
-    return _C._functions["" if module == "torch" else module][bare]
-
-
 @functools.cache
 def _target_of_functions():
     found = {}
     for name in _targets():
-        function = _function(name)
+        function = function_of_core(name)
         found[function] = name
     return found
 
@@ -207,7 +201,7 @@ def operation(key):
     if function is None:
         if key not in _names_of_keys():
             raise KeyError(key)
-        function = _function(_names_of_keys()[key])
+        function = function_of_core(_names_of_keys()[key])
     plain = name.removeprefix("functional_")
     if plain != name and not _has_name(plain):
         name = plain

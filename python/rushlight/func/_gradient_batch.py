@@ -7,7 +7,8 @@ import ast
 import functools
 
 import rushlight
-from rushlight import _C, Tensor
+from rushlight import Tensor
+from rushlight._set_module import function_of_core
 from rushlight.func import _batching  # noqa: F401  registers the rules
 from rushlight.func._batching._rules import RULES
 from rushlight.func._vmap import Level
@@ -39,7 +40,7 @@ class GradientLevel(Level):
         if found is None:
             return None
         kind, name, keywords = found
-        func = _function(name)
+        func = function_of_core(name)
         kwargs = {k: args.pop() for k in reversed(keywords)}
         kwargs = {k: v for k, v in kwargs.items() if v != keywords[k]}  # unknown to rules
         if kind == "factory":
@@ -66,13 +67,6 @@ def _calls():
             name, *keywords = target.split("/")
             defaults = dict(keyword.split(":") for keyword in keywords)
             defaults = {k: ast.literal_eval(v) for k, v in defaults.items()}
-            found[key] = kind, name or key, defaults
+            plain = f"Tensor.{key}" if key.endswith("_") else f"torch.{key}"
+            found[key] = kind, name or plain, defaults
     return found
-
-
-@functools.cache
-def _function(name):
-    module, _, bare = name.rpartition(".")
-    if module == "Tensor" or not module and bare.endswith("_"):
-        return getattr(_C._TensorBase, bare)
-    return _C._functions["" if module == "torch" else module][bare]

@@ -7,6 +7,7 @@ from rushlight import Tensor
 from rushlight.func._batching._rules import (
     FUNCTIONS,
     RULES,
+    composed,
     of_first,
     padded,
     register,
@@ -50,16 +51,15 @@ def pointwise(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> T
 register("elementwise", pointwise)
 
 
+@composed
+def _by_where(input, mask, value):
+    return rushlight.where(mask, value, input).to(input.dtype)
+
+
 def _masked_fill(level, func, args, kwargs):
-    input, mask, value = args if len(args) == 3 else (*args, kwargs.get("value"))
-    if level.examples(value) is None or value.dim():
-        return pointwise(level, func, args, kwargs)
-    in_place = level.changes_its_first(func, args)
-    found = level.run_inside(rushlight.where, (mask, value, input), {})
-    if not in_place:
-        return level.run_inside(Tensor.to, (found, input.dtype), {})
-    level.examples(input).copy_(level.examples(found))
-    return input
+    value = args[2] if len(args) > 2 else kwargs.get("value")
+    of_each = level.examples(value) is not None and not value.dim()
+    return (_by_where if of_each else pointwise)(level, func, args, kwargs)
 
 
 register("masked_fill", _masked_fill)

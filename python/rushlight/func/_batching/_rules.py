@@ -157,19 +157,25 @@ def padded(examples: Tensor, rank: int) -> Tensor:
     return examples.reshape(examples.shape[0], *[1] * missing, *examples.shape[1:])
 
 
+def composed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule of a function of other operations, which are computed by their own rules."""
+
+    def rule(level, func, args, kwargs):
+        in_place = level.changes_its_first(func, args)
+        result = level.run_inside(function, args, kwargs)
+        if not in_place or result is NotImplemented:
+            return result
+        level.examples(args[0]).copy_(level.all_examples(result))
+        return args[0]
+
+    return rule
+
+
 def inside(names: str) -> Callable[..., Any]:
-    """Registers a function of other operations, which are computed by their own rules."""
+    """Registers that rule of a function."""
 
     def decorate(function):
-        def rule(level, func, args, kwargs):
-            in_place = level.changes_its_first(func, args)
-            result = level.run_inside(function, args, kwargs)
-            if not in_place or result is NotImplemented:
-                return result
-            level.examples(args[0]).copy_(level.all_examples(result))
-            return args[0]
-
-        register(names, rule)
+        register(names, composed(function))
         return function
 
     return decorate
