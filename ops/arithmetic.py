@@ -125,12 +125,14 @@ elementwise("scaled_difference(scale: Tensor, input: Tensor, mean: Tensor)",
             "scale * (input - mean)", **_OWN, doc="That of a variance.",
             grad={"scale": "grad * conj(input - mean)", "input": "grad * conj(scale)",
                   "mean": "neg(grad * conj(scale))"})
+_DIVISOR = "where(norm == 0, 1, norm)"  # its derivatives would be NaN, and not 0 for being masked
 elementwise("scaled_direction(scale: Tensor, input: Tensor, norm: Tensor)",
             "where(norm == 0, 0, scale * (input / norm))", **_OWN,
             doc="That of a Euclidean norm.",
-            grad={"scale": "where(norm == 0, 0, grad * conj(input / norm))",
-                  "input": "where(norm == 0, 0, grad * conj(scale / norm))",
-                  "norm": "where(norm == 0, 0, neg(grad * conj(scale * (input / norm) / norm)))"})
+            grad={"scale": f"where(norm == 0, 0, grad * conj(input / {_DIVISOR}))",
+                  "input": f"where(norm == 0, 0, grad * conj(scale / {_DIVISOR}))",
+                  "norm": "where(norm == 0, 0, "
+                          f"neg(grad * conj(scale * (input / {_DIVISOR}) / {_DIVISOR})))"})
 elementwise("scaled_exp(scale: Tensor, input: Tensor, total: Tensor)",
             "scale * conj(exp(input - total))", **_OWN, doc="That of logsumexp.",
             grad={"scale": "grad * exp(input - total)", "input": "conj(grad) * out",

@@ -201,17 +201,18 @@ kernel("pow__scalar(input: Tensor, exponent: Scalar)", body="""
        out="cast", ref="numpy.power",
        names=("torch.pow", "Tensor.pow"), grad={"input": "pow_backward(grad, input, exponent)"},
        batch="elementwise")
+_OF_ZERO = "(input == 0) & ((out == 0) | (out == 1))"
 elementwise("pow(input: Tensor | Number, exponent: Tensor)", "pow(input, exponent)",
             node={None: "PowBackward1", "exponent": "PowBackward0", "input": "PowBackward2"},
             dtypes=NUMERIC,
             inplace=True,
             # Of 0 to the power of 0 or more, which is 1 or 0, the exponent's gradient is taken as
-            # 0.
+            # 0. What is masked is finite: its derivatives would be NaN otherwise.
             doc="input to the power of exponent.",
-            grad={"input": "where(exponent == 0, 0, grad * conj(exponent * pow(input, exponent - "
-                           "1)))",
-                  "exponent": "grad * conj(where((input == 0) & ((out == 0) | (out == 1)), 0, out "
-                              "* log(input)))"},
+            grad={"input": "where(exponent == 0, 0, grad * conj(exponent * "
+                           "pow(input, where(exponent == 0, 1, exponent) - 1)))",
+                  "exponent": f"grad * conj(where({_OF_ZERO}, 0, out * "
+                              f"log(where({_OF_ZERO}, 1, input))))"},
             slot=("nb_power", "pow", "__rpow__", "pow_"))
 for _name, _sign, _other, _doc in (("maximum", ">", "<", "larger"),
                                    ("minimum", "<", ">", "smaller")):

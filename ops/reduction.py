@@ -56,8 +56,9 @@ function("var_backward(grad: Tensor, input: Tensor, dim: list[int] | None, "
          """)
 function("std_backward(grad: Tensor, input: Tensor, out: Tensor, dim: list[int] | None, "
          "correction: Scalar | None, keepdim: bool)", """
-    half = grad / (out * 2)
-    return var_backward(where(eq(out, 0), zeros_like(half), half), input, dim, correction, keepdim)
+    none = eq(out, 0)
+    half = grad / (where(none, 1, out) * 2)
+    return var_backward(where(none, zeros_like(half), half), input, dim, correction, keepdim)
          """)
 # Where a norm is 0, the derivative of a quotient would be NaN, and not 0 for being masked.
 function("norm_backward(grad: Tensor, input: Tensor, out: Tensor, ord: Scalar, dims: list[int], "

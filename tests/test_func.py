@@ -541,3 +541,45 @@ def test_forward_derivatives_go_through_no_grad_in_custom_operators():
     rushlight.testing.assert_close(
         jacfwd(f)(x), rushlight.diag(3 * x**2 + 2 + rushlight.tensor([0.0, 1.0], dtype=x.dtype))
     )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: rushlight.nn.functional.cosine_similarity(t, 2 - t * t, dim=-1),
+        lambda t: rushlight.nn.functional.gaussian_nll_loss(t, 1 - t, t * t, reduction="sum"),
+    ],
+    ids=["cosine_similarity", "gaussian_nll_loss"],
+)
+def test_bounds_that_concern_values_alone(function):
+    """Levels of transforms see the same derivatives of what is bounded, which is 1 everywhere."""
+    x = rushlight.linspace(-1, 1, 6, dtype=rushlight.float64).reshape(2, 3)
+
+    def slope(t):
+        return grad(lambda s: function(s).sum())(t)
+
+    pushed = jvp(slope, (x,), (x.cos(),))[1]
+    (pulled,) = vjp(slope, x)[1](x.cos())
+    rushlight.testing.assert_close(pushed, pulled)  # second derivatives are symmetric
+    near = [slope(x + sign * 1e-6 * x.cos()) for sign in (1, -1)]
+    rushlight.testing.assert_close(pushed, (near[0] - near[1]) / 2e-6, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("function", "point"),
+    [
+        (lambda t: rushlight.linalg.vector_norm(t), [0.0, 0.0]),
+        (lambda t: rushlight.linalg.vector_norm(t, dim=0), [0.0]),
+        (lambda t: t.pow(rushlight.zeros_like(t)).sum(), [0.0, 1.0]),
+        (lambda t: rushlight.zeros_like(t).pow(t).sum(), [0.0, 1.0]),
+        (lambda t: t.std(), [2.0, 2.0]),
+    ],
+    ids=["norm", "norm of a dim", "base", "exponent", "std"],
+)
+def test_what_is_masked_has_derivatives(function, point):
+    """Where a derivative is taken as 0, so are those of it, forward and backward."""
+    x = number(point)
+    for derivative in (lambda t: function(t), grad(function)):
+        value, pushed = jvp(derivative, (x,), (rushlight.ones_like(x),))
+        assert value.isfinite().all() and not pushed.any()
+    assert not vjp(grad(function), x)[1](rushlight.ones_like(x))[0].any()

@@ -668,3 +668,21 @@ def test_norms_of_single_elements_are_their_magnitudes(order):
     assert rl.linalg.vector_norm(x, order, dim=1).tolist() == x.abs().flatten().tolist()
     assert rl.linalg.vector_norm(x.t(), order, dim=0, keepdim=True).shape == (1, 5)
     assert rl.linalg.vector_norm(rl.tensor(-2 + 0j), order).item() == 2
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+@pytest.mark.parametrize("args", [(0, False), (1, True), (-1, False, True), ((0, 1), False), (0,)])
+def test_whether_unbiased_after_the_dim(name, args):
+    """A truth value after a dim says whether the result is unbiased: it is no second dim."""
+    x = rl.randn(3, 4)
+    dim, unbiased, keepdim = (*args, *(None, True, False)[len(args) :])
+    expected = getattr(np, name)(x.numpy(), dim, ddof=int(unbiased), keepdims=keepdim)
+    for found in (getattr(x, name)(*args), getattr(rl, name)(x, *args)):
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+
+
+def test_dims_one_by_one_are_integers():
+    x = rl.arange(6).reshape(2, 3)
+    assert x.count_nonzero(0, 1) == 5
+    with pytest.raises(TypeError, match="count_nonzero"):
+        x.count_nonzero(0, True)

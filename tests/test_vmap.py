@@ -802,3 +802,61 @@ def test_what_outlives_the_call_shows_no_elements():
         assert one.is_meta and one.shape in ((4,), ())
         with pytest.raises((RuntimeError, NotImplementedError)):
             one.sum().item()
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        lambda f: grad(lambda v: f(v).sum()),
+        lambda f: lambda v: rl.func.vjp(f, v)[1](v.sin())[0],
+        lambda f: lambda v: rl.func.jvp(f, (v,), (v.cos(),))[1],
+        lambda f: jacrev(lambda v: f(v)[0]),
+        lambda f: rl.func.jacfwd(lambda v: f(v)[0]),
+    ],
+    ids=["grad", "vjp", "jvp", "jacrev", "jacfwd"],
+)
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_derivatives_in_nested_maps(derivative, levels):
+    """Each element of what all levels map has a derivative of its own."""
+    mapped = one = derivative(lambda v: v.sin() * v)
+    x = rl.randn(*(2, 3, 2)[:levels], 4, dtype=rl.float64)
+    for _ in range(levels):
+        mapped = vmap(mapped)
+    expected = rl.stack([one(row) for row in x.reshape(-1, 4)])
+    rl.testing.assert_close(mapped(x), expected.reshape(*x.shape[:-1], *expected.shape[1:]))
+
+
+def test_derivatives_by_what_an_outer_map_alone_maps():
+    x, y = rl.randn(2, dtype=rl.float64), rl.randn(3, dtype=rl.float64)
+    inner = vmap(grad(lambda a, b: a * a * b.sin()), (None, 0))
+    rl.testing.assert_close(vmap(inner, (0, None))(x, y), 2 * x[:, None] * y.sin())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: t.movedim(0, -1),
+        lambda t: t.clone().transpose_(0, 0),
+        lambda t: F.mse_loss(t, 2 * t),
+        lambda t: F.mse_loss(t, 2 * t, reduction="sum"),
+        lambda t: rl.hash_tensor(t),
+    ],
+)
+def test_examples_without_dims(function):
+    x = rl.randn(3)
+    assert vmap(function)(x).equal(rl.stack([function(one) for one in x]))
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4)])
+def test_a_dim_that_is_chosen_by_the_rank_of_an_example(name, shape):
+    call, x = getattr(F, name), rl.randn(2, *shape)
+    rl.testing.assert_close(vmap(call)(x), rl.stack([call(one) for one in x]))
+
+
+def test_an_example_is_resized_to_the_same_elements():
+    x = rl.randn(3, 4)
+    assert vmap(lambda t: t.clone().resize_(2, 2))(x).equal(x.view(3, 2, 2))
+    for call in (lambda t: t.clone().resize_(2), lambda t: t.clone().resize_as_(rl.ones(5))):
+        with pytest.raises(RuntimeError, match=r"resize_.*\(\) to .* gives .* other elements"):
+            vmap(call)(x)

@@ -213,7 +213,14 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
     if _C._has_torch_function_unary(input):
         options = {"keepdim": keepdim, "mode": mode}
         return _C._handle_torch_function(hash_tensor, (input,), (input, dim), options)
-    return input.hash_tensor(dim, keepdim=keepdim, mode=mode)
+    return _hash_of(input, dim, keepdim=keepdim, mode=mode)
+
+
+def _hash_of(input, dim=(), **options):
+    return input.hash_tensor(dim, **options)
+
+
+hash_tensor.__wrapped__ = _hash_of  # what transforms and classes with __torch_dispatch__ run
 
 
 def _warn(text):

@@ -145,7 +145,8 @@ bool Arguments::fit(const Call& call, std::string* why) {
   if (call.self) slots_[at++] = call.self;
   const Parameter* next = o.parameters + at;
   const bool spread = o.positional - at == 1 && next->kind == Kind::IntList && call.count > 0 &&
-                      (call.count > 1 || next->length < 0) && accept_integer(call.args[0]);
+                      (call.count > 1 || next->length < 0) && accept_integer(call.args[0]) &&
+                      (next->length < 0 || !PyBool_Check(call.args[call.count - 1]));
   if (spread) {
     spread_ = at;
     spread_items_ = call.args;

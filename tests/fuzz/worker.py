@@ -14,7 +14,7 @@ import warnings
 import rushlight as rl
 from rushlight import _C
 
-from . import calls, exported, files, hooks, programs
+from . import calls, exported, files, hooks, programs, transforms
 
 KINDS = {
     "calls": calls.run,
@@ -22,6 +22,7 @@ KINDS = {
     "files": files.run,
     "hooks": hooks.run,
     "programs": programs.run,
+    "transforms": transforms.run,
 }
 RECORD = struct.Struct("qqqq")  # seed, cases done, calls made, resident bytes
 ADDRESS_SPACE = 3 << 29  # so that sizes that are huge by mistake fail at once

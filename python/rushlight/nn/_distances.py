@@ -16,6 +16,13 @@ def normalize(
     return rushlight.div(input, norm, out=out) if out is not None else input / norm
 
 
+def value_at_least(x: Tensor, least: float) -> Tensor:
+    """max(x, least), whose derivative by x is 1 for both: the bound concerns the value alone."""
+    with rushlight.no_grad():
+        missing = (least - x).clamp_min(0)
+    return x + missing
+
+
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Any:
     """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`, after broadcasting."""
     dtype = rushlight.promote_types(x1.dtype, x2.dtype)
@@ -26,10 +33,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         x1, x2 = rushlight.broadcast_tensors(x1, x2)
     parts = []
     for x in (x1, x2):
-        norm = rushlight.linalg.vector_norm(x, 2, dim, keepdim=True).clone()
-        with rushlight.no_grad():  # the bound changes the value, not the gradient
-            norm.clamp_min_(eps)
-        parts.append(x / norm)
+        norm = rushlight.linalg.vector_norm(x, 2, dim, keepdim=True)
+        parts.append(x / value_at_least(norm, eps))
     return (parts[0] * parts[1]).sum(dim)
 
 

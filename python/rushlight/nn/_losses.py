@@ -11,7 +11,7 @@ from rushlight import Tensor
 from rushlight._autocast import autocasts
 from rushlight._shown_name import shown_as
 from rushlight._table import nn_functional as _table
-from rushlight.nn._distances import pairwise_distance
+from rushlight.nn._distances import pairwise_distance, value_at_least
 from rushlight.nn._reduction import check_reduction, reduce_loss
 
 TYPE_CHECKING = False
@@ -210,9 +210,7 @@ def gaussian_nll_loss(
                 )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
-    var = var.clone()
-    with rushlight.no_grad():
-        var.clamp_(min=eps)
+    var = value_at_least(var, eps)
     loss = 0.5 * (rushlight.log(var) + (input - target) ** 2 / var)
     if full:
         loss += 0.5 * math.log(2 * math.pi)

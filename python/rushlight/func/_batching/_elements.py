@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import types
+from math import prod
+
 import rushlight
 from rushlight import Tensor
 from rushlight.func._batching._rules import (
@@ -143,6 +146,23 @@ def _shape_in_place(level, func, args, kwargs):
 register("shape_in_place", _shape_in_place)
 
 
+def _resized(level, func, args, kwargs):
+    """An example whose elements stay: those of all have no others between them."""
+    level.changes_its_first(func, args)
+    x, first = level.examples(args[0]), args[1]
+    sizes = tuple(first.shape if isinstance(first, Tensor) else sizes_of(args[1:]))
+    if kwargs or prod(sizes) != args[0].numel() or not x.is_contiguous():
+        raise RuntimeError(
+            f"vmap: {func.__name__}() to {sizes} gives an example of shape {tuple(args[0].shape)} "
+            "other elements, which cannot be one of many"
+        )
+    return level.batched_tensor(x.view(level.size, *sizes))
+
+
+register("resize resize_as", _resized, FUNCTIONS)
+register("resize_ resize_as_", _shape_in_place, FUNCTIONS)
+
+
 # ---- along a dim
 
 
@@ -159,14 +179,14 @@ def along_dim(func: Callable[..., Any], x: Tensor, rank: int, *args: Any, **kwar
     if key:
         given = kwargs[key]
     elif len(args) >= place:
-        if many and isinstance(args[place - 1], int):  # dims one by one, as in flip(0, 1)
+        if many and all(type(d) is int for d in args[place - 1 :]):  # one by one, as in flip(0, 1)
             args[place - 1 :] = [args[place - 1 :]]
         given = args[place - 1]
     else:
         given, key = default, name
     if given is None or given == default == ():  # all elements of an example as one dim
-        if any(args[place:]) or kwargs.get("keepdim"):
-            return NotImplemented
+        if any(args[place:]) or kwargs.get("keepdim") or isinstance(func, types.FunctionType):
+            return NotImplemented  # written in Python, it chooses the dim by an example's rank
         if key:
             kwargs[key] = 1
         else:
