@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
     from rushlight import Tensor
-    from rushlight.types import _dtype
+    from rushlight.types import FileLike, _dtype
 
 DEFAULT_PROTOCOL = 2
 MAP_LOCATION: Any = Callable | rushlight.device | str | dict | None
@@ -598,7 +598,7 @@ def safe_globals(
 set_module("rushlight", PyTorchFileReader)
 
 
-def get_unsafe_globals_in_checkpoint(f):
+def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
     """Return the names in a file that `load` would refuse: a list of "module.name".
 
     Args:

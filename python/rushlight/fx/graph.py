@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
 # As torch calls the tables, for tracers of other libraries.
-magic_methods, inplace_methods = OPERATORS, IN_PLACE_OPERATORS
-reflectable_magic_methods = {name: OPERATORS[name] for name in REFLECTED_OPERATORS}
+magic_methods: dict[str, str] = OPERATORS
+inplace_methods: dict[str, str] = IN_PLACE_OPERATORS
+reflectable_magic_methods: dict[str, str] = {name: OPERATORS[name] for name in REFLECTED_OPERATORS}
 
 # src: the source; globals: what it names; lineno_map: index of the node that each line is of.
 PythonCode: type[Any] = namedtuple("PythonCode", "src globals lineno_map", defaults=(None,))

@@ -222,7 +222,8 @@ class FullyShardedDataParallel(Module):
         self.compute_device: rushlight.device = rushlight.device("cpu")
         self.cpu_offload: CPUOffload = cpu_offload or CPUOffload()
         self.backward_prefetch: BackwardPrefetch | None = backward_prefetch
-        self.forward_prefetch, self.limit_all_gathers = forward_prefetch, limit_all_gathers
+        self.forward_prefetch = forward_prefetch
+        self.limit_all_gathers = limit_all_gathers
         self._is_root = None  # known at the first forward pass
         self._summoned = False
         self._buffer_dtypes = {}  # those that buffers had, by name; states have them

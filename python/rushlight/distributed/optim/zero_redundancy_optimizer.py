@@ -66,12 +66,14 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             )
         Joinable.__init__(self)
         self.process_group: Any = resolve(process_group)
-        self.rank, self.world_size = self.process_group.rank(), self.process_group.size()
+        self.rank: int = self.process_group.rank()
+        self.world_size: int = self.process_group.size()
         self._optim_constructor, self._optim_defaults = optimizer_class, defaults
         self.global_rank: int = get_global_rank(self.process_group, self.rank)
         self.parameters_as_bucket_view = parameters_as_bucket_view
         self.initialized: bool = False
-        self._all_states, self.optim = None, None
+        self._all_states = None
+        self.optim: Any = None
         Optimizer.__init__(self, params, defaults)
         for group in self.param_groups:
             for parameter in group["params"]:

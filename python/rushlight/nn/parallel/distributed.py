@@ -180,7 +180,8 @@ class DistributedDataParallel(Module, Joinable):
         place = device.index if device.type == "cuda" and device_ids else None
         self.device_ids, self.output_device = None if place is None else [place], place
         self.dim = dim
-        self.device, self.device_type = device, device.type
+        self.device: Any = device
+        self.device_type: Any = device.type
         self.process_group, self.broadcast_buffers = group, broadcast_buffers
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view = gradient_as_bucket_view

@@ -66,4 +66,5 @@ def _only(name: str, value: Any, supported: Any) -> None:
         raise NotImplementedError(f"serialization.config.{name}: only {supported}, got {value!r}")
 
 
-load, save = _Load(), _Save()
+load: _Load = _Load()
+save: _Save = _Save()

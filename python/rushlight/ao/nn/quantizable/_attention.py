@@ -53,7 +53,8 @@ class MultiheadAttention(_activation.MultiheadAttention):
         self.linear_V = Linear(self.vdim, self.embed_dim, bias=bias, **options)
         self.out_proj = Linear(self.embed_dim, self.embed_dim, bias=bias, **options)
         self.q_scaling_product = FloatFunctional()
-        self.quant_attn_output, self.quant_attn_output_weights = QuantStub(), QuantStub()
+        self.quant_attn_output: QuantStub = QuantStub()
+        self.quant_attn_output_weights: QuantStub = QuantStub()
         self.dequant_q, self.dequant_k, self.dequant_v = (DeQuantStub() for _ in range(3))
 
     def _get_name(self):

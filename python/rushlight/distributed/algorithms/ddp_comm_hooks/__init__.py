@@ -25,7 +25,8 @@ class _Registers:
     """Registers a hook: `value(model=model, state=process_group)`."""
 
     def __init__(self, hook: Any, rank: int | None = None) -> None:
-        self.hook, self.rank = hook, rank
+        self.hook: Any = hook
+        self.rank = rank
 
     def __call__(self, model: Any, state: Any, **settings: Any) -> None:
         if self.rank is not None:

@@ -157,7 +157,8 @@ class SequenceParallel(ParallelStyle):
 
     def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
         super().__init__()
-        self.sequence_sharding, self.use_local_output = (Shard(sequence_dim),), use_local_output
+        self.sequence_sharding: tuple[Shard] = (Shard(sequence_dim),)
+        self.use_local_output = use_local_output
 
     def _apply(self, module, device_mesh):
         def on_input(child, inputs, mesh):

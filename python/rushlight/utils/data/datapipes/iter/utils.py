@@ -24,7 +24,8 @@ class IterableWrapperIterDataPipe(IterDataPipe):
 
     def __init__(self, iterable: Any, deepcopy: bool = True) -> None:
         super().__init__()
-        self.iterable, self.deepcopy = iterable, deepcopy
+        self.iterable: Any = iterable
+        self.deepcopy = deepcopy
 
     def __iter__(self) -> Iterator[Any]:
         source = self.iterable
