@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rushlight import Tensor
 
-default_pg_timeout = datetime.timedelta(minutes=30)
+default_pg_timeout: datetime.timedelta = datetime.timedelta(minutes=30)
 
 
 class _Beginning(threading.local):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rushlight._enums import NativeEnum as _NativeEnum
 from rushlight._ignored import warn_program as _warn_program
@@ -13,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
-    from typing import Any
 
     from typing_extensions import Self
 
@@ -53,11 +52,11 @@ class Interval:
 
     __slots__ = ("end", "start")
 
-    def __init__(self, start: Any, end: Any) -> None:
-        self.start = start
-        self.end = end
+    def __init__(self, start: float, end: float) -> None:
+        self.start: float = start
+        self.end: float = end
 
-    def elapsed_us(self) -> Any:
+    def elapsed_us(self) -> float:
         """How long, in microseconds."""
         return self.end - self.start
 
@@ -423,7 +422,7 @@ class FunctionEventAvg(_Times):
         )
 
 
-class EventList(list):
+class EventList(list[Any]):
     """Events in the order of their starts, or their sums by name."""
 
     def __init__(

@@ -129,7 +129,7 @@ class Recording:
         with_modules: bool = False,
         on_gpus: Any = (),
     ) -> None:  # fmt: skip
-        self.on_gpus: list[OnGpu] = [OnGpu(*r) for r in on_gpus]
+        self.on_gpus: list[Any] = [OnGpu(*r) for r in on_gpus]
         self.raw, self.start, self.end = [Raw(*r) for r in raw], start, end
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules

@@ -200,7 +200,8 @@ class TreeSpec:
         self.type = type
         self.context = context
         self._children = list(children)
-        self.num_leaves = 1 if type is None else sum(child.num_leaves for child in self._children)
+        leaves = 1 if type is None else sum(child.num_leaves for child in self._children)
+        self.num_leaves: int = leaves
 
     @property
     def num_children(self) -> int:

@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rushlight.types import _dtype
+
 
 class MappingType(enum.Enum):
     """How numbers map to integers: zero in the middle, or where the range has it."""
@@ -151,8 +153,8 @@ class AffineQuantizedObserverBase(Module, metaclass=ABCMeta):
         if zero_point_domain is None:
             raise ValueError("AffineQuantizedObserverBase: zero_point_domain must be given")
         if kwargs:
-            self.dtype: Any | None = kwargs.get("dtype")
-            self.is_dynamic: Any = kwargs.get("is_dynamic", False)
+            self.dtype: _dtype | None = kwargs.get("dtype")
+            self.is_dynamic: bool = kwargs.get("is_dynamic", False)
         self.mapping_type = mapping_type
         self.target_dtype: Any = target_dtype
         self.granularity = granularity

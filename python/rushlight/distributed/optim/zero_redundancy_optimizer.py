@@ -12,6 +12,7 @@ from rushlight.optim import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import defaultdict
     from typing import Any
 
     from rushlight.distributed import ProcessGroup
@@ -105,7 +106,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         for parameter, kept in state.items():
             self.optim.state[parameter] = kept
         self._take_settings(self.optim.param_groups, self.param_groups)
-        self.state = self.optim.state
+        self.state: defaultdict[Any, dict[Any, Any]] = self.optim.state
 
     def _is_mine(self, parameter):
         return self._owner[id(parameter)] == self.rank

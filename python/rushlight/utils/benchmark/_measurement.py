@@ -48,7 +48,7 @@ class set_torch_threads:
         self.count = n
 
     def __enter__(self) -> None:
-        self.before = rushlight.get_num_threads()
+        self.before: int = rushlight.get_num_threads()
         rushlight.set_num_threads(self.count)
 
     def __exit__(self, *error: object) -> None:
@@ -109,9 +109,9 @@ class Measurement:
     """
 
     number_per_run: int
-    raw_times: list
+    raw_times: list[float]
     task_spec: TaskSpec
-    metadata: dict | None = None
+    metadata: dict[Any, Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name != "task_spec" and hasattr(TaskSpec, "__dataclass_fields__"):

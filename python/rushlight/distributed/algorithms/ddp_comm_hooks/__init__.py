@@ -14,11 +14,15 @@ from rushlight.distributed.algorithms.ddp_comm_hooks import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any
 
 # The names that torch gives them here.
-debugging, default, post_localSGD = debugging_hooks, default_hooks, post_localSGD_hook
-powerSGD, quantization = powerSGD_hook, quantization_hooks
+debugging: ModuleType = debugging_hooks
+default: ModuleType = default_hooks
+post_localSGD: ModuleType = post_localSGD_hook
+powerSGD: ModuleType = powerSGD_hook
+quantization: ModuleType = quantization_hooks
 
 
 class _Registers:

@@ -201,7 +201,7 @@ class PrepareModuleInput(ParallelStyle):
         )
         self.input_kwarg_layouts: Any = input_kwarg_layouts or {}
         self.desired_input_kwarg_layouts: Any = desired_input_kwarg_layouts or {}
-        self.with_kwargs = len(self.input_kwarg_layouts) > 0
+        self.with_kwargs: bool = len(self.input_kwarg_layouts) > 0
         self.use_local_output = use_local_output
         lengths = [len(way or ()) for way in (self.input_layouts, self.desired_input_layouts)]
         if (input_layouts is None) != (desired_input_layouts is None) or lengths[0] != lengths[1]:

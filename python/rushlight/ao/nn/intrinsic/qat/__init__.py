@@ -104,7 +104,7 @@ class _ConvBn:
 
     def _add_norm(self, eps, momentum, freeze_bn, qconfig):
         _qat.check_qconfig(type(self), qconfig)
-        self.qconfig = qconfig
+        self.qconfig: Any = qconfig
         self.bn: Any = self._norm_class(self.out_channels, eps, momentum)
         self.weight_fake_quant: Any = qconfig.weight()
         self.freeze_bn: bool = freeze_bn

@@ -162,7 +162,7 @@ class RNNBase(Module):
         self.bidirectional = bidirectional
         self.dtype: Any = dtype
         self.version: int = 2
-        self.training: Any = False
+        self.training = False
         self._directions = 2 if bidirectional else 1
         rows = (4 if mode == "LSTM" else 3) * hidden_size
         zeros = rushlight.zeros(rows) if bias else None
@@ -259,8 +259,8 @@ class RNNBase(Module):
         end = [rushlight.cat(pieces) if len(parts) > 1 else pieces[0] for pieces in zip(*parts)]
         return rushlight.cat(outputs[::-1] if reverse else outputs), end
 
-    check_input = _rnn.RNNBase.check_input
-    check_hidden_size = _rnn.RNNBase.check_hidden_size
+    check_input: Any = _rnn.RNNBase.check_input
+    check_hidden_size: Any = _rnn.RNNBase.check_hidden_size
     check_forward_args: Any = _rnn.RNNBase.check_forward_args
     permute_hidden: Any = _rnn.RNNBase.permute_hidden
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.utils.data.datapipes.datapipe import (
     DataChunk,
     MapDataPipe,
@@ -12,12 +14,11 @@ from rushlight.utils.data.datapipes.datapipe import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
 
     from typing_extensions import Self
 
 
-class SequenceWrapper(MapDataPipe):
+class SequenceWrapper(MapDataPipe[Any]):
     """The elements of a sequence or dict.
 
     Args:
@@ -43,7 +44,7 @@ def _same(element):
 
 
 @functional_datapipe("map")
-class Mapper(MapDataPipe):
+class Mapper(MapDataPipe[Any]):
     """fn of each element."""
 
     def __init__(self, datapipe: Iterable[Any], fn: Callable[..., Any] = _same) -> None:
@@ -58,7 +59,7 @@ class Mapper(MapDataPipe):
 
 
 @functional_datapipe("concat")
-class Concater(MapDataPipe):
+class Concater(MapDataPipe[Any]):
     """The elements of the first, then those of the second, ..."""
 
     def __init__(self, *datapipes: Any) -> None:
@@ -80,7 +81,7 @@ class Concater(MapDataPipe):
 
 
 @functional_datapipe("zip")
-class Zipper(MapDataPipe):
+class Zipper(MapDataPipe[Any]):
     """Tuples of an element of each."""
 
     def __init__(self, *datapipes: Any) -> None:
@@ -97,7 +98,7 @@ class Zipper(MapDataPipe):
 
 
 @functional_datapipe("batch")
-class Batcher(MapDataPipe):
+class Batcher(MapDataPipe[Any]):
     """Batches of elements.
 
     Args:
