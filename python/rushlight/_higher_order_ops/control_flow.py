@@ -25,7 +25,7 @@ def _recorded(function, *args, **kwargs):
 
 
 def cond(
-    pred: Tensor | bool,
+    pred: Tensor | float,
     true_fn: Callable[..., Any],
     false_fn: Callable[..., Any],
     operands: tuple[Any, ...] | list[Any] = (),

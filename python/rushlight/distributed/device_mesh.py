@@ -38,7 +38,7 @@ class DeviceMesh:
     def __init__(
         self,
         device_type: Any,
-        mesh: DeviceMesh,
+        mesh: Any,
         *,
         mesh_dim_names: Any = None,
         _groups: Any = None,
@@ -252,7 +252,7 @@ class DeviceMesh:
     def from_group(
         group: ProcessGroup | None,
         device_type: Any,
-        mesh: DeviceMesh | None = None,
+        mesh: Any = None,
         *,
         mesh_dim_names: Any = None,
     ) -> Any:

@@ -15,7 +15,7 @@ from rushlight import _C, _absent
 from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module as _set_module
 from rushlight.export._record import Recorder as _Recorder
-from rushlight.jit._errors import Error
+from rushlight.jit._errors import Error as Error
 from rushlight.jit._modules import (
     CompilationError,
     ScriptFunction,

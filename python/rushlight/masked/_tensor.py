@@ -133,12 +133,12 @@ def _check(data, mask):
         )
 
 
-def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> MaskedTensor:
+def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
     """A masked tensor of copied elements: a leaf, as `MaskedTensor`."""
     return MaskedTensor(data, mask, requires_grad)
 
 
-def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
+def as_masked_tensor(data: Any, mask: Any) -> MaskedTensor:
     """A masked tensor of these elements: `data` gets the gradient (0 where the mask is False)."""
     _check(data, mask)
     return _wrap(rushlight.where(mask, data, data.detach()), mask)

@@ -598,7 +598,7 @@ class FullyShardedDataParallel(Module):
     def full_optim_state_dict(
         model: Module,
         optim: Optimizer,
-        optim_input: None = None,
+        optim_input: Any = None,
         rank0_only: bool = True,
         group: ProcessGroup | None = None,
     ) -> dict[str, Any]:
@@ -643,7 +643,7 @@ class FullyShardedDataParallel(Module):
     def shard_full_optim_state_dict(
         full_optim_state_dict: dict[str, Any],
         model: Module,
-        optim_input: None = None,
+        optim_input: Any = None,
         optim: Optimizer | None = None,
     ) -> dict[str, Any]:
         """This process's part of a whole state, as `optim.load_state_dict` takes it.
@@ -665,7 +665,7 @@ class FullyShardedDataParallel(Module):
     def scatter_full_optim_state_dict(
         full_optim_state_dict: dict[str, Any] | None,
         model: Module,
-        optim_input: None = None,
+        optim_input: Any = None,
         optim: Optimizer | None = None,
         group: ProcessGroup | None = None,
     ) -> dict[str, Any]:
@@ -687,7 +687,7 @@ class FullyShardedDataParallel(Module):
         optim_state_dict: dict[str, Any],
         optim_state_key_type: OptimStateKeyType,
         model: Module,
-        optim_input: None = None,
+        optim_input: Any = None,
         optim: Optimizer | None = None,
     ) -> dict[str, Any]:
         """An optimizer's whole state with parameters named the other way.

@@ -343,7 +343,7 @@ def distribute_tensor(
     device_mesh: DeviceMesh | None = None,
     placements: Sequence[Placement] | None = None,
     *,
-    src_data_rank: int = 0,
+    src_data_rank: int | None = 0,
 ) -> Any:
     """Divide a tensor among processes.
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from rushlight import Tensor
 
 _UNITS = (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
 _SPREAD_TO_WARN_OF = 0.1  # of the median, between the quartiles
@@ -55,7 +54,7 @@ class set_torch_threads:
         rushlight.set_num_threads(self.before)
 
 
-def trim_sigfig(x: Tensor, n: int) -> Any:
+def trim_sigfig(x: float, n: int) -> float:
     """Round to n significant figures."""
     if x == 0:
         return x

@@ -38,7 +38,7 @@ class SequentialSampler(Sampler[int]):
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[int]:
         return iter(range(len(self.data_source)))
 
     def __len__(self) -> int:
@@ -81,7 +81,7 @@ class RandomSampler(Sampler[int]):
         # The data source may grow between epochs.
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[int]:
         generator = self.generator
         if generator is None:
             generator = rushlight.Generator()
@@ -120,7 +120,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.indices = indices
         self.generator = generator
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[int]:
         for position in rushlight.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[position]
 
@@ -158,7 +158,7 @@ class WeightedRandomSampler(Sampler[int]):
         self.replacement = replacement
         self.generator = generator
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[int]:
         draws = rushlight.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
@@ -182,7 +182,7 @@ class BatchSampler(Sampler["list[int]"]):
         self.batch_size = batch_size
         self.drop_last = drop_last
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[list[int]]:
         yield from self._batches(self.sampler)
 
     def _batches(self, keys):

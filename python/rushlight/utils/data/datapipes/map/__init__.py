@@ -47,7 +47,7 @@ def _same(element):
 class Mapper(MapDataPipe[Any]):
     """fn of each element."""
 
-    def __init__(self, datapipe: Iterable[Any], fn: Callable[..., Any] = _same) -> None:
+    def __init__(self, datapipe: Any, fn: Callable[..., Any] = _same) -> None:
         super().__init__()
         self.datapipe, self.fn = datapipe, fn
 
@@ -110,7 +110,7 @@ class Batcher(MapDataPipe[Any]):
 
     def __init__(
         self,
-        datapipe: Iterable[Any],
+        datapipe: Any,
         batch_size: int,
         drop_last: bool = False,
         wrapper_class: Any = DataChunk,
@@ -141,9 +141,9 @@ class Shuffler(_Shuffled):
         indices: their keys; by default from 0 on.
     """
 
-    def __init__(self, datapipe: Iterable[Any], *, indices: Sequence[int] | None = None) -> None:
+    def __init__(self, datapipe: Any, *, indices: Sequence[int] | None = None) -> None:
         super().__init__()
-        self.datapipe: Iterable[Any] = datapipe
+        self.datapipe: Any = datapipe
         self.indices: Any = list(range(len(datapipe))) if indices is None else indices
 
     def __iter__(self) -> Iterator[Any]:
