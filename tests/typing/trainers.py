@@ -17,6 +17,7 @@ from rushlight.ao.quantization import QConfig, get_default_qconfig
 from rushlight.autograd import Function
 from rushlight.futures import Future
 from rushlight.nn.parallel import DistributedDataParallel
+from rushlight.nn.utils.rnn import PackedSequence
 from rushlight.optim import Optimizer
 from rushlight.optim.lr_scheduler import LRScheduler, SequentialLR
 from rushlight.utils.checkpoint import checkpoint
@@ -68,6 +69,16 @@ class Unet(nn.Module):
 def removed(blocks: nn.ModuleList) -> nn.Module:
     first: nn.Module = blocks.pop(0)
     return first
+
+
+class Tagger(nn.LSTM):
+    def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> Any:
+        output, state = super().forward(input, hx)
+        return (output, state) if isinstance(output, PackedSequence) else output
+
+
+def normed(sizes: tuple[int, ...]) -> list[nn.Module]:
+    return [nn.LayerNorm(sizes), nn.RMSNorm([3, 4]), nn.LayerNorm(5), Tagger(3, 4)]
 
 
 class Exp(Function):

@@ -194,7 +194,7 @@ class _Learnable(Function):
 def _learnable(input, scale, zero_point, shape, dims, limits, grad_factor):
     # Zero points are learned as numbers and used as integers: the gradient passes the rounding.
     rounded = zero_point.detach().round().clamp(*limits)
-    integers = _StraightThrough.apply(zero_point, rounded, rushlight.ones_like(rounded))
+    integers = _StraightThrough.apply(zero_point, (rounded, rushlight.ones_like(rounded)))
     scale, integers = scale.reshape(shape), integers.reshape(shape)
     return _Learnable.apply(input, scale, integers, dims, limits, grad_factor)
 

@@ -167,7 +167,7 @@ class DeviceMesh:
         """The mesh of which this one is a part, or itself."""
         return self._root or self
 
-    def __getitem__(self, names: Sequence[str]) -> Any:
+    def __getitem__(self, names: str | Sequence[str]) -> Any:
         """The part of the mesh along named dims in which this process is."""
         names = (names,) if isinstance(names, str) else tuple(names)
         if self.mesh_dim_names is None:

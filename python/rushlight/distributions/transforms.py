@@ -73,7 +73,7 @@ class PowerTransform(Transform):
     bijective = True
     _arguments = ("exponent",)
 
-    def __init__(self, exponent: Tensor, cache_size: int = 0) -> None:
+    def __init__(self, exponent: Tensor | float, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         (self.exponent,) = broadcast_all(exponent)
 

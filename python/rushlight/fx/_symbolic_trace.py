@@ -328,9 +328,7 @@ class Tracer(TracerBase):
             finally:
                 del self.module_stack[key]
 
-    def getattr(
-        self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]
-    ) -> Any:
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
         """Return what an attribute of a module is while tracing: a proxy, if it is a parameter."""
         kinds = [(Parameter, self.root.named_parameters)]
         if self.proxy_buffer_attributes:
@@ -400,7 +398,9 @@ class Tracer(TracerBase):
     # -- tracing ---------------------------------------------------------------------------------
 
     def trace(
-        self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+        self,
+        root: Module | Callable[..., Any],
+        concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
     ) -> Graph:
         """Record `root` and return the graph.
 
@@ -603,7 +603,7 @@ def _without_stars(function, count):
 
 
 def symbolic_trace(
-    root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+    root: Module | Callable[..., Any], concrete_args: dict[str, Any] | tuple[Any, ...] | None = None
 ) -> GraphModule:
     """Record a module or function and return a module that does the same, with its graph.
 

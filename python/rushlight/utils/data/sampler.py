@@ -12,6 +12,11 @@ from typing import Any, Generic, TypeVar
 import rushlight
 from rushlight import Generator
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+
+
 # With replacement, indices are drawn in blocks of this size; the sequence depends on it.
 _BLOCK = 32
 
@@ -133,7 +138,7 @@ class WeightedRandomSampler(Sampler[int]):
 
     def __init__(
         self,
-        weights: Sequence[float],
+        weights: Sequence[float] | Tensor,
         num_samples: int,
         replacement: bool = True,
         generator: Generator | None = None,
