@@ -155,13 +155,17 @@ def test_a_server_can_be_closed_while_a_client_leaves(monkeypatch):
 def test_the_master_says_how_many_came():
     with pytest.raises(dist.DistStoreError, match="1/2 clients joined"):
         dist.TCPStore("127.0.0.1", 0, 2, is_master=True, timeout=datetime.timedelta(seconds=0.2))
-    with pytest.raises(dist.DistNetworkError, match="no store at 127.0.0.1:1 within"):
+    with pytest.raises(dist.DistNetworkError, match=r"timed out after 100ms .* \(127.0.0.1, 1\)"):
         dist.TCPStore("127.0.0.1", 1, timeout=datetime.timedelta(seconds=0.1))
 
 
 def test_a_taken_port_is_named():
     master = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    with pytest.raises(dist.DistNetworkError, match=f"127.0.0.1:{master.port}"):
+    said = (
+        rf"^The server socket has failed to listen on any local .*{master.port}, name: EADDRINUSE"
+        f".*127.0.0.1:{master.port}"
+    )
+    with pytest.raises(dist.DistNetworkError, match=said):
         dist.TCPStore("127.0.0.1", master.port, is_master=True, wait_for_workers=False)
     master.close()
 
@@ -350,6 +354,45 @@ def test_the_launchers_options():
     assert (config.shutdown_timeout, config.event_log_handler) == (7, "console")
     with pytest.raises(ValueError, match="WORKER:NUMBER"):
         run.config_from_args(parse(["--tee", "0=1", "x"]))
+    config, command, words = run.config_from_args(
+        parse(["--run-path", "--rdzv-conf='join_timeout=5,is_host=1'", "x.py"])
+    )
+    assert command == sys.executable and words[-1] == "x.py"
+    assert (config.rdzv_configs["join_timeout"], config.rdzv_configs["is_host"]) == ("5", "1")
+    with pytest.raises(ValueError, match="--run-path is for a Python program"):
+        run.config_from_args(parse(["--run-path", "-m", "x"]))
+
+
+def test_the_launchers_processes_and_logs(monkeypatch):
+    from importlib import metadata
+
+    from rushlight.distributed import run
+
+    here = len(os.sched_getaffinity(0))
+    for gpus, kinds in ((3, {"gpu": 3, "auto": 3, "cpu": here}), (0, {"auto": here, "2": 2})):
+        monkeypatch.setattr(rushlight.cuda, "is_available", lambda gpus=gpus: gpus > 0)
+        monkeypatch.setattr(rushlight.cuda, "device_count", lambda gpus=gpus: gpus)
+        for kind, count in kinds.items():
+            assert run.determine_local_world_size(kind) == count
+    with pytest.raises(ValueError, match="there are no such devices"):
+        run.determine_local_world_size("gpu")
+
+    class Specs(DefaultLogsSpecs):
+        pass
+
+    class Found:
+        name = "mine"
+
+        def load(self):
+            return Specs
+
+    monkeypatch.setattr(
+        metadata, "entry_points", lambda group, name: [Found()] if name == "mine" else []
+    )
+    config, *_ = run.config_from_args(run.parse_args(["--logs-specs", "mine", "x.py"]))
+    assert type(config.logs_specs) is Specs
+    with pytest.raises(ValueError, match=r"'torchrun.logs_specs\[other\]'"):
+        run.config_from_args(run.parse_args(["--logs-specs=other", "x.py"]))
 
 
 def launched(tmp_path, program, count=2, **options):

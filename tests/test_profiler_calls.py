@@ -157,6 +157,20 @@ def test_words_of_a_part():
     assert (event.name, event.concrete_inputs, event.scope) == ("part", ["of the whole"], 7)
 
 
+def test_the_same_profile_as_the_older_one_has_it():
+    prof = profile(record_shapes=True)
+    assert prof.profiler is None
+    with prof:
+        assert rl.autograd.profiler._is_profiler_enabled
+        rl.ones(3).exp()
+    assert not rl.autograd.profiler._is_profiler_enabled
+    older = prof.profiler
+    assert type(older) is rl.autograd.profiler.profile
+    assert [e.name for e in older.function_events] == [e.name for e in prof.events()]
+    assert older.self_cpu_time_total == sum(e.self_cpu_time_total for e in prof.events())
+    assert older.total_average().count == 2 and "aten::exp" in str(older)
+
+
 # ---- cycles
 
 

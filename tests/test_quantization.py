@@ -30,7 +30,7 @@ def test_a_quantized_tensor_says_what_it_is():
     [
         lambda x: x.t(), lambda x: x.reshape(3, 2), lambda x: x[0], lambda x: x.flatten(),
         lambda x: x.unsqueeze(0), lambda x: x.relu(), lambda x: torch.cat([x, x]),
-        lambda x: x.clone(), lambda x: x.permute(1, 0).contiguous(),
+        lambda x: x.clone(), lambda x: x.permute(1, 0).contiguous(), lambda x: x.T, lambda x: x.mT,
     ],
 )  # fmt: skip
 def test_operations_on_quantized_tensors(move):
@@ -295,6 +295,85 @@ def test_layers_with_parametrizations_are_quantized_as_what_they_were():
         assert type(converted[1]) is torch.ao.nn.quantized.Linear
         results.append(converted(x))
     assert results[0].equal(results[1])
+
+
+class Masked(nn.Module):
+    def __init__(self, mask):
+        super().__init__()
+        self.mask = nn.Buffer(mask)
+
+    def forward(self, weight):
+        return weight * self.mask
+
+
+def with_mask(layer):
+    mask = Masked(torch.eye(3).view_as(layer.weight))
+    nn.utils.parametrize.register_parametrization(layer, "weight", mask)
+    return mask
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_a_mask_that_changes_while_layers_are_trained_for_quantization(in_graph):
+    layers = nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    model = nn.Sequential(*layers)
+    masks = [with_mask(layers[0]), with_mask(layers[1][0])]
+    if in_graph:
+        mapping = quantization.get_default_qat_qconfig_mapping("qnnpack")
+        prepared = quantization.quantize_fx.prepare_qat_fx(model.train(), mapping, (torch.ones(3),))
+    else:
+        model = quantization.QuantWrapper(model)
+        model.qconfig = quantization.get_default_qat_qconfig("qnnpack")
+        prepared = quantization.prepare_qat(model.train(), inplace=True)
+    for mask in masks:  # the layers that are trained have the same one
+        mask.mask[0] = 0
+    x = torch.randn(4, 3)
+    prepared(x).sum().backward()
+    convert = quantization.quantize_fx.convert_fx if in_graph else quantization.convert
+    converted = convert(prepared.eval())
+    weights = [m.weight() for m in converted.modules() if callable(getattr(m, "weight", None))]
+    assert len(weights) == 2
+    for weight in weights:
+        weight = weight.dequantize()
+        assert not weight[0].any() and (weight[1:] != 0).equal(torch.eye(3)[1:] != 0)
+
+
+def test_a_layer_that_was_trained_with_a_parametrization_gives_a_plain_one():
+    layer = nn.Linear(3, 3)
+    layer.qconfig = quantization.get_default_qat_qconfig("qnnpack")
+    with_mask(layer)
+    trained = torch.ao.nn.qat.Linear.from_float(layer)
+    plain = trained.to_float()
+    assert type(plain) is nn.Linear and plain.weight.equal(layer.weight)
+    conv = nn.Conv2d(3, 3, 1)
+    masked = with_mask(conv)
+    pair = torch.ao.nn.intrinsic.ConvBn2d(conv, nn.BatchNorm2d(3)).train()
+    pair.qconfig = layer.qconfig
+    trained = torch.ao.nn.intrinsic.qat.ConvBn2d.from_float(pair)
+    assert trained.parametrizations.weight[0] is masked
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.ReLU6, nn.Hardswish])
+def test_activations_in_place_follow_layers_that_are_trained(activation):
+    model = nn.Sequential(nn.Linear(3, 4), activation(inplace=True), nn.Linear(4, 2))
+    model.qconfig = quantization.get_default_qat_qconfig("qnnpack")
+    prepared = quantization.prepare_qat(model.train())
+    x = torch.randn(5, 3)
+    prepared(x).sum().backward()
+    grad = prepared[0].weight.grad.clone()
+    prepared[1].inplace = False
+    prepared.zero_grad()
+    for module in prepared.modules():  # what the first run has seen stays as it was
+        if hasattr(module, "disable_observer"):
+            module.disable_observer()
+    prepared(x).sum().backward()
+    torch.testing.assert_close(prepared[0].weight.grad, grad)
+
+
+def test_scales_of_channels_of_transposed_convolutions_are_refused():
+    model = nn.Sequential(nn.ConvTranspose2d(1, 1, 1))
+    model.qconfig = quantization.get_default_qconfig("x86")
+    with pytest.raises(AssertionError, match="Per channel weight observer is not supported yet"):
+        quantization.prepare(model.eval())
 
 
 def test_synchronized_batch_norm_keeps_the_qconfig():

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from rushlight import dtype
+
 
 class _AbsentDtype:
     """Refused where a dtype is wanted: no tensor is of this dtype here."""
@@ -77,28 +79,41 @@ class _CarriedDtype(_AbsentDtype):
 
 
 set_module("rushlight", _AbsentDtype, _CarriedDtype)  # as those of the core
-uint16 = _CarriedDtype("uint16", 2)
-uint32 = _CarriedDtype("uint32", 4)
-uint64 = _CarriedDtype("uint64", 8)
-float8_e4m3fn = _CarriedDtype("float8_e4m3fn", 1, is_floating_point=True)
-float8_e4m3fnuz = _CarriedDtype("float8_e4m3fnuz", 1, is_floating_point=True)
-float8_e5m2 = _CarriedDtype("float8_e5m2", 1, is_floating_point=True)
-float8_e5m2fnuz = _CarriedDtype("float8_e5m2fnuz", 1, is_floating_point=True)
-float8_e8m0fnu = _CarriedDtype("float8_e8m0fnu", 1, is_floating_point=True)
-complex32 = _CarriedDtype("complex32", 4, is_complex=True)
+uint16: dtype = _CarriedDtype("uint16", 2)
+uint32: dtype = _CarriedDtype("uint32", 4)
+uint64: dtype = _CarriedDtype("uint64", 8)
+float8_e4m3fn: dtype = _CarriedDtype("float8_e4m3fn", 1, is_floating_point=True)
+float8_e4m3fnuz: dtype = _CarriedDtype("float8_e4m3fnuz", 1, is_floating_point=True)
+float8_e5m2: dtype = _CarriedDtype("float8_e5m2", 1, is_floating_point=True)
+float8_e5m2fnuz: dtype = _CarriedDtype("float8_e5m2fnuz", 1, is_floating_point=True)
+float8_e8m0fnu: dtype = _CarriedDtype("float8_e8m0fnu", 1, is_floating_point=True)
+complex32: dtype = _CarriedDtype("complex32", 4, is_complex=True)
 chalf = complex32
-qint8 = _AbsentDtype("qint8", 1)
-quint8 = _AbsentDtype("quint8", 1)
-qint32 = _AbsentDtype("qint32", 4)
-quint4x2 = _AbsentDtype("quint4x2", 1)
-quint2x4 = _AbsentDtype("quint2x4", 1)
-float4_e2m1fn_x2 = _AbsentDtype("float4_e2m1fn_x2", 1, is_floating_point=True)
-uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (_AbsentDtype(f"uint{n}", 1) for n in range(1, 8))
-int1, int2, int3, int4, int5, int6, int7 = (_AbsentDtype(f"int{n}", 1) for n in range(1, 8))
-bits1x8, bits2x4, bits4x2, bits8 = (
-    _AbsentDtype(name, 1) for name in ("bits1x8", "bits2x4", "bits4x2", "bits8")
-)
-bits16 = _AbsentDtype("bits16", 2)
+qint8: dtype = _AbsentDtype("qint8", 1)
+quint8: dtype = _AbsentDtype("quint8", 1)
+qint32: dtype = _AbsentDtype("qint32", 4)
+quint4x2: dtype = _AbsentDtype("quint4x2", 1)
+quint2x4: dtype = _AbsentDtype("quint2x4", 1)
+float4_e2m1fn_x2: dtype = _AbsentDtype("float4_e2m1fn_x2", 1, is_floating_point=True)
+uint1: dtype = _AbsentDtype("uint1", 1)
+uint2: dtype = _AbsentDtype("uint2", 1)
+uint3: dtype = _AbsentDtype("uint3", 1)
+uint4: dtype = _AbsentDtype("uint4", 1)
+uint5: dtype = _AbsentDtype("uint5", 1)
+uint6: dtype = _AbsentDtype("uint6", 1)
+uint7: dtype = _AbsentDtype("uint7", 1)
+int1: dtype = _AbsentDtype("int1", 1)
+int2: dtype = _AbsentDtype("int2", 1)
+int3: dtype = _AbsentDtype("int3", 1)
+int4: dtype = _AbsentDtype("int4", 1)
+int5: dtype = _AbsentDtype("int5", 1)
+int6: dtype = _AbsentDtype("int6", 1)
+int7: dtype = _AbsentDtype("int7", 1)
+bits1x8: dtype = _AbsentDtype("bits1x8", 1)
+bits2x4: dtype = _AbsentDtype("bits2x4", 1)
+bits4x2: dtype = _AbsentDtype("bits4x2", 1)
+bits8: dtype = _AbsentDtype("bits8", 1)
+bits16: dtype = _AbsentDtype("bits16", 2)
 bit = uint1
 CARRIED = {k: v for k, v in tuple(globals().items()) if type(v) is _CarriedDtype}
 

@@ -1,5 +1,7 @@
 """How files are read and written unless a call says otherwise, and where their storages go."""
 
+from __future__ import annotations
+
 import contextlib
 import enum
 import operator
@@ -8,6 +10,14 @@ from typing import Any
 
 import rushlight
 from rushlight._ignored import warn_once, warn_program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+    from typing import NoReturn
+
+    from typing_extensions import Self
 
 
 class LoadEndianness(enum.Enum):
@@ -36,24 +46,24 @@ def map_files(mode):
     _settings["maps"] = bool(mode)
 
 
-def get_default_load_endianness():
+def get_default_load_endianness() -> LoadEndianness | None:
     """Return the order of bytes of files that do not say theirs; None stands for the machine's."""
     return _settings["endianness"]
 
 
-def set_default_load_endianness(endianness):
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     """Set the order of bytes of files that do not say theirs: a `LoadEndianness` or None."""
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
     _settings["endianness"] = endianness
 
 
-def get_crc32_options():
+def get_crc32_options() -> bool:
     """Return whether `save` writes checksums, as all archives have them: see the setter."""
     return _settings["crc32"]
 
 
-def set_crc32_options(compute_crc32):
+def set_crc32_options(compute_crc32: bool) -> None:
     """Say whether `save` need compute checksums: False has no effect, with a warning.
 
     Archives without checksums are refused by other programs.
@@ -63,7 +73,7 @@ def set_crc32_options(compute_crc32):
     _settings["crc32"] = bool(compute_crc32)
 
 
-def get_default_mmap_options():
+def get_default_mmap_options() -> int:
     """Return how `load(mmap=True)` maps a file: mmap.MAP_PRIVATE or MAP_SHARED."""
     return _settings["mmap"]
 
@@ -76,22 +86,23 @@ class set_default_mmap_options:
             so that they go to the file.
     """
 
-    def __init__(self, flags):
+    def __init__(self, flags: int) -> None:
         if flags not in (MAP_PRIVATE, MAP_SHARED):
             raise ValueError(
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE "
                 f"or mmap.MAP_SHARED, but got {flags}"
             )
-        self.prev, _settings["mmap"] = _settings["mmap"], flags
+        self.prev: int = _settings["mmap"]
+        _settings["mmap"] = flags
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         pass
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, *exception: object) -> None:
         _settings["mmap"] = self.prev
 
 
-class skip_data(contextlib.AbstractContextManager):
+class skip_data(contextlib.AbstractContextManager[Any]):
     """A context in which `save` leaves out the bytes of storages: the file has room for them.
 
     Args:
@@ -100,16 +111,16 @@ class skip_data(contextlib.AbstractContextManager):
     `load` of such a file gives tensors of zeros.
     """
 
-    def __init__(self, materialize_fake_tensors=False):
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
         if materialize_fake_tensors:
             raise NotImplementedError("skip_data: materialize_fake_tensors, as there are none")
         self.materialize_fake_tensors = materialize_fake_tensors
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._before, _settings["skip_data"] = _settings["skip_data"], self
         return self
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, *exception: object) -> None:
         _settings["skip_data"] = self._before
 
 
@@ -118,7 +129,11 @@ class skip_data(contextlib.AbstractContextManager):
 _packages = []
 
 
-def register_package(priority, tagger, deserializer):
+def register_package(
+    priority: int,
+    tagger: Callable[[Any], str | None],
+    deserializer: Callable[[Any, str], Any],
+) -> None:
     """Teach `save` and `load` about a kind of device.
 
     Args:
@@ -130,7 +145,7 @@ def register_package(priority, tagger, deserializer):
     _packages.sort(key=operator.itemgetter(0))
 
 
-def location_tag(storage):
+def location_tag(storage: Any) -> str:
     """Return the name that a file gives to the place of a storage."""
     for _, tagger, _ in _packages:
         tag = tagger(storage)
@@ -139,7 +154,7 @@ def location_tag(storage):
     return str(storage.device)
 
 
-def default_restore_location(storage, location):
+def default_restore_location(storage: Any, location: str) -> Any:
     """Return the storage at the place that a file names.
 
     Raises:
@@ -181,7 +196,7 @@ register_package(20, *_on("cuda"))
 register_package(22, *_on("meta"))
 
 
-def validate_cuda_device(location):
+def validate_cuda_device(location: str) -> int:
     """Return the number of the CUDA device that a file names.
 
     Raises:
@@ -202,7 +217,7 @@ def validate_cuda_device(location):
     return index
 
 
-def validate_hpu_device(location):
+def validate_hpu_device(location: str) -> NoReturn:
     """Raise RuntimeError: no build has HPU devices."""
     raise RuntimeError(f"Attempting to deserialize object on {location}: there are no HPU devices")
 
@@ -227,7 +242,7 @@ class StorageType:
         return f"StorageType(dtype={self.dtype})"
 
 
-def storage_to_tensor_type(storage):
+def storage_to_tensor_type(storage: Any) -> Any:
     """Return the class of tensors, as FloatTensor, that goes with a storage."""
     return getattr(rushlight, type_name(storage).replace("Storage", "Tensor"))
 
@@ -239,12 +254,14 @@ def type_name(storage):
     raise TypeError(f"expected a TypedStorage but got {type(storage).__name__}")
 
 
-def normalize_storage_type(storage_type):
+def normalize_storage_type(storage_type: Any) -> Any:
     """Return the class of that name in `torch`."""
     return getattr(rushlight, storage_type.__name__)
 
 
-def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True):
+def check_module_version_greater_or_equal(
+    module: Any, req_version_tuple: Sequence[int], error_if_malformed: bool = True
+) -> bool:
     """Say whether a module has at least that version.
 
     Raises:
@@ -264,7 +281,7 @@ def check_module_version_greater_or_equal(module, req_version_tuple, error_if_ma
     return version >= tuple(req_version_tuple)
 
 
-def mkdtemp():
+def mkdtemp() -> AbstractContextManager[str]:
     """A context with a temporary folder, which is removed afterwards."""
     import tempfile
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from typing_extensions import TypeIs
+
     from rushlight import Tensor
     from rushlight.types import Device
 
@@ -24,7 +26,7 @@ is_anomaly_check_nan_enabled: Callable[[], bool] = _C.is_anomaly_check_nan_enabl
 set_anomaly_enabled: Callable[..., None] = _C.set_anomaly_enabled
 
 
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: Any) -> TypeIs[Tensor]:
     """Is it a tensor?"""
     return isinstance(obj, rushlight.Tensor)
 

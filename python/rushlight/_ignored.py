@@ -8,7 +8,6 @@ import warnings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
@@ -45,7 +44,7 @@ def older_name(name: str, newer: str) -> None:
     warn_program(f"{name} is an older name: write {newer}", FutureWarning)
 
 
-def warn_of(function: Callable[..., Any], reason: str, **arguments: Any) -> None:
+def warn_of(function: str, reason: str, **arguments: Any) -> None:
     """Warn of each argument that is given and has no effect: one that is not None or False."""
     for name, value in arguments.items():
         if value is not None and value is not False:

@@ -11,7 +11,7 @@ from rushlight.utils.dlpack import to_dlpack as to_dlpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rushlight import Tensor
 
@@ -73,18 +73,34 @@ def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return into(out, rushlight.view_as_complex(input).clone())
 
 
-def _copy_of(method: str) -> Callable[..., Tensor]:
-    def copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-        return into(out, getattr(input, method)().clone())
-
-    copy.__name__ = copy.__qualname__ = f"{method}_copy"
-    copy.__doc__ = f"""Return a copy of a sparse tensor's `{method}()`."""
-    return copy
+def indices_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return a copy of a sparse tensor's `indices()`."""
+    return into(out, input.indices().clone())
 
 
-indices_copy, values_copy = _copy_of("indices"), _copy_of("values")
-crow_indices_copy, col_indices_copy = _copy_of("crow_indices"), _copy_of("col_indices")
-ccol_indices_copy, row_indices_copy = _copy_of("ccol_indices"), _copy_of("row_indices")
+def values_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return a copy of a sparse tensor's `values()`."""
+    return into(out, input.values().clone())
+
+
+def crow_indices_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return a copy of a sparse tensor's `crow_indices()`."""
+    return into(out, input.crow_indices().clone())
+
+
+def col_indices_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return a copy of a sparse tensor's `col_indices()`."""
+    return into(out, input.col_indices().clone())
+
+
+def ccol_indices_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return a copy of a sparse tensor's `ccol_indices()`."""
+    return into(out, input.ccol_indices().clone())
+
+
+def row_indices_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return a copy of a sparse tensor's `row_indices()`."""
+    return into(out, input.row_indices().clone())
 
 
 # ---- tests of all elements

@@ -104,7 +104,8 @@ class TensorType(Type):
         """The sizes."""
         return self._known_of.get("sizes")
 
-    varyingSizes = symbolic_sizes = sizes
+    varyingSizes = sizes
+    symbolic_sizes = sizes
 
     def strides(self) -> list[int] | None:
         """The strides."""

@@ -2,11 +2,17 @@
 and devices that are not here: these refuse, and say what to use.
 """
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._integers import integers
 from rushlight._numpy_names import takes_numpy_names
 from rushlight._tensor import _as_number, _refuse_gradient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.library._schema import FunctionSchema
 
 
 def _loaded(self, other, assign=False):
@@ -339,7 +345,7 @@ for _name, _reason in {
     globals()[_name] = _refused_function(_name, _reason)
 
 
-def parse_schema(schema):
+def parse_schema(schema: str) -> FunctionSchema:
     """Return the signature that a text like "ns::name(Tensor x) -> Tensor" describes."""
     from rushlight.library import _schema
 

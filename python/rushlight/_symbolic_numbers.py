@@ -158,7 +158,7 @@ def _sym_function(name: Any) -> Any:
 
 for _name in ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2"):
     globals()[f"_sym_{_name}"] = _sym_function(_name)
-sym_sqrt = globals()["_sym_sqrt"]
+sym_sqrt: Any = globals()["_sym_sqrt"]
 
 
 rushlight.overrides._make_overridable(

@@ -337,7 +337,7 @@ class _Methods:
     def norm(
         self,
         p: float | str | None = "fro",
-        dim: int | None = None,
+        dim: int | Sequence[int] | None = None,
         keepdim: bool = False,
         dtype: _dtype | None = None,
     ) -> Tensor:
@@ -368,17 +368,17 @@ class _Methods:
         return_inverse: bool = False,
         return_counts: bool = False,
         dim: int | None = None,
-    ) -> Tensor | tuple[Tensor, Tensor]:
+    ) -> Any:
         """Return the different elements, as `torch.unique`."""
         return rushlight.unique(self, sorted, return_inverse, return_counts, dim)
 
     def unique_consecutive(
         self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-    ) -> Tensor | tuple[Any, ...]:
+    ) -> Any:
         """Return the elements without those that repeat the one before."""
         return rushlight.unique_consecutive(self, return_inverse, return_counts, dim)
 
-    def nonzero(self, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+    def nonzero(self, *, as_tuple: bool = False) -> Any:
         """Return the places of elements that are not zero; see `rushlight.nonzero`."""
         return rushlight._nonzero_tuple(self) if as_tuple else rushlight._nonzero(self)
 

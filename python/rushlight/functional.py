@@ -178,7 +178,7 @@ def block_diag(*tensors: Any) -> Any:
 def norm(
     input: Tensor,
     p: float | str | None = "fro",
-    dim: int | None = None,
+    dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     out: Tensor | None = None,
     dtype: _dtype | None = None,
@@ -299,7 +299,7 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Tensor | tuple[Tensor, Tensor]:
+) -> Any:
     """Distinct elements (or slices of a dim), in order; on request where each came from and how
     often."""
     found = rushlight._unique(input, dim, return_inverse, return_counts)
@@ -308,7 +308,7 @@ def unique(
 
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Tensor | tuple[Any, ...]:
+) -> Any:
     """The first of each run of equal elements (or slices of a dim)."""
     found = rushlight._unique_consecutive(input, dim, return_inverse, return_counts)
     return _chosen(found, return_inverse, return_counts)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
-    from rushlight.nn.modules.module import Module
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _folder = None
@@ -119,7 +118,7 @@ def _entry(repo_or_dir, name, source):
 
 
 def list(
-    github: Any,
+    github: str,
     force_reload: bool = False,
     skip_validation: bool = False,
     trust_repo: Any = None,
@@ -131,8 +130,8 @@ def list(
 
 
 def help(
-    github: Any,
-    model: Module,
+    github: str,
+    model: str,
     force_reload: bool = False,
     skip_validation: bool = False,
     trust_repo: Any = None,
@@ -144,7 +143,7 @@ def help(
 
 def load(
     repo_or_dir: str,
-    model: Module,
+    model: str,
     *args: Any,
     source: str = "github",
     trust_repo: Any = None,

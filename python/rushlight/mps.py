@@ -1,6 +1,15 @@
 """Apple's GPUs: there are none here."""
 
+from __future__ import annotations
+
 from rushlight import _absent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    def __getattr__(name: str) -> Any: ...  # what the lists below make
+
 
 globals().update(
     _absent.answers({"is_available": False, "device_count": 0, "manual_seed": None, "seed": None})

@@ -37,7 +37,7 @@ def has_torch_function_variadic(*relevant_args: Any) -> bool:
 
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
-) -> tuple[Any, ...]:
+) -> Any:
     """Ask the modes and `relevant_args` to compute public_api(*args, **kwargs).
 
     Args:

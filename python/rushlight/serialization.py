@@ -21,25 +21,25 @@ from rushlight import _checkpoint_settings
 from rushlight._checkpoint_legacy import read_legacy, write_legacy
 from rushlight._checkpoint_reader import CheckpointReader, TrustingUnpickler, _layout
 from rushlight._checkpoint_settings import (  # noqa: F401 (the settings are part of this module)
-    LoadEndianness,
-    SourceChangeWarning,
-    StorageType,
-    check_module_version_greater_or_equal,
-    default_restore_location,
-    get_crc32_options,
-    get_default_load_endianness,
-    get_default_mmap_options,
-    location_tag,
-    mkdtemp,
-    normalize_storage_type,
-    register_package,
-    set_crc32_options,
-    set_default_load_endianness,
-    set_default_mmap_options,
-    skip_data,
-    storage_to_tensor_type,
-    validate_cuda_device,
-    validate_hpu_device,
+    LoadEndianness as LoadEndianness,
+    SourceChangeWarning as SourceChangeWarning,
+    StorageType as StorageType,
+    check_module_version_greater_or_equal as check_module_version_greater_or_equal,
+    default_restore_location as default_restore_location,
+    get_crc32_options as get_crc32_options,
+    get_default_load_endianness as get_default_load_endianness,
+    get_default_mmap_options as get_default_mmap_options,
+    location_tag as location_tag,
+    mkdtemp as mkdtemp,
+    normalize_storage_type as normalize_storage_type,
+    register_package as register_package,
+    set_crc32_options as set_crc32_options,
+    set_default_load_endianness as set_default_load_endianness,
+    set_default_mmap_options as set_default_mmap_options,
+    skip_data as skip_data,
+    storage_to_tensor_type as storage_to_tensor_type,
+    validate_cuda_device as validate_cuda_device,
+    validate_hpu_device as validate_hpu_device,
 )
 from rushlight._checkpoint_types import bytes_of, storage_of, typed_storage
 from rushlight._checkpoint_writer import CheckpointWriter
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
     from rushlight import Tensor
-    from rushlight.types import _dtype
+    from rushlight.types import FileLike, _dtype
 
 DEFAULT_PROTOCOL = 2
 MAP_LOCATION: Any = Callable | rushlight.device | str | dict | None
@@ -598,7 +598,7 @@ def safe_globals(
 set_module("rushlight", PyTorchFileReader)
 
 
-def get_unsafe_globals_in_checkpoint(f):
+def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
     """Return the names in a file that `load` would refuse: a list of "module.name".
 
     Args:

@@ -8,7 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rushlight import Tensor
 
 _PRE_RELEASES = ("dev", "a", "b", "rc")
 _FORM = re.compile(r"v?(\d+(?:\.\d+)*)[.-]?(dev|a|b|rc)?(\d*)(?:\+([\w.]+))?")
@@ -25,16 +24,16 @@ class TorchVersion(str):
 
     __slots__ = ()
 
-    def __lt__(self, other: Tensor) -> bool:
+    def __lt__(self, other: Any) -> bool:
         return _key(self) < _key(other)
 
-    def __le__(self, other: Tensor) -> Any:
+    def __le__(self, other: Any) -> Any:
         return _key(self) <= _key(other)
 
-    def __gt__(self, other: Tensor) -> bool:
+    def __gt__(self, other: Any) -> bool:
         return _key(self) > _key(other)
 
-    def __ge__(self, other: Tensor) -> bool:
+    def __ge__(self, other: Any) -> bool:
         return _key(self) >= _key(other)
 
     def __eq__(self, other: object) -> bool:

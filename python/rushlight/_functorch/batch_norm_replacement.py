@@ -1,5 +1,7 @@
 """Batch norm without running statistics, which vmap cannot update in place."""
 
+from __future__ import annotations
+
 from rushlight import nn
 
 
@@ -10,7 +12,7 @@ def batch_norm_without_running_stats(module):
         module.track_running_stats = False
 
 
-def replace_all_batch_norm_modules_(root):
+def replace_all_batch_norm_modules_(root: nn.Module) -> nn.Module:
     """Let every batch norm in `root` use the statistics of the batch alone, in place.
 
     Args:

@@ -1,19 +1,36 @@
 """A module as a function and its parameters: the older way to say `func.functional_call`."""
 
+from __future__ import annotations
+
 import copy
 
 import rushlight
 from rushlight.func import functional_call
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.nn import Module
+
 
 class _Functional(rushlight.nn.Module):
     """A module that takes its parameters, and its buffers if made with them, as arguments."""
 
-    def __init__(self, stateless_model, parameters, buffers, names):
+    def __init__(
+        self,
+        stateless_model: Module,
+        parameters: dict[str, Tensor],
+        buffers: dict[str, Tensor] | None,
+        names: dict[str, list[str]],
+    ) -> None:
         super().__init__()
         self._names = names  # of each tensor, whose first name is among those below
         self.stateless_model = stateless_model
-        self.param_names, self.buffer_names = tuple(parameters), buffers and tuple(buffers)
+        self.param_names: tuple[str, ...] = tuple(parameters)
+        self.buffer_names: tuple[str, ...] | None = None if buffers is None else tuple(buffers)
 
     def _named(self, params, buffers):
         if len(params) != len(self.param_names):
@@ -27,7 +44,7 @@ class _Functional(rushlight.nn.Module):
 class FunctionalModule(_Functional):
     """function(params, *args, **kwargs) of a module."""
 
-    def forward(self, params, *args, **kwargs):
+    def forward(self, params: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
         """Call the module with these parameters."""
         return functional_call(self.stateless_model, self._named(params, ()), args, kwargs)
 
@@ -35,7 +52,9 @@ class FunctionalModule(_Functional):
 class FunctionalModuleWithBuffers(_Functional):
     """function(params, buffers, *args, **kwargs) of a module."""
 
-    def forward(self, params, buffers, *args, **kwargs):
+    def forward(
+        self, params: Sequence[Tensor], buffers: Sequence[Tensor], *args: Any, **kwargs: Any
+    ) -> Any:
         """Call the module with these parameters and buffers."""
         return functional_call(self.stateless_model, self._named(params, buffers), args, kwargs)
 
@@ -59,7 +78,9 @@ def _names_of(model):
     return {all_names[0]: all_names for all_names in names.values()}
 
 
-def make_functional(model, disable_autograd_tracking=False):
+def make_functional(
+    model: Module, disable_autograd_tracking: bool = False
+) -> tuple[FunctionalModule, tuple[Tensor, ...]]:
     """Return (function, parameters) of a module: function(parameters, *args) calls it.
 
     Args:
@@ -74,14 +95,18 @@ def make_functional(model, disable_autograd_tracking=False):
     return FunctionalModule(stateless, parameters, None, names), tuple(parameters.values())
 
 
-def make_functional_with_buffers(model, disable_autograd_tracking=False):
+def make_functional_with_buffers(
+    model: Module, disable_autograd_tracking: bool = False
+) -> tuple[FunctionalModuleWithBuffers, tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Return (function, parameters, buffers) of a module; see `make_functional`."""
     stateless, parameters, buffers, names = _parts(model, disable_autograd_tracking)
     function = FunctionalModuleWithBuffers(stateless, parameters, buffers, names)
     return function, tuple(parameters.values()), tuple(buffers.values())
 
 
-def combine_state_for_ensemble(models):
+def combine_state_for_ensemble(
+    models: Sequence[Module],
+) -> tuple[FunctionalModuleWithBuffers, tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Return (function, parameters, buffers) of modules of one kind, stacked along a first dim."""
     if not models:
         raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")

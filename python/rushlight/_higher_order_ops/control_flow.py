@@ -3,9 +3,18 @@
 By themselves they are plain Python; `torch.export` records their functions as graphs.
 """
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import _C
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight import Tensor
 
 
 def _recorded(function, *args, **kwargs):
@@ -15,7 +24,12 @@ def _recorded(function, *args, **kwargs):
     return False, None
 
 
-def cond(pred, true_fn, false_fn, operands=()):
+def cond(
+    pred: Tensor | float,
+    true_fn: Callable[..., Any],
+    false_fn: Callable[..., Any],
+    operands: tuple[Any, ...] | list[Any] = (),
+) -> Any:
     """true_fn(*operands) or false_fn(*operands), chosen by the value of pred.
 
     Args:

@@ -16,17 +16,22 @@ _FLOATS = (rushlight.float32, rushlight.float64, rushlight.float16, rushlight.bf
 
 
 class _StraightThrough(Function):
-    """A result that has been computed, whose gradient passes where no element was clamped."""
+    """A result that has been computed, whose gradient passes where no element was clamped.
+
+    It comes in a tuple: a tensor that `forward` takes and returns would be a view of itself, which
+    nothing may change in place.
+    """
 
     @staticmethod
-    def forward(ctx: Any, input: Tensor, result: Tensor, inside: Tensor) -> Tensor:
+    def forward(ctx: Any, input: Tensor, computed: tuple[Tensor, Tensor]) -> Tensor:
+        result, inside = computed
         ctx.save_for_backward(inside)
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (inside,) = ctx.saved_tensors
-        return grad * inside, None, None
+        return grad * inside, None
 
 
 def _check(name, input, quant_min, quant_max):
@@ -82,7 +87,7 @@ def fake_quantize_per_tensor_affine(
         inside = (steps >= quant_min) & (steps <= quant_max)
         steps = steps.nan_to_num(quant_min, float("inf"), -float("inf"))
         result = ((steps.clamp(quant_min, quant_max) - zero_point) * scale).to(input.dtype)
-    return _StraightThrough.apply(input, result, inside) if input.requires_grad else result
+    return _StraightThrough.apply(input, (result, inside)) if input.requires_grad else result
 
 
 def _check_channels(name, input, scale, zero_point, axis):
@@ -144,7 +149,7 @@ def fake_quantize_per_channel_affine(
         # In double, so that a zero point that is no integer rounds once, as in torch.
         steps = steps.clamp(quant_min, quant_max).double()
         result = ((steps - zeros) * scale.double()).to(input.dtype)
-    return _StraightThrough.apply(input, result, inside) if input.requires_grad else result
+    return _StraightThrough.apply(input, (result, inside)) if input.requires_grad else result
 
 
 class _Learnable(Function):
@@ -189,7 +194,7 @@ class _Learnable(Function):
 def _learnable(input, scale, zero_point, shape, dims, limits, grad_factor):
     # Zero points are learned as numbers and used as integers: the gradient passes the rounding.
     rounded = zero_point.detach().round().clamp(*limits)
-    integers = _StraightThrough.apply(zero_point, rounded, rushlight.ones_like(rounded))
+    integers = _StraightThrough.apply(zero_point, (rounded, rushlight.ones_like(rounded)))
     scale, integers = scale.reshape(shape), integers.reshape(shape)
     return _Learnable.apply(input, scale, integers, dims, limits, grad_factor)
 

@@ -35,7 +35,7 @@ _MOVES = (
     "view", "reshape", "flatten", "transpose", "t", "permute", "squeeze", "unsqueeze", "select",
     "narrow", "__getitem__", "expand", "index_select", "repeat", "flip", "unflatten", "movedim",
     "split", "chunk", "unbind", "view_as", "reshape_as", "expand_as", "channel_shuffle",
-    "pixel_shuffle", "pixel_unshuffle", "ravel",
+    "pixel_shuffle", "pixel_unshuffle", "ravel", "T", "mT",
 )  # fmt: skip
 _SAME_PLACES = ("clone", "contiguous", "detach", "cpu", "empty_like")
 # Functions whose result is quantized as their input was.

@@ -11,11 +11,13 @@ from rushlight._ignored import warn_program as _warn_program
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from rushlight import Tensor
     from rushlight.optim.optimizer import Optimizer
     from rushlight.types import Device
+
+    _T = TypeVar("_T", bound="Tensor | Iterable[Tensor]")
 
 
 def _is_finite(t):
@@ -94,7 +96,7 @@ class GradScaler:
             (), self._init_growth_tracker, dtype=rushlight.int32, device=dev
         )
 
-    def scale(self, outputs: Tensor | Iterable[Tensor]) -> Tensor | Iterable[Tensor]:
+    def scale(self, outputs: _T) -> _T:
         """The tensor, or all in an iterable, times the scale."""
         if not self._enabled:
             return outputs

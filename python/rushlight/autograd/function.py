@@ -101,8 +101,14 @@ class Function(_C._FunctionBase, FunctionCtx):
             f" {type(self).__name__}.apply(...), with forward and backward as static methods"
         )
 
+    if TYPE_CHECKING:
+
+        @classmethod
+        def apply(cls, *args: Any, **kwargs: Any) -> Any:
+            """Call `forward`, and record the call for `backward`: written in C."""
+
     @staticmethod
-    def forward(*args: Any, **kwargs: Any) -> Tensor:
+    def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the result; gradients are not recorded inside."""
         raise NotImplementedError("You must implement the forward function for custom Function.")
 

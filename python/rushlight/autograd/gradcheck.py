@@ -119,7 +119,7 @@ def gradgradcheck(
     check_fwd_over_rev: bool = False,
     check_rev_over_rev: bool = True,
     fast_mode: bool = False,
-    masked: bool = False,
+    masked: bool | None = False,
 ) -> bool:
     """Check gradients of gradients of `func`, by `inputs` and by `grad_outputs`.
 

@@ -112,6 +112,16 @@ class profile(_profiler.profile):
         self.use_cpu: bool = use_cpu
         self.entered: bool = False
 
+    @classmethod
+    def _of(cls, other, device):
+        """What another class of profiles has recorded so far."""
+        made = object.__new__(cls)
+        made.__dict__.update(vars(other), enabled=True, entered=True, use_device=device)
+        made.__dict__.update(
+            use_cuda=False, use_cpu=_profiler.ProfilerActivity.CPU in other.activities
+        )
+        return made
+
     @staticmethod
     def default_trace_id() -> str:
         """A random name for a trace."""
@@ -195,7 +205,10 @@ def _profiler_enabled():
     return _C._profiler_active()
 
 
-_is_profiler_enabled = _profiler_enabled
+def __getattr__(name: str) -> Any:
+    if name == "_is_profiler_enabled":  # a variable in torch, which is always up to date
+        return _profiler_enabled()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class EnforceUnique:

@@ -42,7 +42,7 @@ class profile(_profiler.profile):
             with_flops=with_flops, profile_memory=profile_memory, with_stack=with_stack,
             with_modules=with_modules,
         )  # fmt: skip
-        self.use_cuda = self.use_device == "cuda"
+        self.use_cuda: bool = self.use_device == "cuda"
 
     def events(self) -> EventList:
         """All events, in the order of their starts.

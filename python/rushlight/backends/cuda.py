@@ -100,13 +100,13 @@ class SDPAParams:
 
     def __init__(
         self,
-        query: Any,
-        key: str,
-        value: Any,
-        attn_mask: Any,
-        dropout: Any,
-        is_causal: Any,
-        enable_gqa: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None,
+        dropout: float,
+        is_causal: bool,
+        enable_gqa: bool,
     ) -> None:
         self.query, self.key, self.value, self.attn_mask = query, key, value, attn_mask
         self.dropout, self.is_causal, self.enable_gqa = dropout, is_causal, enable_gqa

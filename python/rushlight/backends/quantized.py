@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-supported_engines = ["qnnpack", "onednn", "x86", "fbgemm"]
+supported_engines: list[str] = ["qnnpack", "onednn", "x86", "fbgemm"]
 engine = "x86"
 
 

@@ -96,8 +96,8 @@ class device:
 
     def __init__(self, device: Device) -> None:
         given = isinstance(device, int) and device < 0 or device is None
-        self.idx = -1 if given else index_of(device, "cuda.device")
-        self.prev_idx = -1
+        self.idx: int = -1 if given else index_of(device, "cuda.device")
+        self.prev_idx: int = -1
 
     def __enter__(self) -> Self:
         if self.idx >= 0:

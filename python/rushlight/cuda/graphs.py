@@ -115,7 +115,7 @@ class graph:
         capture_error_mode: "global", "thread_local" or "relaxed".
     """
 
-    default_capture_stream = None
+    default_capture_stream: Stream | None = None
 
     def __init__(
         self,
@@ -126,8 +126,11 @@ class graph:
     ) -> None:
         if graph.default_capture_stream is None:
             graph.default_capture_stream = Stream()
-        self.cuda_graph, self.pool, self.mode = cuda_graph, pool, capture_error_mode
-        self.stream_ctx = StreamContext(graph.default_capture_stream if stream is None else stream)
+        self.cuda_graph = cuda_graph
+        self.pool = pool
+        self.mode = capture_error_mode
+        side = graph.default_capture_stream if stream is None else stream
+        self.stream_ctx: StreamContext = StreamContext(side)
 
     def __enter__(self) -> Self:
         synchronize()

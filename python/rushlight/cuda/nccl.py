@@ -1,7 +1,16 @@
 """NCCL, which needs GPUs."""
 
+from __future__ import annotations
+
 from rushlight import _absent
 from rushlight._C import _cuda
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    def __getattr__(name: str) -> Any: ...  # what the lists below make
+
 
 globals().update(_absent.answers({"is_available": False}))
 globals().update(

@@ -152,8 +152,11 @@ class Event(_streams.Event):
         if interprocess and enable_timing:
             raise ValueError("cuda.Event: events of several processes have no timing")
         self._interprocess = bool(interprocess)
-        self._timing, self.blocking, self.external = bool(enable_timing), blocking, external
-        self.cuda_event, self.device_index = 0, None
+        self._timing = bool(enable_timing)
+        self.blocking = blocking
+        self.external = external
+        self.cuda_event: int = 0
+        self.device_index: int | None = None
 
     @property
     def event_id(self) -> int:

@@ -19,38 +19,41 @@ import os
 from rushlight import _absent
 from rushlight._enums import NumberedEnum as _NumberedEnum
 from rushlight._set_module import set_module
-from rushlight.distributed._backends import Backend, BackendConfig
+from rushlight.distributed._backends import Backend as Backend, BackendConfig as BackendConfig
 from rushlight.distributed._group import (
-    GroupMember,
-    GroupName,
-    destroy_process_group,
-    get_backend,
-    get_backend_config,
-    get_global_rank,
-    get_group_rank,
-    get_node_local_rank,
-    get_pg_count,
-    get_process_group_ranks,
-    get_rank,
-    get_world_size,
-    group,
-    init_process_group,
-    is_available,
-    is_initialized,
-    new_group,
-    new_subgroups,
-    new_subgroups_by_enumeration,
-    shrink_group,
-    split_group,
+    GroupMember as GroupMember,
+    GroupName as GroupName,
+    destroy_process_group as destroy_process_group,
+    get_backend as get_backend,
+    get_backend_config as get_backend_config,
+    get_global_rank as get_global_rank,
+    get_group_rank as get_group_rank,
+    get_node_local_rank as get_node_local_rank,
+    get_pg_count as get_pg_count,
+    get_process_group_ranks as get_process_group_ranks,
+    get_rank as get_rank,
+    get_world_size as get_world_size,
+    group as group,
+    init_process_group as init_process_group,
+    is_available as is_available,
+    is_initialized as is_initialized,
+    new_group as new_group,
+    new_subgroups as new_subgroups,
+    new_subgroups_by_enumeration as new_subgroups_by_enumeration,
+    shrink_group as shrink_group,
+    split_group as split_group,
 )
 from rushlight.distributed._process_group import (
-    ProcessGroup,
-    ProcessGroupGloo,
-    default_pg_timeout,
-    record_comm,
+    ProcessGroup as ProcessGroup,
+    ProcessGroupGloo as ProcessGroupGloo,
+    default_pg_timeout as default_pg_timeout,
+    record_comm as record_comm,
 )
-from rushlight.distributed._reduction import ReduceOp
-from rushlight.distributed.rendezvous import register_rendezvous_handler, rendezvous
+from rushlight.distributed._reduction import ReduceOp as ReduceOp
+from rushlight.distributed.rendezvous import (
+    register_rendezvous_handler as register_rendezvous_handler,
+    rendezvous as rendezvous,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

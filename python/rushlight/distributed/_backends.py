@@ -28,13 +28,20 @@ class Backend(str):
 
     UNDEFINED, GLOO, NCCL, UCC, MPI = "undefined", "gloo", "nccl", "ucc", "mpi"
     XCCL, FAKE = "xccl", "fake"
-    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
+    backend_list: list[str] = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
     # A kind of device -> what a program asks for that names no backend.
-    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
+    default_device_backend_map: dict[str, str] = {
+        "cpu": GLOO,
+        "cuda": NCCL,
+        "xpu": XCCL,
+        "mps": GLOO,
+    }
     # A backend -> the kinds of devices whose tensors it carries.
-    backend_capability = {GLOO: ["cpu"], NCCL: ["cuda"], MPI: ["cpu"], FAKE: ["cpu", "cuda"]}
+    backend_capability: dict[str, list[str]] = {
+        GLOO: ["cpu"], NCCL: ["cuda"], MPI: ["cpu"], FAKE: ["cpu", "cuda"]
+    }  # fmt: skip
     # A backend -> the kind that it is.
-    backend_type_map = {
+    backend_type_map: dict[str, BackendType] = {
         UNDEFINED: BackendType.UNDEFINED, GLOO: BackendType.GLOO, NCCL: BackendType.NCCL,
         XCCL: BackendType.XCCL, UCC: BackendType.UCC, MPI: BackendType.MPI,
         FAKE: BackendType.CUSTOM,
@@ -92,7 +99,7 @@ class BackendConfig:
 
     def __init__(self, backend: Any) -> None:
         text = str(backend or "cpu:gloo,cuda:nccl").lower()
-        self.device_backend_map = {}
+        self.device_backend_map: dict[str, Backend] = {}
         if ":" in text:
             for part in text.split(","):
                 device, colon, name = part.strip().partition(":")

@@ -101,24 +101,26 @@ class _Groups:
     """What there is: the world, and all groups by name."""
 
     def __init__(self) -> None:
-        self.default = None
-        self.by_name = {}
-        self.generation = 0  # of the world
-        self.made = 0  # groups, for names
+        self.default: ProcessGroup | None = None
+        self.by_name: dict[str, ProcessGroup] = {}
+        self.generation: int = 0  # of the world
+        self.made: int = 0  # groups, for names
 
     @property
-    def WORLD(self):
+    def WORLD(self) -> ProcessGroup | None:
         """The group of all processes."""
         return self.default
 
     @WORLD.setter
-    def WORLD(self, group):
+    def WORLD(self, group: ProcessGroup | None) -> None:
         self.default = group
 
-    NON_GROUP_MEMBER = _NonMember()
+    NON_GROUP_MEMBER: Any = _NonMember()
 
 
-groups = group = GroupMember = _Groups()
+groups = _Groups()
+group: _Groups = groups
+GroupMember: _Groups = groups
 
 
 def is_available() -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rushlight import Tensor
 
-default_pg_timeout = datetime.timedelta(minutes=30)
+default_pg_timeout: datetime.timedelta = datetime.timedelta(minutes=30)
 
 
 class _Beginning(threading.local):
@@ -649,8 +649,11 @@ def _duration(given):
 
 
 class _GlooDevice:
-    def __init__(self, hostname, interface):
-        self.hostname, self.interface = hostname, interface
+    """A network by which a group of backend "gloo" was to reach others."""
+
+    def __init__(self, hostname: str, interface: str) -> None:
+        self.hostname = hostname
+        self.interface = interface
 
 
 class _GlooOptions:
@@ -666,7 +669,8 @@ class _GlooOptions:
 
     def __init__(self) -> None:
         self._timeout: Any = default_pg_timeout
-        self.group_name, self.global_ranks_in_group = "", []
+        self.group_name: str = ""
+        self.global_ranks_in_group: list[int] = []
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.strip("_") in ("devices", "threads"):

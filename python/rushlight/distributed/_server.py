@@ -4,6 +4,7 @@ the process manager of MPI (PMI-1) for them, all at one port.
 
 from __future__ import annotations
 
+import errno
 import hmac
 import math
 import os
@@ -212,7 +213,9 @@ class StoreServer:
         except OSError as error:
             listening.close()
             raise DistNetworkError(
-                f"TCPStore: the server socket has failed to listen on {host}:{port}: {error}"
+                "The server socket has failed to listen on any local network address. port: "
+                f"{port}, name: {errno.errorcode.get(error.errno)}, message: {error.strerror}: "
+                f"TCPStore at {host}:{port}"
             ) from None
         listening.setblocking(False)
         return listening

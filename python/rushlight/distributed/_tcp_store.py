@@ -30,7 +30,8 @@ def connect(host: Any, port: Any, seconds: Any) -> Any:
         left = deadline - time.monotonic()
         if left <= 0:
             raise DistNetworkError(
-                f"TCPStore: no store at {host}:{port} within {seconds:g} s: {problem}"
+                f"The client socket has timed out after {1000 * seconds:.0f}ms while trying to "
+                f"connect to ({host}, {port}): TCPStore: {problem}"
             )
         try:
             connection = socket.create_connection((host, port), timeout=left)

@@ -38,7 +38,7 @@ class DeviceMesh:
     def __init__(
         self,
         device_type: Any,
-        mesh: DeviceMesh,
+        mesh: Any,
         *,
         mesh_dim_names: Any = None,
         _groups: Any = None,
@@ -167,7 +167,7 @@ class DeviceMesh:
         """The mesh of which this one is a part, or itself."""
         return self._root or self
 
-    def __getitem__(self, names: Sequence[str]) -> Any:
+    def __getitem__(self, names: str | Sequence[str]) -> Any:
         """The part of the mesh along named dims in which this process is."""
         names = (names,) if isinstance(names, str) else tuple(names)
         if self.mesh_dim_names is None:
@@ -252,7 +252,7 @@ class DeviceMesh:
     def from_group(
         group: ProcessGroup | None,
         device_type: Any,
-        mesh: DeviceMesh | None = None,
+        mesh: Any = None,
         *,
         mesh_dim_names: Any = None,
     ) -> Any:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _NAMES = [name for name in dir(_distributed) if not name.startswith("__")]
 
+_TORCHCOMM_AVAILABLE = False  # torchcomms, a library of collectives, stands on torch itself
+
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):

@@ -54,9 +54,9 @@ class ScalingConfig:
 
     num_workers: int = 1
     use_gpu: bool = False
-    resources_per_worker: dict = None
+    resources_per_worker: dict[str, float] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.use_gpu:
             raise NotImplementedError("ScalingConfig: use_gpu=True: workers are not given GPUs")
 
@@ -117,11 +117,11 @@ class Checkpoint:
 class Result:
     """What a run came to: what rank 0 reported last, the last checkpoint, and the error."""
 
-    metrics: dict
+    metrics: dict[str, Any]
     checkpoint: Checkpoint
     error: Exception
     path: str
-    metrics_history: list
+    metrics_history: list[dict[str, Any]]
 
 
 class _Context:

@@ -15,6 +15,7 @@ import runpy
 import sys
 from argparse import REMAINDER
 
+import rushlight
 from rushlight.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, Std
 from rushlight.distributed.launcher.api import LOCAL_RANK_WORD, LaunchConfig, elastic_launch
 
@@ -38,7 +39,7 @@ def get_args_parser() -> Any:
         parser.add_argument(*spellings, **settings)
 
     option("--nnodes", default="1:1", help="machines: a number, or MIN:MAX")
-    option("--nproc-per-node", default="1", help="processes on each: a number, auto or cpu")
+    option("--nproc-per-node", default="1", help="processes on each: a number, auto, gpu or cpu")
     option("--rdzv-backend", default="static", help="how machines meet: static or c10d")
     option("--rdzv-endpoint", default="", help="HOST:PORT where they meet")
     option("--rdzv-id", default="none", help="name of the run, the same on all machines")
@@ -54,6 +55,10 @@ def get_args_parser() -> Any:
     option("--role", default="default", help="a name that workers see in ROLE_NAME")
     option("-m", "--module", action="store_true", help="run a module, as python -m does")
     option("--no-python", action="store_true", help="run a command that is no Python program")
+    option("--run-path", action="store_true",
+           help="accepted: workers run a program by runpy in any case")  # fmt: skip
+    option("--logs-specs", default=None,
+           help="class of logs: its name among the entry points torchrun.logs_specs")  # fmt: skip
     option("--log-dir", default=None, help="folder for the output of workers")
     option("-r", "--redirects", default="0", help="output to files: 0, 1, 2, 3 or RANK:NUMBER,...")
     option("-t", "--tee", default="0", help="output to files too; as for --redirects")
@@ -108,11 +113,14 @@ def parse_min_max_nnodes(nnodes: Any) -> Any:
 
 
 def determine_local_world_size(nproc_per_node: Any) -> int:
-    """How many processes "4", "auto" or "cpu" mean here."""
+    """How many processes "4", "cpu", "gpu" or "auto", which is one of them, mean here."""
     if str(nproc_per_node).isdigit():
         return int(nproc_per_node)
-    if nproc_per_node in ("auto", "cpu"):
+    gpus = rushlight.cuda.device_count() if rushlight.cuda.is_available() else 0
+    if nproc_per_node == "cpu" or nproc_per_node == "auto" and not gpus:
         return len(os.sched_getaffinity(0))
+    if nproc_per_node in ("gpu", "auto") and gpus:
+        return gpus
     if nproc_per_node in ("gpu", "xpu"):
         raise ValueError(f"--nproc-per-node {nproc_per_node}: there are no such devices")
     raise ValueError(f"Unsupported nproc_per_node value: {nproc_per_node}")
@@ -146,13 +154,25 @@ def run_script_path(training_script: str, *training_script_args: str) -> None:
     runpy.run_path(training_script, run_name="__main__")
 
 
+def _logs_specs_class(name):
+    """DefaultLogsSpecs, or the class that an installed package offers under a name."""
+    if name is None:
+        return DefaultLogsSpecs
+    from importlib import metadata
+
+    found = [*metadata.entry_points(group="torchrun.logs_specs", name=name)]
+    if not found:
+        raise ValueError(f"--logs-specs: no installed package has 'torchrun.logs_specs[{name}]'")
+    return found[0].load()
+
+
 def config_from_args(args: Any) -> Any:
     """(LaunchConfig, command, its arguments) of parsed options."""
     least, most = parse_min_max_nnodes(args.nnodes)
     if not 0 < least <= most or args.max_restarts < 0:
         raise ValueError(f"--nnodes {args.nnodes}, --max-restarts {args.max_restarts}")
     settings = {}
-    for part in filter(None, args.rdzv_conf.split(",")):
+    for part in filter(None, args.rdzv_conf.strip("'\"").split(",")):  # shells leave some quotes
         key, equals, value = part.partition("=")
         if not equals:
             raise ValueError(f"--rdzv-conf: expected KEY=VALUE, got {part!r}")
@@ -185,7 +205,7 @@ def config_from_args(args: Any) -> Any:
         max_restarts=args.max_restarts,
         monitor_interval=args.monitor_interval,
         start_method=args.start_method,
-        logs_specs=DefaultLogsSpecs(
+        logs_specs=_logs_specs_class(args.logs_specs)(
             args.log_dir, Std.from_str(args.redirects), Std.from_str(args.tee), shown or None
         ),
         log_line_prefix_template=os.environ.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"),
@@ -200,6 +220,8 @@ def config_from_args(args: Any) -> Any:
     program_words = list(args.training_script_args)
     if not get_use_env(args):
         program_words.insert(0, LOCAL_RANK_WORD)
+    if args.run_path and (args.no_python or args.module):
+        raise ValueError("--run-path is for a Python program given by its path")
     if args.no_python:
         if args.module:
             raise ValueError("Don't use both the '--no-python' flag and the '--module' flag.")

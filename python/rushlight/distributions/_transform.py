@@ -275,7 +275,7 @@ def _with_event_dim(constraint, event_dim):
     return constraints.independent(constraint, more) if more else constraint
 
 
-identity_transform = ComposeTransform([])
+identity_transform: ComposeTransform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):

@@ -19,7 +19,7 @@ from rushlight.distributions._transform import (
     _with_event_dim,
     identity_transform,
 )
-from rushlight.distributions.constraints import Constraint, _Cat, _Real, _Stack
+from rushlight.distributions.constraints import Constraint, _Cat, _Stack
 from rushlight.distributions.utils import (
     _sum_rightmost,
     broadcast_all,
@@ -73,7 +73,7 @@ class PowerTransform(Transform):
     bijective = True
     _arguments = ("exponent",)
 
-    def __init__(self, exponent: Tensor, cache_size: int = 0) -> None:
+    def __init__(self, exponent: Tensor | float, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
@@ -192,7 +192,7 @@ class AffineTransform(Transform):
         return self._event_dim
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> _Real:
+    def domain(self) -> Any:
         return _with_event_dim(constraints.real, self.event_dim)
 
     codomain = domain

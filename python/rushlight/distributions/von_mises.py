@@ -39,7 +39,7 @@ class VonMises(Distribution):
     has_rsample = False
 
     def __init__(
-        self, loc: Tensor, concentration: Tensor, validate_args: bool | None = None
+        self, loc: Tensor | float, concentration: Tensor | float, validate_args: bool | None = None
     ) -> None:
         self._start(validate_args, loc=loc, concentration=concentration)
 

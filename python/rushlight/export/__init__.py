@@ -51,14 +51,14 @@ from rushlight.nn import Module as _Module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import IO, Any
 
 
 def export(
     mod: _Module,
     args: tuple[Any, ...],
-    kwargs: dict[str, Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
     strict: bool = False,
@@ -163,8 +163,8 @@ def save(
     f: str | os.PathLike[str] | IO[bytes],
     *,
     extra_files: dict[str, str | bytes] | None = None,
-    opset_version: None = None,
-    pickle_protocol: None = None,
+    opset_version: dict[str, int] | None = None,
+    pickle_protocol: int | None = None,
 ) -> None:
     """Write a program to a file: docs/programs.md has its layout. No pickle is in it.
 
@@ -190,7 +190,7 @@ def load(
     f: str | os.PathLike[str] | IO[bytes],
     *,
     extra_files: dict[str, Any] | None = None,
-    expected_opset_version: None = None,
+    expected_opset_version: dict[str, int] | None = None,
 ) -> ExportedProgram:
     """Read what `save` wrote. Nothing in the file is executed or unpickled.
 
@@ -214,7 +214,7 @@ def load(
 def draft_export(
     mod: _Module,
     args: tuple[Any, ...],
-    kwargs: dict[str, Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
     preserve_module_call_signature: tuple[str, ...] = (),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 __all__ = ["CustomDecompTable"]
 
 
-class CustomDecompTable(dict):
+class CustomDecompTable(dict[Any, Any]):
     """{operation: function}, at first all that rushlight knows; what is deleted stays as it is.
 
     Example:

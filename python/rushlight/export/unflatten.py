@@ -90,7 +90,8 @@ class InterpreterModule(_Generated):
 
     def __init__(self, graph: Graph, ty: str | None = None) -> None:
         super().__init__()
-        self.graph, self._ty = graph, ty
+        self.graph: Graph = graph
+        self._ty = ty
         self._signature: Any = None
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

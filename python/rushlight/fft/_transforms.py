@@ -13,10 +13,21 @@ from rushlight._table import fft as _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Protocol
 
     from rushlight import Tensor
+
+    class _OfPlanes(Protocol):
+        def __call__(
+            self,
+            input: Tensor,
+            s: Sequence[int] | None = None,
+            dim: Sequence[int] = (-2, -1),
+            norm: str | None = None,
+            *,
+            out: Tensor | None = None,
+        ) -> Tensor: ...
 
 
 @autocasts("float32")
@@ -48,9 +59,9 @@ def ifft(
 @autocasts("float32")
 def fftn(
     input: Tensor,
-    s: Any = None,
-    dim: int | None = None,
-    norm: Any = None,
+    s: Sequence[int] | None = None,
+    dim: Sequence[int] | None = None,
+    norm: str | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -61,9 +72,9 @@ def fftn(
 @autocasts("float32")
 def ifftn(
     input: Tensor,
-    s: Any = None,
-    dim: int | None = None,
-    norm: Any = None,
+    s: Sequence[int] | None = None,
+    dim: Sequence[int] | None = None,
+    norm: str | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -87,9 +98,9 @@ def rfft(
 @autocasts("float32")
 def rfftn(
     input: Tensor,
-    s: Any = None,
-    dim: int | None = None,
-    norm: Any = None,
+    s: Sequence[int] | None = None,
+    dim: Sequence[int] | None = None,
+    norm: str | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -114,8 +125,8 @@ def irfft(
 def irfftn(
     input: Tensor,
     s: Sequence[int] | None = None,
-    dim: int | None = None,
-    norm: Any = None,
+    dim: Sequence[int] | None = None,
+    norm: str | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -130,7 +141,7 @@ def hfft(
     input: Tensor,
     n: int | None = None,
     dim: int = -1,
-    norm: Any = None,
+    norm: str | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -141,12 +152,12 @@ def hfft(
 @autocasts("float32")
 def hfftn(
     input: Tensor,
-    s: Any = None,
-    dim: int | None = None,
-    norm: Any = None,
+    s: Sequence[int] | None = None,
+    dim: Sequence[int] | None = None,
+    norm: str | None = None,
     *,
     out: Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """hfft over several dims; the last is the halved one."""
     return into(
         out, _to_real("hfftn", input, *_sizes_and_dims("hfftn", input, s, dim), norm, False)
@@ -158,7 +169,7 @@ def ihfft(
     input: Tensor,
     n: int | None = None,
     dim: int = -1,
-    norm: Any = None,
+    norm: str | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -169,19 +180,19 @@ def ihfft(
 @autocasts("float32")
 def ihfftn(
     input: Tensor,
-    s: Any = None,
-    dim: int | None = None,
-    norm: Any = None,
+    s: Sequence[int] | None = None,
+    dim: Sequence[int] | None = None,
+    norm: str | None = None,
     *,
     out: Tensor | None = None,
-) -> Any:
+) -> Tensor:
     """Inverse of hfftn."""
     return into(
         out, _from_real("ihfftn", input, *_sizes_and_dims("ihfftn", input, s, dim), norm, True)
     )
 
 
-def _over_two_dims(transform):
+def _over_two_dims(transform: Callable[..., Tensor]) -> _OfPlanes:
     @autocasts("float32")
     def of_planes(
         input: Tensor,
@@ -198,9 +209,12 @@ def _over_two_dims(transform):
     return of_planes
 
 
-fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = (
-    _over_two_dims(f) for f in (fftn, ifftn, rfftn, irfftn, hfftn, ihfftn)
-)
+fft2: _OfPlanes = _over_two_dims(fftn)
+ifft2: _OfPlanes = _over_two_dims(ifftn)
+rfft2: _OfPlanes = _over_two_dims(rfftn)
+irfft2: _OfPlanes = _over_two_dims(irfftn)
+hfft2: _OfPlanes = _over_two_dims(hfftn)
+ihfft2: _OfPlanes = _over_two_dims(ihfftn)
 
 
 def _sizes_and_dims(name, input, s, dim):

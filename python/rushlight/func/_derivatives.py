@@ -15,10 +15,12 @@ from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_un
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, ParamSpec
 
     from rushlight import Tensor
     from rushlight.nn.modules.module import Module
+
+    _P = ParamSpec("_P")
 
 
 def functional_call(
@@ -29,7 +31,7 @@ def functional_call(
     *,
     tie_weights: bool = True,
     strict: bool = False,
-) -> Tensor:
+) -> Any:
     """Call a module with other tensors in place of its parameters and buffers, given by name."""
     given = _merged(parameter_and_buffer_dicts)
     args = () if args is None else args
@@ -337,8 +339,8 @@ def _recorded(tensors):
 
 
 def grad_and_value(
-    func: Callable[..., Any], argnums: int = 0, has_aux: bool = False
-) -> Callable[..., tuple[Any, Any]]:
+    func: Callable[_P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[_P, tuple[Any, Any]]:
     """A function that returns the gradient of func's single number, and that number (with the rest,
     if has_aux)."""
 
@@ -365,7 +367,9 @@ def grad_and_value(
     return derived
 
 
-def grad(func: Callable[..., Any], argnums: int = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(
+    func: Callable[_P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[_P, Any]:
     """A function that returns the gradient of func's single number with respect to its arguments of
     the given places."""
     both = grad_and_value(func, argnums, has_aux)
@@ -424,8 +428,8 @@ def _pushforward(name, func, primals, has_aux=False, strict=False):
 @_out_of_inference
 def jvp(
     func: Callable[..., Any],
-    primals: Sequence[Tensor],
-    tangents: Sequence[Tensor],
+    primals: Any,
+    tangents: Any,
     *,
     strict: bool = False,
     has_aux: bool = False,
@@ -530,7 +534,7 @@ def jacrev(
 
 def jacfwd(
     func: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
+    argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
     chunk_size: int | None = None,
@@ -610,6 +614,6 @@ def _directions(tensor):
     return ones.reshape((count, *tensor.shape))
 
 
-def hessian(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """A function that returns the second derivatives of func."""
     return jacfwd(jacrev(func, argnums), argnums)

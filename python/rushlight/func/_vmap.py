@@ -25,7 +25,10 @@ from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, ParamSpec, TypeVar
+
+    _P = ParamSpec("_P")
+    _R = TypeVar("_R")
 
 
 class _Loops:
@@ -312,13 +315,13 @@ class _Mode:
 
 
 def vmap(
-    func: Callable[..., Any],
-    in_dims: int = 0,
-    out_dims: int = 0,
+    func: Callable[_P, _R],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[_P, _R]:
     """A function that maps `func`, which takes one example, over a dim of its inputs.
 
     Operations are computed for all examples at once; those without a rule (few) example by example.

@@ -17,6 +17,8 @@ from rushlight._functorch.make_functional import (
 from rushlight._ignored import warn_program as _warn_program
 from rushlight.fx.experimental.proxy_tensor import make_fx
 
+TYPE_CHECKING = False
+
 
 def _older(name, newer):
     function = getattr(_func, name)
@@ -31,15 +33,28 @@ def _older(name, newer):
     return older
 
 
-functionalize = _older("functionalize", "func.functionalize")
-grad = _older("grad", "func.grad")
-grad_and_value = _older("grad_and_value", "func.grad_and_value")
-hessian = _older("hessian", "func.hessian")
-jacfwd = _older("jacfwd", "func.jacfwd")
-jacrev = _older("jacrev", "func.jacrev")
-jvp = _older("jvp", "func.jvp")
-vjp = _older("vjp", "func.vjp")
-vmap = _older("vmap", "vmap")
+if TYPE_CHECKING:
+    from rushlight.func import (
+        functionalize as functionalize,
+        grad as grad,
+        grad_and_value as grad_and_value,
+        hessian as hessian,
+        jacfwd as jacfwd,
+        jacrev as jacrev,
+        jvp as jvp,
+        vjp as vjp,
+        vmap as vmap,
+    )
+else:
+    functionalize = _older("functionalize", "func.functionalize")
+    grad = _older("grad", "func.grad")
+    grad_and_value = _older("grad_and_value", "func.grad_and_value")
+    hessian = _older("hessian", "func.hessian")
+    jacfwd = _older("jacfwd", "func.jacfwd")
+    jacrev = _older("jacrev", "func.jacrev")
+    jvp = _older("jvp", "func.jvp")
+    vjp = _older("vjp", "func.vjp")
+    vmap = _older("vmap", "vmap")
 
 __version__ = "2.13.0"
 

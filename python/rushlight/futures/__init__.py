@@ -5,14 +5,14 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import traceback
-import types
+from typing import Generic, TypeVar
 
 from rushlight._set_module import set_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from rushlight.types import _device
 
@@ -24,14 +24,17 @@ def _wait_for_event(event: Any) -> None:
     cuda.current_stream(event.device_index).wait_event(event)
 
 
-class Future:
+_T = TypeVar("_T")
+_S = TypeVar("_S")
+
+
+class Future(Generic[_T]):
     """A value, or an exception, that some thread will set.
 
     Args:
         devices: accepted; who waits for values on a GPU waits for the work that writes them.
     """
 
-    __class_getitem__: Any = classmethod(types.GenericAlias)  # Future[Tensor], in annotations
     _failed = False  # whether the callback that would have given the value raised an exception
 
     def __init__(self, *, devices: list[int | str | _device] | None = None) -> None:
@@ -42,20 +45,20 @@ class Future:
         """Is the value set?"""
         return self._future.done()
 
-    def wait(self) -> Any:
+    def wait(self) -> _T:
         """Wait for the value and return it, or raise the exception that was set."""
         result = self._future.result()
         if self._event is not None:
             _wait_for_event(self._event)
         return result
 
-    def value(self) -> Any:
+    def value(self) -> _T:
         """The value, which must be set."""
         if not self.done():
             raise RuntimeError("Future is not completed yet: call wait()")
         return self.wait()
 
-    def set_result(self, result: Any) -> None:
+    def set_result(self, result: _T) -> None:
         """Set the value; once."""
         self._complete(self._future.set_result, result)
 
@@ -72,7 +75,7 @@ class Future:
         except concurrent.futures.InvalidStateError:
             raise RuntimeError("Future can only be marked completed once") from None
 
-    def then(self, callback: Callable[..., Any]) -> Any:
+    def then(self, callback: Callable[[Future[_T]], _S]) -> Future[_S]:
         """A future of callback(self), called when the value is set.
 
         Where the callback raises an exception, the future's wait() raises a RuntimeError of it.
@@ -89,7 +92,7 @@ class Future:
         self._future.add_done_callback(run)
         return following
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise RuntimeError("Can not pickle torch.futures.Future: pickle its value")
 
     def _set_after(self, before, result):
@@ -100,7 +103,7 @@ class Future:
             self._event = cuda.current_stream(before._event.device_index).record_event()
         self.set_result(result)
 
-    def add_done_callback(self, callback: Callable[..., Any]) -> None:
+    def add_done_callback(self, callback: Callable[[Future[_T]], Any]) -> None:
         """Call callback(self) when the value is set."""
         self._future.add_done_callback(lambda _: callback(self))
 
@@ -127,7 +130,7 @@ def _check_futures(name, futures):
             raise kind(f"{name}: expected a Future at index {place}: {end}")
 
 
-def collect_all(futures: list[Any]) -> Any:
+def collect_all(futures: list[Future[_T]]) -> Future[list[Future[_T]]]:
     """A future of the list of futures, once all are done or the callback of one has failed."""
     _check_futures("collect_all", futures)
     combined, left, lock = Future(), [len(futures)], threading.Lock()
@@ -151,7 +154,7 @@ def collect_all(futures: list[Any]) -> Any:
     return combined
 
 
-def wait_all(futures: list[Any]) -> list[Any]:
+def wait_all(futures: list[Future[_T]]) -> list[_T]:
     """Wait for all futures and return their values; at once raise what a callback has raised."""
     _check_futures("wait_all", futures)
     return [future.wait() for future in collect_all(futures).wait()]

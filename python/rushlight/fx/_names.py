@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from rushlight import Tensor
+    from rushlight.fx.node import Target
 
 _ARITHMETIC = {
     "add": "+", "sub": "-", "mul": "*", "matmul": "@", "floordiv": "//", "truediv": "/", "mod": "%",
@@ -86,7 +86,7 @@ def qualified_name(function: Callable[..., Any]) -> str:
     return f"{module}.{name}"
 
 
-def printed_name(target: Tensor) -> str:
+def printed_name(target: Target) -> str:
     """The name of a node's target in a printed graph."""
     if isinstance(target, str):
         return target
@@ -96,7 +96,7 @@ def printed_name(target: Tensor) -> str:
     return name.replace("_operator.", "operator.", 1)
 
 
-def name_of_target(target: Tensor) -> str:
+def name_of_target(target: Target) -> str:
     """A name for the result of calling `target`: "max_pool2d", "layer1.0.conv", "add"."""
     name = target if isinstance(target, str) else target.__name__
     if is_operation(target):

@@ -275,7 +275,7 @@ class Tracer(TracerBase):
 
     def __init__(
         self,
-        autowrap_modules: tuple[Any] = (math,),
+        autowrap_modules: tuple[Any, ...] = (math,),
         autowrap_functions: tuple[Callable[..., Any], ...] = (),
         param_shapes_constant: bool = False,
     ) -> None:
@@ -314,7 +314,7 @@ class Tracer(TracerBase):
 
     def call_module(
         self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Proxy:
+    ) -> Any:
         """Record the call of a module: as one node if it is a leaf, else by calling `forward`."""
         path = self.path_of_module(m)
         with ScopeContextManager(self.scope, Scope(path, type(m))):
@@ -328,9 +328,7 @@ class Tracer(TracerBase):
             finally:
                 del self.module_stack[key]
 
-    def getattr(
-        self, attr: str, attr_val: Module | Tensor, parameter_proxy_cache: dict[str, Proxy]
-    ) -> Any:
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
         """Return what an attribute of a module is while tracing: a proxy, if it is a parameter."""
         kinds = [(Parameter, self.root.named_parameters)]
         if self.proxy_buffer_attributes:
@@ -372,7 +370,7 @@ class Tracer(TracerBase):
                 return name
         raise NameError(f"{type(mod).__name__} is not installed as a submodule of the root")
 
-    def create_arg(self, a: Tensor) -> Any:
+    def create_arg(self, a: Any) -> Any:
         if isinstance(a, Tensor):
             return self._attribute_of(a)
         if isinstance(a, Module):
@@ -400,7 +398,9 @@ class Tracer(TracerBase):
     # -- tracing ---------------------------------------------------------------------------------
 
     def trace(
-        self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+        self,
+        root: Module | Callable[..., Any],
+        concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
     ) -> Graph:
         """Record `root` and return the graph.
 
@@ -603,7 +603,7 @@ def _without_stars(function, count):
 
 
 def symbolic_trace(
-    root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+    root: Module | Callable[..., Any], concrete_args: dict[str, Any] | tuple[Any, ...] | None = None
 ) -> GraphModule:
     """Record a module or function and return a module that does the same, with its graph.
 

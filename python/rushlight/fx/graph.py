@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from rushlight import Tensor
     from rushlight.fx._symbolic_trace import Tracer
     from rushlight.fx.graph_module import GraphModule
     from rushlight.nn.modules.module import Module
@@ -36,8 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
 # As torch calls the tables, for tracers of other libraries.
-magic_methods, inplace_methods = OPERATORS, IN_PLACE_OPERATORS
-reflectable_magic_methods = {name: OPERATORS[name] for name in REFLECTED_OPERATORS}
+magic_methods: dict[str, str] = OPERATORS
+inplace_methods: dict[str, str] = IN_PLACE_OPERATORS
+reflectable_magic_methods: dict[str, str] = {name: OPERATORS[name] for name in REFLECTED_OPERATORS}
 
 # src: the source; globals: what it names; lineno_map: index of the node that each line is of.
 PythonCode: type[Any] = namedtuple("PythonCode", "src globals lineno_map", defaults=(None,))
@@ -131,7 +131,7 @@ class Graph:
             raise RuntimeError("the graph has no output")
         return node
 
-    def find_nodes(self, *, op: str, target: Tensor | None = None, sort: bool = True) -> list[Any]:
+    def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Any]:
         """Return the nodes of an op and, for calls of a function, target."""
         return [
             node
@@ -144,7 +144,7 @@ class Graph:
     def create_node(
         self,
         op: str,
-        target: Tensor,
+        target: Target,
         args: Any = None,
         kwargs: Any = None,
         name: str | None = None,
@@ -357,7 +357,7 @@ class Graph:
         """Return the arguments as placeholders take them."""
         return self._codegen.process_inputs(*args)
 
-    def process_outputs(self, out: Tensor | None) -> Any:
+    def process_outputs(self, out: Any) -> Any:
         """Return the output as the caller takes it."""
         return self._codegen.process_outputs(out)
 

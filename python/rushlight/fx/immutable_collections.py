@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from rushlight.utils import _pytree
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from rushlight.utils import _pytree
 
 __all__ = ["immutable_list", "immutable_dict"]
 
@@ -22,7 +20,7 @@ def _refusing(name):
     return refuse
 
 
-class immutable_list(list):
+class immutable_list(list[Any]):
     """A list that cannot be changed."""
 
     for _name in (
@@ -39,7 +37,7 @@ class immutable_list(list):
         return immutable_list, (tuple(self),)
 
 
-class immutable_dict(dict):
+class immutable_dict(dict[Any, Any]):
     """A dict that cannot be changed."""
 
     for _name in (

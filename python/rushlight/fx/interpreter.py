@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from rushlight import Tensor
-    from rushlight.fx.node import Node
+    from rushlight.fx.node import Node, Target
     from rushlight.nn.modules.module import Module
 
 __all__ = ["Interpreter", "Transformer"]
@@ -102,7 +101,7 @@ class Interpreter:
             args, kwargs = self.fetch_args_kwargs_from_env(n)
             return getattr(self, n.op)(n.target, args, kwargs)
 
-    def placeholder(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
+    def placeholder(self, target: Target, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the next argument, or the default."""
         if target.startswith("**"):
             return next(self.args_iter, {})
@@ -116,24 +115,24 @@ class Interpreter:
             f"Expected positional argument for parameter {target}, but one was not passed in!"
         )
 
-    def get_attr(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
+    def get_attr(self, target: Target, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return an attribute of the module."""
         return self.fetch_attr(target)
 
-    def call_function(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
+    def call_function(self, target: Target, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the result of a function."""
         return target(*args, **kwargs)
 
-    def call_method(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
+    def call_method(self, target: Target, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the result of a method of the first argument."""
         receiver, *rest = args
         return getattr(receiver, target)(*rest, **kwargs)
 
-    def call_module(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
+    def call_module(self, target: Target, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the result of a submodule."""
         return self.fetch_attr(target)(*args, **kwargs)
 
-    def output(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Any:
+    def output(self, target: Target, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return the output."""
         return args[0]
 
@@ -193,20 +192,20 @@ class Transformer(Interpreter):
         self.tracer.root = module
         self.tracer._paths, self.tracer._constants = {}, {}
 
-    def placeholder(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Proxy:
+    def placeholder(self, target: Target, args: Any, kwargs: dict[str, Any]) -> Proxy:
         """Return the proxy of a new placeholder."""
         node = self.new_graph.placeholder(target, default_value=args[0] if args else ...)
         return Proxy(node, self.tracer)
 
-    def get_attr(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Proxy:
+    def get_attr(self, target: Target, args: Any, kwargs: dict[str, Any]) -> Proxy:
         """Return the proxy of the attribute."""
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
-    def call_module(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Proxy:
+    def call_module(self, target: Target, args: Any, kwargs: dict[str, Any]) -> Any:
         """Record the call of a submodule."""
         return self.tracer.call_module(self.fetch_attr(target), None, args, kwargs)
 
-    def call_function(self, target: Tensor, args: Any, kwargs: dict[str, Any]) -> Proxy:
+    def call_function(self, target: Target, args: Any, kwargs: dict[str, Any]) -> Any:
         """Record the call of a function."""
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 

@@ -11,7 +11,6 @@ from rushlight.fx.immutable_collections import immutable_dict, immutable_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rushlight import Tensor
     from rushlight.fx.graph import Graph
     from rushlight.nn.modules.module import Module
 
@@ -76,7 +75,7 @@ class Node:
         graph: Graph,
         name: str,
         op: str,
-        target: Tensor,
+        target: Target,
         args: Any,
         kwargs: Any,
         return_type: Any = None,

@@ -144,7 +144,7 @@ class TracerBase:
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
         return (proxy_factory_fn or self.proxy)(node)
 
-    def create_arg(self, a: Tensor) -> Any:
+    def create_arg(self, a: Any) -> Any:
         """Return an argument in the form that nodes hold: nodes for proxies, and plain constants.
 
         Raises:

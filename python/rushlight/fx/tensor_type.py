@@ -26,7 +26,7 @@ class _DynType:
         return "Dyn"
 
 
-Dyn = _DynType()
+Dyn: _DynType = _DynType()
 
 
 class TensorType:

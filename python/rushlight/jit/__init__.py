@@ -15,7 +15,7 @@ from rushlight import _C, _absent
 from rushlight._ignored import warn_program as _warn_program
 from rushlight._set_module import set_module as _set_module
 from rushlight.export._record import Recorder as _Recorder
-from rushlight.jit._errors import Error
+from rushlight.jit._errors import Error as Error
 from rushlight.jit._modules import (
     CompilationError,
     ScriptFunction,
@@ -35,7 +35,12 @@ from rushlight.jit._written import script_method
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
+
+    from rushlight.futures import Future
+
+    _T = TypeVar("_T")
 
 _set_module(
     "rushlight.jit", CompilationError, ScriptFunction, ScriptModule, freeze, load,
@@ -43,7 +48,7 @@ _set_module(
 )  # fmt: skip
 
 
-def ignore(drop=False, **options):
+def ignore(drop: Any = False, **options: Any) -> Any:
     """Marks a function that `script` must not compile: it refuses to, by name."""
     if callable(drop):
         return unused(drop)
@@ -59,14 +64,14 @@ def ignore(drop=False, **options):
     return unused
 
 
-def unused(function):
+def unused(function: _T) -> _T:
     """Marks a function, or property, that `script` must not compile: it refuses to, by name."""
     given = function.fget if builtins.isinstance(function, property) else function
     given._jit_unused = True
     return function
 
 
-def export(function):
+def export(function: _T) -> _T:
     """Marks a method to compile: those that `forward` calls are."""
     return function
 
@@ -84,7 +89,7 @@ def interface(obj: Any) -> Any:
     return obj
 
 
-def script_if_tracing(function):
+def script_if_tracing(function: _T) -> _T:
     """Marks a function to compile when traced: what it calls is recorded all the same."""
     return function
 
@@ -93,12 +98,12 @@ _script_if_tracing = script_if_tracing
 RecursiveScriptModule = ScriptModule  # which in torch is what `script` makes of a module
 
 
-def is_scripting():
+def is_scripting() -> bool:
     """Is this being compiled? Compiled code answers True."""
     return False
 
 
-def is_tracing():
+def is_tracing() -> bool:
     """Is this being traced?"""
     modes = (_C._get_function_stack_at(i) for i in range(_C._len_torch_function_stack()))
     return any(builtins.isinstance(mode, _Recorder) for mode in modes)
@@ -120,7 +125,7 @@ def isinstance(obj: Any, target_type: Any) -> Any:
     return is_of(obj, target_type)
 
 
-def fork(func, *args, **kwargs):
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
     """Call the function and return a future of its result."""
     from rushlight.futures import Future
 

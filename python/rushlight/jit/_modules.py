@@ -1,5 +1,7 @@
 """Traced and scripted modules and functions: programs, called like what they were made of."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 import typing
@@ -35,6 +37,16 @@ from rushlight.jit._values import Builder, CompilationError, Computed
 from rushlight.jit._written import ScriptModuleMeta, WrittenModule
 from rushlight.nn import Module
 from rushlight.utils._pytree import tree_flatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from rushlight.fx import Graph
+    from rushlight.types import Device, FileLike
 
 
 def _bound(signature, args, kwargs):
@@ -102,7 +114,7 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
                 raise
             return source(*args, **kwargs)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         source = self.__dict__.get("_script_source")
         try:
             return super().__getattr__(name)
@@ -111,7 +123,7 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
                 raise
             return getattr(source, name)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         source = self.__dict__.get("_script_source")
         if source is None:
@@ -127,11 +139,11 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
         del self.__dict__["_is_stale"]
         self._adopt(_compiled_module(self._script_source))
 
-    def save(self, f, _extra_files=None):
+    def save(self, f: FileLike, _extra_files: dict[str, str | bytes] | None = None) -> None:
         """Write the program to a file: see `torch.jit.save`."""
         save(self, f, _extra_files)
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> Self:
         """Set the mode; a script is compiled anew in it.
 
         Raises:
@@ -156,7 +168,7 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
         self.__dict__["training"] = mode
         return self
 
-    def eval(self):
+    def eval(self) -> Self:
         """`train(False)`."""
         return self.train(False)
 
@@ -167,13 +179,18 @@ class ScriptModule(ModuleMembers, ProgramModule, metaclass=ScriptModuleMeta):
         self._graph._codegen.program = program
         for name in program.graph_module._modules:
             setattr(self, name, getattr(program.graph_module, name))
-        self.graph = module.graph
+        self.graph: Graph = module.graph
 
 
 class ScriptFunction(FunctionMembers):
     """A function that runs a graph: made by `trace` or `script`."""
 
-    def __init__(self, program, original, signature=None):
+    def __init__(
+        self,
+        program: ExportedProgram,
+        original: Callable[..., Any],
+        signature: inspect.Signature | None = None,
+    ) -> None:
         self.original = original
         self._module = program.module(_kind=ScriptModule)
         if signature is not None:
@@ -188,16 +205,16 @@ class ScriptFunction(FunctionMembers):
             return self.original(*args, **kwargs)
 
     @property
-    def graph(self):
+    def graph(self) -> Graph:
         """The graph."""
         return self._module.graph
 
     @property
-    def code(self):
+    def code(self) -> str:
         """The program as Python source."""
         return self._module.code
 
-    def save(self, f, _extra_files=None):
+    def save(self, f: FileLike, _extra_files: dict[str, str | bytes] | None = None) -> None:
         """Write the program to a file: see `torch.jit.save`."""
         save(self, f, _extra_files)
 
@@ -206,10 +223,19 @@ class ScriptFunction(FunctionMembers):
 
 
 def trace(
-    func, example_inputs=None, optimize=None, check_trace=True, check_inputs=None,
-    check_tolerance=1e-5, strict=True, _force_outplace=False, _module_class=None,
-    _compilation_unit=None, example_kwarg_inputs=None, _store_inputs=True,
-):  # fmt: skip
+    func: Callable[..., Any],
+    example_inputs: Any = None,
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Sequence[Any] | None = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    example_kwarg_inputs: dict[str, Any] | None = None,
+    _store_inputs: bool = True,
+) -> Any:
     """Record what a function or module does with example inputs, as a graph.
 
     Sizes, dtypes and numbers of dims may change from call to call. What the program decided by
@@ -323,10 +349,19 @@ def _of_program(program, func):
 
 
 def trace_module(
-    mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5,
-    strict=True, _force_outplace=False, _module_class=None, _compilation_unit=None,
-    example_inputs_is_kwarg=False, _store_inputs=True,
-):  # fmt: skip
+    mod: Module,
+    inputs: dict[str, Any],
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Sequence[dict[str, Any]] | None = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    example_inputs_is_kwarg: bool = False,
+    _store_inputs: bool = True,
+) -> Any:
     """`trace` for the method forward: {"forward": example inputs}, and a list of such dicts as
     `check_inputs`.
 
@@ -359,7 +394,13 @@ def scripted_from_source(obj):
     return module
 
 
-def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+def script(
+    obj: Any = None,
+    optimize: Any = None,
+    _frames_up: int = 0,
+    _rcb: Any = None,
+    example_inputs: Any = None,
+) -> Any:
     """Compile the source of a function or module to a graph, with its branches and loops.
 
     Arguments are tensors unless they are annotated: int, float, bool, Tensor, List and Tuple of
@@ -511,7 +552,11 @@ def _typed_input(builder, name, kind, item=None):
 # ---- files
 
 
-def save(m, f, _extra_files=None):
+def save(
+    m: ScriptModule | ScriptFunction,
+    f: FileLike,
+    _extra_files: dict[str, str | bytes] | None = None,
+) -> None:
     """Write a traced or scripted module or function to a file, which needs nothing of Python.
 
     Args:
@@ -533,7 +578,12 @@ def save(m, f, _extra_files=None):
     _archive.save(m._program, f, _extra_files)
 
 
-def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
+def load(
+    f: FileLike,
+    map_location: Device = None,
+    _extra_files: dict[str, Any] | None = None,
+    _restore_shapes: bool = False,
+) -> ScriptModule:
     """Read what `save`, or `rushlight.export.save`, wrote. Nothing in the file is executed.
 
     Args:
@@ -577,7 +627,9 @@ def _frozen(program):
     return passes.fold_constants(passes.finish(program))
 
 
-def freeze(mod, preserved_attrs=None, optimize_numerics=True):
+def freeze(
+    mod: ScriptModule, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True
+) -> ScriptModule:
     """A traced or scripted module of evaluation with its parameters as constants of the graph.
 
     What does not depend on inputs is computed now; batch norms go into the convolutions before
@@ -599,7 +651,9 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     return _again(mod, program)
 
 
-def optimize_for_inference(mod, other_methods=None):
+def optimize_for_inference(
+    mod: ScriptModule, other_methods: list[str] | None = None
+) -> ScriptModule:
     """`freeze`, and linear layers fused with the relu behind them."""
     if other_methods:
         raise NotImplementedError("jit.optimize_for_inference: other_methods")

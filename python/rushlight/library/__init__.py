@@ -341,7 +341,7 @@ def define(
 
 
 def impl(
-    qualname: str,
+    qualname: Any,
     types: str | Sequence[str],
     func: Callable[..., Any] | None = None,
     *,
@@ -528,7 +528,7 @@ def get_ctx() -> Any:
     )
 
 
-def get_kernel(op: str | OpOverload | CustomOpDef, dispatch_key: str) -> Kernel:
+def get_kernel(op: str | OpOverload | CustomOpDef, dispatch_key: Any) -> Kernel:
     """The kernel that an operation has for a dispatch key.
 
     Args:

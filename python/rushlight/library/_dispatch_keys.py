@@ -44,7 +44,7 @@ for _name, (_number, _start, _prefix) in _BY_BACKEND.items():
     _KEYS |= {f"{_prefix}{b}": _start + 1 + i for i, b in enumerate(_BACKENDS)}
     _KEYS[f"StartOf{_name}Backends"], _KEYS[f"EndOf{_name}Backends"] = _start, _start + 16
 
-DispatchKey = NumberedEnum("DispatchKey", _KEYS)
+DispatchKey: Any = NumberedEnum("DispatchKey", _KEYS)
 
 _FIRST_BIT = 15  # before it is a bit for each backend, from it on one for each functionality
 _ALL_BACKENDS = (1 << 16) - 1

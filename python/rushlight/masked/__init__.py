@@ -21,6 +21,7 @@ from rushlight.masked._sparse import of_any_layout as _of_any_layout
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight import Tensor
+    from rushlight.types import _dtype
 
 __all__ = [
     "MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor",
@@ -79,10 +80,10 @@ def _inexact(input, dtype):
 @_of_any_layout
 def sum(
     input: Tensor,
-    dim: tuple[int, ...] | None = None,
+    dim: int | tuple[int, ...] | None = None,
     *,
     keepdim: bool | None = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Sum of the elements that the mask keeps."""
@@ -95,10 +96,10 @@ def sum(
 @_of_any_layout
 def prod(
     input: Tensor,
-    dim: tuple[int, ...] | None = None,
+    dim: int | tuple[int, ...] | None = None,
     *,
     keepdim: bool | None = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Product of the elements that the mask keeps."""
@@ -111,7 +112,7 @@ def prod(
 
 @_of_any_layout
 def cumsum(
-    input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
+    input: Tensor, dim: int, *, dtype: _dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Cumulative sum along a dim; elements left out add nothing."""
     values = _whole(input, dtype)
@@ -120,7 +121,7 @@ def cumsum(
 
 @_of_any_layout
 def cumprod(
-    input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
+    input: Tensor, dim: int, *, dtype: _dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Cumulative product along a dim; elements left out change nothing."""
     values = _whole(input, dtype)
@@ -130,10 +131,10 @@ def cumprod(
 @_of_any_layout
 def amax(
     input: Tensor,
-    dim: tuple[int, ...] | None = None,
+    dim: int | tuple[int, ...] | None = None,
     *,
     keepdim: bool | None = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Largest element that the mask keeps."""
@@ -145,10 +146,10 @@ def amax(
 @_of_any_layout
 def amin(
     input: Tensor,
-    dim: tuple[int, ...] | None = None,
+    dim: int | tuple[int, ...] | None = None,
     *,
     keepdim: bool | None = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Smallest element that the mask keeps."""
@@ -163,7 +164,7 @@ def argmax(
     dim: int | None = None,
     *,
     keepdim: bool | None = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Place of the largest element that the mask keeps, in the input's dtype."""
@@ -178,7 +179,7 @@ def argmin(
     dim: int | None = None,
     *,
     keepdim: bool | None = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Place of the smallest element that the mask keeps, in the input's dtype."""
@@ -202,10 +203,10 @@ def _count(input, dim, keepdim, mask):
 @_of_any_layout
 def mean(
     input: Tensor,
-    dim: tuple[int, ...] | None = None,
+    dim: int | tuple[int, ...] | None = None,
     *,
     keepdim: bool | None = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Mean of the elements that the mask keeps; NaN of none."""
@@ -220,7 +221,7 @@ def median(
     dim: int = -1,
     *,
     keepdim: bool = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Lower median along a dim of the elements that the mask keeps; NaN of none."""
@@ -234,12 +235,12 @@ def median(
 @_of_any_layout
 def var(
     input: Tensor,
-    dim: tuple[int, ...] | None = None,
+    dim: int | tuple[int, ...] | None = None,
     unbiased: bool | None = None,
     *,
     correction: float | None = None,
     keepdim: bool | None = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Variance of the elements that the mask keeps: divided by their number - correction."""
@@ -258,12 +259,12 @@ def var(
 @_of_any_layout
 def std(
     input: Tensor,
-    dim: tuple[int, ...] | None = None,
+    dim: int | tuple[int, ...] | None = None,
     unbiased: bool | None = None,
     *,
     correction: int | None = None,
     keepdim: bool | None = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Standard deviation of the elements that the mask keeps; see `var`."""
@@ -276,10 +277,10 @@ def std(
 def norm(
     input: Tensor,
     ord: float | None = 2.0,
-    dim: tuple[int, ...] | None = None,
+    dim: int | tuple[int, ...] | None = None,
     *,
     keepdim: bool | None = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Vector norm of the elements that the mask keeps."""
@@ -295,7 +296,7 @@ def normalize(
     dim: int,
     *,
     eps: float = 1e-12,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The elements that the mask keeps, divided by their norm (or eps); 0 for the others."""
@@ -307,7 +308,7 @@ def normalize(
 
 @_of_any_layout
 def softmax(
-    input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
+    input: Tensor, dim: int, *, dtype: _dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Softmax along a dim over the elements that the mask keeps; 0 for the others."""
     return _filled("softmax", _inexact(input, dtype), mask, -math.inf).softmax(dim)
@@ -315,7 +316,7 @@ def softmax(
 
 @_of_any_layout
 def log_softmax(
-    input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
+    input: Tensor, dim: int, *, dtype: _dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Logarithm of `softmax`; -inf for the elements that the mask leaves out."""
     return _filled("log_softmax", _inexact(input, dtype), mask, -math.inf).log_softmax(dim)
@@ -323,7 +324,7 @@ def log_softmax(
 
 @_of_any_layout
 def softmin(
-    input: Tensor, dim: int, *, dtype: int | None = None, mask: Tensor | None = None
+    input: Tensor, dim: int, *, dtype: _dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Softmax of -input over the elements that the mask keeps; 0 for the others."""
     return (-_filled("softmin", _inexact(input, dtype), mask, math.inf)).softmax(dim)
@@ -332,10 +333,10 @@ def softmin(
 @_of_any_layout
 def logsumexp(
     input: Tensor,
-    dim: tuple[int, ...] | None = None,
+    dim: int | tuple[int, ...] | None = None,
     *,
     keepdim: bool = False,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """Logarithm of the sum of exponentials of the elements that the mask keeps."""
@@ -352,7 +353,7 @@ def logaddexp(
     input: Tensor,
     other: Tensor,
     *,
-    dtype: int | None = None,
+    dtype: _dtype | None = None,
     input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:

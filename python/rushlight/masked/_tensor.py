@@ -46,7 +46,6 @@ class MaskedTensor(Tensor):
 
     _mask: Tensor
 
-    @staticmethod
     def __new__(cls, data: Tensor, mask: Tensor, requires_grad: bool = False) -> Self:
         _check(data, mask)
         with _C.DisableTorchFunctionSubclass():
@@ -87,7 +86,7 @@ class MaskedTensor(Tensor):
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"MaskedTensor({_text(_plain(self).detach(), self._mask)})"
 
-    __str__ = __repr__
+    __str__: Callable[..., str] = __repr__
 
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
         return masked_tensor, (_plain(self).detach(), self._mask, self.requires_grad)
@@ -134,12 +133,12 @@ def _check(data, mask):
         )
 
 
-def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> MaskedTensor:
+def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
     """A masked tensor of copied elements: a leaf, as `MaskedTensor`."""
     return MaskedTensor(data, mask, requires_grad)
 
 
-def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
+def as_masked_tensor(data: Any, mask: Any) -> MaskedTensor:
     """A masked tensor of these elements: `data` gets the gradient (0 where the mask is False)."""
     _check(data, mask)
     return _wrap(rushlight.where(mask, data, data.detach()), mask)

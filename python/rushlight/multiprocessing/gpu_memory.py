@@ -82,7 +82,7 @@ class _Sent:
             return len(self._kept)
 
 
-sent = _Sent()
+sent: _Sent = _Sent()
 
 
 def reduce_storage(storage: Any) -> tuple[Any, ...]:

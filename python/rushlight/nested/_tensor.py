@@ -109,7 +109,7 @@ class NestedTensor(OwnClass):
             end += ", requires_grad=True" if node is None else f", grad_fn=<{type(node).__name__}>"
         return "nested_tensor([\n  " + ",\n  ".join(rows) + f"\n{end})"
 
-    __str__ = __repr__
+    __str__: Callable[..., str] = __repr__
 
     def __len__(self) -> int:
         return len(self._parts)

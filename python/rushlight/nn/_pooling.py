@@ -34,21 +34,33 @@ def _check_spatial(input, dims, name):
 
 
 def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: int, stride: None = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """(sum x^p)^(1/p) of each window of (N, C, L)."""
     return _lp_pool(_table.avg_pool1d, input, norm_type, kernel_size, stride, ceil_mode, 1)
 
 
 def lp_pool2d(
-    input: Tensor, norm_type: float, kernel_size: None, stride: None = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """(sum x^p)^(1/p) of each window of (N, C, H, W)."""
     return _lp_pool(_table.avg_pool2d, input, norm_type, kernel_size, stride, ceil_mode, 2)
 
 
 def lp_pool3d(
-    input: Tensor, norm_type: float, kernel_size: None, stride: None = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """(sum x^p)^(1/p) of each window of (N, C, D, H, W)."""
     return _lp_pool(_table.avg_pool3d, input, norm_type, kernel_size, stride, ceil_mode, 3)
@@ -130,10 +142,10 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
-    kernel_size: None,
-    stride: None = None,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
     padding: int | Sequence[int] = 0,
-    output_size: None = None,
+    output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Maxima put back where max_pool1d found them, zeros elsewhere."""
     return _max_unpool(input, indices, kernel_size, stride, padding, output_size, 1)
@@ -144,10 +156,10 @@ def max_unpool1d(
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
-    kernel_size: None,
-    stride: None = None,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
     padding: int | Sequence[int] = 0,
-    output_size: None = None,
+    output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Maxima put back where max_pool2d found them, zeros elsewhere."""
     return _max_unpool(input, indices, kernel_size, stride, padding, output_size, 2)
@@ -158,10 +170,10 @@ def max_unpool2d(
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,
-    kernel_size: None,
-    stride: None = None,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
     padding: int | Sequence[int] = 0,
-    output_size: None = None,
+    output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Maxima put back where max_pool3d found them, zeros elsewhere."""
     return _max_unpool(input, indices, kernel_size, stride, padding, output_size, 3)

@@ -100,6 +100,7 @@ from rushlight.nn._resample import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight._C._nn_functional import *  # noqa: F403
+    from rushlight.types import _dtype
 
 # -- activations ---------------------------------------------------------------------------------
 
@@ -125,7 +126,7 @@ def tanhshrink(input: Tensor) -> Any:
 
 
 def softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: int | None = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _dtype | None = None
 ) -> Tensor:
     """exp(x) / sum exp(x) along `dim`."""
     if dim is None:
@@ -134,7 +135,7 @@ def softmax(
 
 
 def log_softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: int | None = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _dtype | None = None
 ) -> Tensor:
     """x - log(sum exp(x)) along `dim`."""
     if dim is None:
@@ -143,7 +144,7 @@ def log_softmax(
 
 
 def softmin(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: int | None = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _dtype | None = None
 ) -> Tensor:
     """exp(-x) / sum exp(-x) along `dim`."""
     if dim is None:
@@ -216,7 +217,7 @@ def _warning_of_broadcast(loss):
 
 
 @_autocasts("lower_precision")
-def conv_tbc(input: Tensor, weight: Tensor, bias: bool, pad: int = 0) -> Any:
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Convolution of (T, N, C_in) with weight (K, C_in, C_out)."""
     y = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return y.permute(2, 0, 1)

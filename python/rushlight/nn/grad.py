@@ -36,7 +36,7 @@ def _gradient(output, by, grad_output, other):
 
 
 def conv1d_input(
-    input_size: int,
+    input_size: Sequence[int],
     weight: Tensor,
     grad_output: Tensor,
     stride: int | Sequence[int] = 1,
@@ -50,7 +50,7 @@ def conv1d_input(
 
 def conv1d_weight(
     input: Tensor,
-    weight_size: Any,
+    weight_size: Sequence[int],
     grad_output: Tensor,
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,
@@ -62,7 +62,7 @@ def conv1d_weight(
 
 
 def conv2d_input(
-    input_size: int,
+    input_size: Sequence[int],
     weight: Tensor,
     grad_output: Tensor,
     stride: int | Sequence[int] = 1,
@@ -76,7 +76,7 @@ def conv2d_input(
 
 def conv2d_weight(
     input: Tensor,
-    weight_size: Any,
+    weight_size: Sequence[int],
     grad_output: Tensor,
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,
@@ -88,7 +88,7 @@ def conv2d_weight(
 
 
 def conv3d_input(
-    input_size: int,
+    input_size: Sequence[int],
     weight: Tensor,
     grad_output: Tensor,
     stride: int | Sequence[int] = 1,
@@ -102,7 +102,7 @@ def conv3d_input(
 
 def conv3d_weight(
     input: Tensor,
-    weight_size: Any,
+    weight_size: Sequence[int],
     grad_output: Tensor,
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,

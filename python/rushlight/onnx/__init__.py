@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
+    from rushlight.export import ExportedProgram
+    from rushlight.jit import ScriptFunction
     from rushlight.nn.modules.module import Module
 
 
 def export(
-    model: Module,
+    model: Module | ExportedProgram | ScriptFunction,
     args: Any = (),
     f: Any = None,
     *,

@@ -56,7 +56,7 @@ class InputObserver:
     """
 
     def __init__(self, value_if_missing: dict[str | int, Any] | None = None) -> None:
-        self.value_if_missing = value_if_missing or {}
+        self.value_if_missing: dict[str | int, Any] = value_if_missing or {}
         self._calls: list[_Call] = []
         self._signature: inspect.Signature | None = None
 

@@ -63,7 +63,7 @@ class LRScheduler:
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming"
                 )
         self.base_lrs: list[Any] = [_copy(group["initial_lr"]) for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
+        self.last_epoch: int = last_epoch
         _note_calls_of_step(optimizer)
         self._initial_step()
 
@@ -117,7 +117,7 @@ class LRScheduler:
             self.last_epoch += 1
             values = self._compute_lr()
         else:
-            self.last_epoch: Any = epoch
+            self.last_epoch = epoch
             closed = getattr(self, "_get_closed_form_lr", None)
             values = self._compute_lr() if closed is None else closed()
         for group, lr in zip(self.optimizer.param_groups, values):

@@ -75,7 +75,7 @@ class SequentialLR(_SchedulerOfSeveral):
             )
         self._schedulers = schedulers
         self._milestones = milestones
-        self.last_epoch = last_epoch + 1
+        self.last_epoch: int = last_epoch + 1
         self.optimizer = optimizer
         # Each schedule has made its first step already: undo them, and make the first one's.
         for group in optimizer.param_groups:

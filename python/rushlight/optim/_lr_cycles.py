@@ -105,7 +105,7 @@ class CyclicLR(_MomentumMixin, LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs: Any = base_lrs
 
-    def scale_fn(self, x: Tensor) -> float:
+    def scale_fn(self, x: float) -> float:
         """The height of the cycle, as a share."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)

@@ -6,7 +6,7 @@ import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, overload
 
 import rushlight
 from rushlight import Tensor, _spans, strided
@@ -262,6 +262,12 @@ class Optimizer:
             self.__dict__.setdefault(f"_optimizer_{kind}_post_hooks", OrderedDict())
 
     # -- steps -----------------------------------------------------------------------------------
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
         """Update the parameters once.

@@ -344,8 +344,11 @@ class profile:
         for activity in self.activities - supported_activities():
             warn_once(f"profiler.profile: {activity} is not watched: there is no such device")
         self.schedule, self.on_trace_ready = schedule, on_trace_ready
-        self.record_shapes, self.profile_memory = record_shapes, profile_memory
-        self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
+        self.record_shapes = record_shapes
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_flops = with_flops
+        self.with_modules = with_modules
         self.acc_events: bool = acc_events
         self.execution_trace_observer: ExecutionTraceObserver | None = execution_trace_observer
         self.custom_trace_id_callback: Any = custom_trace_id_callback
@@ -514,6 +517,24 @@ class profile:
             return EventList()
         last = self.recording.events()
         return last._like([*self._earlier, *last]) if self._earlier else last
+
+    @property
+    def profiler(self) -> Any:
+        """The same as an `autograd.profiler.profile`, which has more sums; None before it begins.
+
+        Example:
+            >>> with rushlight.profiler.profile() as prof:
+            ...     y = rushlight.ones(3).exp()
+            >>> [event.name for event in prof.profiler.function_events]
+            ['aten::ones', 'aten::exp']
+        """
+        from rushlight.autograd import profiler
+
+        if not self._was_prepared:
+            return None
+        watched = self.activities & supported_activities()
+        device = "cuda" if ProfilerActivity.CUDA in watched else None
+        return profiler.profile._of(self, device)
 
     def key_averages(
         self,

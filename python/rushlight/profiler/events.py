@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, namedtuple
+from collections import defaultdict
+from typing import Any, NamedTuple
 
 from rushlight._enums import NativeEnum as _NativeEnum
 from rushlight._ignored import warn_program as _warn_program
@@ -12,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
-    from typing import Any
 
     from typing_extensions import Self
 
@@ -52,15 +52,22 @@ class Interval:
 
     __slots__ = ("end", "start")
 
-    def __init__(self, start: Any, end: Any) -> None:
-        self.start, self.end = start, end
+    def __init__(self, start: float, end: float) -> None:
+        self.start: float = start
+        self.end: float = end
 
-    def elapsed_us(self) -> Any:
+    def elapsed_us(self) -> float:
         """How long, in microseconds."""
         return self.end - self.start
 
 
-class Kernel(namedtuple("Kernel", "name device duration")):
+class _Launch(NamedTuple):
+    name: str
+    device: Device
+    duration: float
+
+
+class Kernel(_Launch):
     """A launch of a kernel inside an event: its name, device, time (microseconds) and bytes.
 
     A tuple of the first three, as in torch.
@@ -97,7 +104,7 @@ class _Times:
         """The mean time on another device."""
         return 0.0 if self.count == 0 else self.device_time_total / self.count
 
-    cuda_time = _deprecated("cuda_time", "device_time")
+    cuda_time: float = _deprecated("cuda_time", "device_time")
 
     @property
     def cpu_time_str(self) -> str:
@@ -310,9 +317,9 @@ class FunctionEvent(_Times):
             return self.time_range.elapsed_us()
         return sum(kernel.duration for kernel in self.kernels if kernel.device >= 0)
 
-    metadata_json = _deprecated("metadata_json", "event_metadata", "_metadata_json")
-    cuda_time_total = _deprecated("cuda_time_total", "device_time_total")
-    self_cuda_time_total = _deprecated("self_cuda_time_total", "self_device_time_total")
+    metadata_json: Any = _deprecated("metadata_json", "event_metadata", "_metadata_json")
+    cuda_time_total: Any = _deprecated("cuda_time_total", "device_time_total")
+    self_cuda_time_total: Any = _deprecated("self_cuda_time_total", "self_device_time_total")
 
     @property
     def self_cpu_memory_usage(self) -> Any:
@@ -330,7 +337,7 @@ class FunctionEvent(_Times):
         inside = sum(child.device_memory_usage for child in self.cpu_children)
         return self.device_memory_usage - inside
 
-    self_cuda_memory_usage = _deprecated("self_cuda_memory_usage", "self_device_memory_usage")
+    self_cuda_memory_usage: Any = _deprecated("self_cuda_memory_usage", "self_device_memory_usage")
 
     def __repr__(self) -> str:
         device = self.use_device
@@ -415,7 +422,7 @@ class FunctionEventAvg(_Times):
         )
 
 
-class EventList(list):
+class EventList(list[Any]):
     """Events in the order of their starts, or their sums by name."""
 
     def __init__(

@@ -30,7 +30,8 @@ class Operation:
     """An operation with overloads: calls the first that takes the type of the argument."""
 
     def __init__(self, name: str, **overloads: Any) -> None:
-        self.__name__, self.__module__ = name, "torch.ops.profiler"
+        self.__name__: str = name
+        self.__module__ = "torch.ops.profiler"
         self._overloads = overloads
         for overload_name, function in overloads.items():
             setattr(self, overload_name, function)

@@ -30,8 +30,9 @@ class Page:
         body: what it shows, as HTML.
     """
 
-    def __init__(self, title: Any, body: Any) -> None:
-        self.title, self.body = title, body
+    def __init__(self, title: str, body: str) -> None:
+        self.title = title
+        self.body = body
 
     def __str__(self) -> str:
         return (

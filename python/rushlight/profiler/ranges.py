@@ -49,7 +49,8 @@ class emit_nvtx:
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         if enabled and record_shapes:
             raise NotImplementedError("emit_nvtx: record_shapes must be False: ranges hold none")
-        self.enabled, self.entered = enabled, False
+        self.enabled = enabled
+        self.entered: bool = False
 
     def __enter__(self) -> Self:
         if self.enabled and self.entered:

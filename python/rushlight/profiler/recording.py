@@ -129,7 +129,7 @@ class Recording:
         with_modules: bool = False,
         on_gpus: Any = (),
     ) -> None:  # fmt: skip
-        self.on_gpus = [OnGpu(*r) for r in on_gpus]
+        self.on_gpus: list[Any] = [OnGpu(*r) for r in on_gpus]
         self.raw, self.start, self.end = [Raw(*r) for r in raw], start, end
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
@@ -254,7 +254,7 @@ class Recording:
 
     def _add_gpus(self, pairs, threads):
         """The events of GPUs; each counts as a kernel of the innermost event that launched it."""
-        self.launches = []  # (what a GPU did, its event)
+        self.launches: list[tuple[Any, Any]] = []  # (what a GPU did, its event)
         of_threads: dict[int, list[Any]] = {}
         for raw, event in pairs:  # in the order of their starts, on each thread
             of_threads.setdefault(raw.thread, []).append((raw.start, event))

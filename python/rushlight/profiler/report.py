@@ -74,7 +74,11 @@ class KernelUse:
     """
 
     def __init__(self, name: str) -> None:
-        self.name, self.count, self.time, self.bytes, self.flops = name, 0, 0.0, 0, 0
+        self.name = name
+        self.count: int = 0
+        self.time: float = 0.0
+        self.bytes: int = 0
+        self.flops: float = 0
         self.limit: float = 0.0
 
     @property

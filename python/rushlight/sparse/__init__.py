@@ -56,7 +56,7 @@ def _sparse(name, input):
     return input
 
 
-def mm(mat1: Tensor, mat2: Tensor, reduce: bool | None = None) -> Tensor:
+def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     """The product of two matrices of which at least one is sparse.
 
     Args:
@@ -92,7 +92,9 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: 
     return _products.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
-def sum(input: Tensor, dim: tuple[int] | None = None, dtype: int | None = None) -> Tensor:
+def sum(
+    input: Tensor, dim: int | tuple[int, ...] | None = None, dtype: _dtype | None = None
+) -> Tensor:
     """The sum of all elements, or along dims: dense once no sparse dim is left."""
     of = _sum_of_all if dim is None else _sum_along
     return of(_sparse("sum", input), dim, dtype=dtype)

@@ -40,7 +40,7 @@ def _place(what, device, pin_memory, *given):
 
 
 def sparse_coo_tensor(
-    indices: Tensor | None = None,
+    indices: Tensor | Sequence[Any] | None = None,
     values: Any = None,
     size: Sequence[int] | None = None,
     *,
@@ -271,8 +271,8 @@ def _check_own_layout(what, layout, own):
 
 
 def sparse_csr_tensor(
-    crow_indices: Tensor,
-    col_indices: Tensor,
+    crow_indices: Tensor | Sequence[Any],
+    col_indices: Tensor | Sequence[Any],
     values: Any,
     size: Sequence[int] | None = None,
     *,
@@ -298,8 +298,8 @@ def sparse_csr_tensor(
 
 
 def sparse_csc_tensor(
-    ccol_indices: Tensor,
-    row_indices: Tensor,
+    ccol_indices: Tensor | Sequence[Any],
+    row_indices: Tensor | Sequence[Any],
     values: Any,
     size: Sequence[int] | None = None,
     *,
@@ -319,8 +319,8 @@ def sparse_csc_tensor(
 
 
 def sparse_bsr_tensor(
-    crow_indices: Tensor,
-    col_indices: Tensor,
+    crow_indices: Tensor | Sequence[Any],
+    col_indices: Tensor | Sequence[Any],
     values: Any,
     size: Sequence[int] | None = None,
     *,
@@ -340,8 +340,8 @@ def sparse_bsr_tensor(
 
 
 def sparse_bsc_tensor(
-    ccol_indices: Tensor,
-    row_indices: Tensor,
+    ccol_indices: Tensor | Sequence[Any],
+    row_indices: Tensor | Sequence[Any],
     values: Any,
     size: Sequence[int] | None = None,
     *,

@@ -43,9 +43,10 @@ class SparseTensor(Tensor):
     Made by `sparse_coo_tensor`, `sparse_compressed_tensor` and `Tensor.to_sparse`.
     """
 
-    T = property(lambda self: self.t())
-    mT = property(lambda self: self.transpose(-2, -1))
-    H = mH = property(lambda self: self.adjoint())
+    T: Tensor = property(lambda self: self.t())
+    mT: Tensor = property(lambda self: self.transpose(-2, -1))
+    H: Tensor = property(lambda self: self.adjoint())
+    mH: Tensor = H
 
     _is_of_core = True  # asked also where programs have switched __torch_function__ off
     # What Tensor answers for this class, though not for subclasses, without __torch_function__.
@@ -64,7 +65,7 @@ class SparseTensor(Tensor):
 
         return call(func, args, kwargs or {})
 
-    def new(self, *args):
+    def new(self, *args: Any) -> Tensor:
         """Return a COO tensor of this dtype: of indices, values and a size, or empty, of sizes."""
         self._need_coo("new")
         if len(args) > 1 and isinstance(args[0], Tensor):
@@ -73,7 +74,7 @@ class SparseTensor(Tensor):
         size = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
         return rushlight.sparse_coo_tensor(size or (0,), dtype=self.dtype)
 
-    def coalesce(self):
+    def coalesce(self) -> Tensor:
         """Sort the indices and add up the values of equal ones."""
         self._need_coo("coalesce")
         return coalesced(self)

@@ -11,7 +11,7 @@ from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     from rushlight import Tensor
@@ -52,8 +52,8 @@ def default_tolerances(*inputs: Any) -> tuple[float, float]:
 
 
 def assert_close(
-    actual: Tensor,
-    expected: Tensor,
+    actual: Any,
+    expected: Any,
     *,
     allow_subclasses: bool = True,
     rtol: float | None = None,
@@ -115,8 +115,8 @@ def assert_close(
 
 
 def assert_allclose(
-    actual: Tensor,
-    expected: Sequence[float],
+    actual: Any,
+    expected: Any,
     rtol: float | None = None,
     atol: float | None = None,
     equal_nan: bool = True,

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from rushlight import Tensor
 
 NodeDef = namedtuple("NodeDef", ["type", "flatten_fn", "unflatten_fn", "flatten_with_keys_fn"])
 
@@ -200,7 +199,8 @@ class TreeSpec:
         self.type = type
         self.context = context
         self._children = list(children)
-        self.num_leaves = 1 if type is None else sum(child.num_leaves for child in self._children)
+        leaves = 1 if type is None else sum(child.num_leaves for child in self._children)
+        self.num_leaves: int = leaves
 
     @property
     def num_children(self) -> int:
@@ -251,7 +251,7 @@ class TreeSpec:
         children = [next(leaves) if c.type is None else c._build(leaves) for c in self._children]
         return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
 
-    def flatten_up_to(self, tree: Sequence[int] | dict[Any, Any]) -> list[Any]:
+    def flatten_up_to(self, tree: Any) -> list[Any]:
         """Return the subtrees of `tree` that stand where this spec has leaves."""
         subtrees = []
         self._collect(tree, subtrees)
@@ -294,7 +294,7 @@ def LeafSpec() -> Any:
 
 
 def tree_flatten(
-    tree: Sequence[Any] | Tensor | dict[str, Tensor], is_leaf: Callable[[Any], bool] | None = None
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[Any], TreeSpec]:
     """Return (list of leaves, `TreeSpec`)."""
     leaves = []
@@ -336,13 +336,13 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     return treespec.unflatten(leaves)
 
 
-def tree_iter(tree: Sequence[Any], is_leaf: Callable[[Any], bool] | None = None) -> Iterable[Any]:
+def tree_iter(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Iterable[Any]:
     """Iterate over the leaves."""
     yield from tree_leaves(tree, is_leaf)
 
 
 def tree_leaves(
-    tree: Sequence[Any] | Tensor | dict[str, Any], is_leaf: Callable[[Any], bool] | None = None
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Any]:
     """Return the list of leaves."""
     leaves = []
@@ -351,7 +351,7 @@ def tree_leaves(
 
 
 def tree_structure(
-    tree: Sequence[Any] | dict[Any, Any], is_leaf: Callable[[Any], bool] | None = None
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> TreeSpec:
     """Return the `TreeSpec`."""
     return tree_flatten(tree, is_leaf)[1]
@@ -367,7 +367,7 @@ def tree_map(
 
 def tree_map_(
     func: Callable[..., Any],
-    tree: dict[str, Any],
+    tree: Any,
     *rests: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
@@ -399,10 +399,10 @@ def map_only(
 
 
 def tree_map_only(
-    type_or_types_or_pred: type[Any],
+    type_or_types_or_pred: Any,
     /,
     func: Callable[[Any], Any],
-    tree: Sequence[Any],
+    tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
     """Like `tree_map`, for leaves of the given types, or that a predicate accepts."""
@@ -422,7 +422,7 @@ def tree_map_only_(
 
 def tree_all(
     pred: Callable[[Any], bool],
-    tree: Sequence[int | list[int]],
+    tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> bool:
     """Say whether `pred` holds for all leaves."""
@@ -431,7 +431,7 @@ def tree_all(
 
 def tree_any(
     pred: Callable[[Any], bool],
-    tree: Sequence[int | list[None]],
+    tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> bool:
     """Say whether `pred` holds for some leaf."""
@@ -469,7 +469,7 @@ def tree_flatten_with_path(
 
 def tree_map_with_path(
     func: Callable[..., Any],
-    tree: Sequence[Any],
+    tree: Any,
     *rests: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
@@ -497,10 +497,10 @@ def key_get(obj: Any, kp: tuple[Any, ...]) -> Any:
 
 
 def tree_all_only(
-    type_or_types: type[Any],
+    type_or_types: type[Any] | tuple[type[Any], ...],
     /,
     pred: Callable[[Any], bool],
-    tree: Sequence[int | str],
+    tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> bool:
     """Say whether `pred` holds for all leaves of the given types."""
@@ -508,10 +508,10 @@ def tree_all_only(
 
 
 def tree_any_only(
-    type_or_types: type[Any],
+    type_or_types: type[Any] | tuple[type[Any], ...],
     /,
     pred: Callable[[Any], bool],
-    tree: Sequence[int | str],
+    tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> bool:
     """Say whether `pred` holds for some leaf of the given types."""

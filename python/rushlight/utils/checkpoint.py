@@ -22,10 +22,12 @@ from rushlight.utils._checkpoint_policy import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from rushlight.nn.modules.module import Module
     from rushlight.types import Device
+
+    _T = TypeVar("_T")
 
 _settings = {"early_stop": True, "debug": None}
 
@@ -90,7 +92,7 @@ class _Surroundings:
 
 
 def checkpoint(
-    function: Callable[..., Any],
+    function: Callable[..., _T],
     *args: Any,
     use_reentrant: bool | None = None,
     context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
@@ -98,7 +100,7 @@ def checkpoint(
     debug: bool = False,
     early_stop: bool = True,
     **kwargs: Any,
-) -> Tensor | tuple[Tensor, Tensor]:
+) -> _T:
     """function(*args, **kwargs), whose intermediate results are not saved but computed again.
 
     Args:
@@ -326,12 +328,12 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 
 def checkpoint_sequential(
-    functions: Module,
+    functions: Module | Sequence[Callable[..., Any]],
     segments: int,
-    input: Tensor,
+    input: Any,
     use_reentrant: bool | None = None,
     **kwargs: Any,
-) -> Tensor:
+) -> Any:
     """Run functions one after another, all but the last of `segments` equal parts checkpointed.
 
     Args:

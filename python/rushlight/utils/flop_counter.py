@@ -260,7 +260,7 @@ def _of_formula(formula):
     return count
 
 
-def register_flop_formula(targets: Tensor) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def register_flop_formula(targets: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorates a function of the shapes of an operation's arguments that counts its operations."""
 
     def register(formula):

@@ -44,7 +44,7 @@ class RemovableHandle:
         self,
         hooks_dict: OrderedDict[Any, Any],
         *,
-        extra_dict: Sequence[OrderedDict[Any, Any]] | None = None,
+        extra_dict: Any = None,
     ) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         with _numbering:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import MutableMapping
+from typing import Any
 from weakref import ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from typing_extensions import Self
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WeakRef = ref
 
 
-class WeakIdRef(ref):
+class WeakIdRef(ref[Any]):
     """A weak reference that is equal to another of the same object."""
 
     __slots__ = ("_id",)
@@ -35,7 +35,7 @@ class WeakIdRef(ref):
         return a is b if a is not None and b is not None else self is other
 
 
-class _WeakHashRef(ref):
+class _WeakHashRef(ref[Any]):
     """A weak reference that is equal to another of an equal object."""
 
     __slots__ = ("_hash",)
@@ -52,7 +52,7 @@ class _WeakHashRef(ref):
         return a == b if a is not None and b is not None else self is other
 
 
-class WeakIdKeyDictionary(MutableMapping):
+class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     """A dict whose keys are held weakly and compared by identity.
 
     Args:
@@ -61,7 +61,8 @@ class WeakIdKeyDictionary(MutableMapping):
     """
 
     def __init__(self, dict: Any = None, ref_type: type[Any] = WeakIdRef) -> None:
-        self.data, self.ref_type = {}, ref_type
+        self.data: dict[Any, Any] = {}
+        self.ref_type: type[Any] = ref_type
         data = weakref.ref(self)
 
         def remove(reference):

@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rushlight.types import _dtype
+
 
 class MappingType(enum.Enum):
     """How numbers map to integers: zero in the middle, or where the range has it."""
@@ -151,11 +153,18 @@ class AffineQuantizedObserverBase(Module, metaclass=ABCMeta):
         if zero_point_domain is None:
             raise ValueError("AffineQuantizedObserverBase: zero_point_domain must be given")
         if kwargs:
-            self.dtype, self.is_dynamic = kwargs.get("dtype"), kwargs.get("is_dynamic", False)
-        self.mapping_type, self.target_dtype = mapping_type, target_dtype
-        self.granularity, self.quant_min, self.quant_max = granularity, quant_min, quant_max
-        self.eps, self.scale_dtype, self.zero_point_dtype = eps, scale_dtype, zero_point_dtype
-        self.preserve_zero, self.zero_point_domain = preserve_zero, zero_point_domain
+            self.dtype: _dtype | None = kwargs.get("dtype")
+            self.is_dynamic: bool = kwargs.get("is_dynamic", False)
+        self.mapping_type = mapping_type
+        self.target_dtype: Any = target_dtype
+        self.granularity = granularity
+        self.quant_min = quant_min
+        self.quant_max = quant_max
+        self.eps = eps
+        self.scale_dtype: Any = scale_dtype
+        self.zero_point_dtype: Any = zero_point_dtype
+        self.preserve_zero = preserve_zero
+        self.zero_point_domain = zero_point_domain
         self.block_size: Any = None
 
     @abstractmethod

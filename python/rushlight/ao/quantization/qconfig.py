@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections import namedtuple
+from typing import NamedTuple
 
 import rushlight
 from rushlight._absent_dtypes import qint8
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class QConfig(namedtuple("QConfig", ["activation", "weight"])):
+class _Observers(NamedTuple):
+    activation: Callable[..., Any]
+    weight: Callable[..., Any]
+
+
+class QConfig(_Observers):
     """Constructors of the observers of a layer's result and of its weight.
 
     Example:
@@ -51,42 +56,44 @@ QConfigAny = QConfig | None
 
 _per_channel_weight = _observers.default_per_channel_weight_observer
 _weight = _observers.default_weight_observer
-default_qconfig: Any = QConfig(_observers.default_observer, _weight)
-default_debug_qconfig: Any = QConfig(_observers.default_debug_observer, _weight)
-default_per_channel_qconfig: Any = QConfig(_observers.default_observer, _per_channel_weight)
-default_dynamic_qconfig: Any = QConfig(_observers.default_dynamic_quant_observer, _weight)
-float16_dynamic_qconfig: Any = QConfig(
+default_qconfig: QConfig = QConfig(_observers.default_observer, _weight)
+default_debug_qconfig: QConfig = QConfig(_observers.default_debug_observer, _weight)
+default_per_channel_qconfig: QConfig = QConfig(_observers.default_observer, _per_channel_weight)
+default_dynamic_qconfig: QConfig = QConfig(_observers.default_dynamic_quant_observer, _weight)
+float16_dynamic_qconfig: QConfig = QConfig(
     PlaceholderObserver.with_args(dtype=rushlight.float16, is_dynamic=True),
     PlaceholderObserver.with_args(dtype=rushlight.float16),
 )
-float16_static_qconfig: Any = QConfig(
+float16_static_qconfig: QConfig = QConfig(
     PlaceholderObserver.with_args(dtype=rushlight.float16),
     PlaceholderObserver.with_args(dtype=rushlight.float16),
 )
-per_channel_dynamic_qconfig: Any = QConfig(
+per_channel_dynamic_qconfig: QConfig = QConfig(
     _observers.default_dynamic_quant_observer, _per_channel_weight
 )
-float_qparams_weight_only_qconfig: Any = QConfig(
+float_qparams_weight_only_qconfig: QConfig = QConfig(
     _observers.default_placeholder_observer, _observers.default_float_qparams_observer
 )
-float_qparams_weight_only_qconfig_4bit: Any = QConfig(
+float_qparams_weight_only_qconfig_4bit: QConfig = QConfig(
     _observers.default_placeholder_observer, _observers.default_float_qparams_observer_4bit
 )
-default_qat_qconfig: Any = QConfig(_fake.default_fake_quant, _fake.default_weight_fake_quant)
-default_dynamic_qat_qconfig: Any = QConfig(
+default_qat_qconfig: QConfig = QConfig(_fake.default_fake_quant, _fake.default_weight_fake_quant)
+default_dynamic_qat_qconfig: QConfig = QConfig(
     _fake.default_dynamic_fake_quant, _fake.default_weight_fake_quant
 )
-default_weight_only_qconfig: Any = QConfig(Identity, _fake.default_weight_fake_quant)
-default_activation_only_qconfig: Any = QConfig(_fake.default_fake_quant, Identity)
-default_qat_qconfig_v2: Any = QConfig(
+default_weight_only_qconfig: QConfig = QConfig(Identity, _fake.default_weight_fake_quant)
+default_activation_only_qconfig: QConfig = QConfig(_fake.default_fake_quant, Identity)
+default_qat_qconfig_v2: QConfig = QConfig(
     _fake.default_fused_act_fake_quant, _fake.default_fused_wt_fake_quant
 )
-default_reuse_input_qconfig: Any = QConfig(_observers.default_reuse_input_observer, NoopObserver)
-default_symmetric_qnnpack_qconfig: Any = QConfig(
+default_reuse_input_qconfig: QConfig = QConfig(
+    _observers.default_reuse_input_observer, NoopObserver
+)
+default_symmetric_qnnpack_qconfig: QConfig = QConfig(
     HistogramObserver.with_args(dtype=qint8, reduce_range=False, eps=2**-12),
     _observers.weight_observer_range_neg_127_to_127,
 )
-default_per_channel_symmetric_qnnpack_qconfig: Any = QConfig(
+default_per_channel_symmetric_qnnpack_qconfig: QConfig = QConfig(
     HistogramObserver.with_args(dtype=qint8, reduce_range=False, eps=2**-12),
     _observers.per_channel_weight_observer_range_neg_127_to_127,
 )
@@ -94,22 +101,22 @@ _qnnpack_activation = FusedMovingAvgObsFakeQuantize.with_args(
     observer=MovingAverageMinMaxObserver, quant_min=-128, quant_max=127, dtype=qint8,
     reduce_range=False, eps=2**-12,
 )  # fmt: skip
-default_symmetric_qnnpack_qat_qconfig: Any = QConfig(
+default_symmetric_qnnpack_qat_qconfig: QConfig = QConfig(
     _qnnpack_activation, _fake.fused_wt_fake_quant_range_neg_127_to_127
 )
-default_per_channel_symmetric_qnnpack_qat_qconfig: Any = QConfig(
+default_per_channel_symmetric_qnnpack_qat_qconfig: QConfig = QConfig(
     _qnnpack_activation, _fake.fused_per_channel_wt_fake_quant_range_neg_127_to_127
 )
-default_embedding_qat_qconfig_4bit: Any = QConfig(
+default_embedding_qat_qconfig_4bit: QConfig = QConfig(
     NoopObserver.with_args(dtype=rushlight.float32), _fake.default_embedding_fake_quant_4bit
 )
-default_embedding_qat_qconfig: Any = QConfig(
+default_embedding_qat_qconfig: QConfig = QConfig(
     NoopObserver.with_args(dtype=rushlight.float32), _fake.default_embedding_fake_quant
 )
-default_quint8_weight_qconfig: Any = QConfig(HistogramObserver, MinMaxObserver)
+default_quint8_weight_qconfig: QConfig = QConfig(HistogramObserver, MinMaxObserver)
 
 
-class QConfigDynamic(namedtuple("QConfigDynamic", ["activation", "weight"])):
+class QConfigDynamic(_Observers):
     """The older form of a `QConfig` for inputs that are quantized as they come."""
 
     __slots__ = ()

@@ -34,7 +34,7 @@ from rushlight.ao.quantization.quantization_mappings import (
     no_observer_set,
 )
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantWrapper
-from rushlight.ao.quantization.utils import get_qparam_dict
+from rushlight.ao.quantization.utils import get_qparam_dict, is_per_channel
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils import parametrize as _parametrize
 
@@ -42,6 +42,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
+
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
 
 def get_default_custom_config_dict() -> dict[str, Any]:
@@ -82,6 +84,11 @@ def _propagate(module, configs, inherited, prefix, skipped):
         prefix, configs.get(_parametrize.type_before_parametrizations(module), inherited)
     )
     module.qconfig = chosen = getattr(module, "qconfig", chosen)
+    if isinstance(module, _TRANSPOSED) and chosen is not None and chosen.weight is not None:
+        if is_per_channel(chosen.weight().qscheme):
+            raise AssertionError(
+                "Per channel weight observer is not supported yet for ConvTranspose{n}d."
+            )
     for name, child in module.named_children():
         if name not in skipped and _parametrize.type_before_parametrizations(child) not in skipped:
             _propagate(child, configs, chosen, f"{prefix}.{name}" if prefix else name, skipped)

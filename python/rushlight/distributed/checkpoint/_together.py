@@ -45,10 +45,10 @@ class Together:
     """
 
     def __init__(self, group: ProcessGroup | None, alone: bool, coordinator_rank: int = 0) -> None:
-        self.group = None if alone else _group.resolve(group)
-        self.rank = 0 if self.group is None else self.group.rank()
+        self.group: ProcessGroup | None = None if alone else _group.resolve(group)
+        self.rank: int = 0 if self.group is None else self.group.rank()
         self.coordinator = coordinator_rank
-        self.is_coordinator = self.group is None or self.rank == coordinator_rank
+        self.is_coordinator: bool = self.group is None or self.rank == coordinator_rank
 
     def _gathered(self, thing):
         if self.group is None:

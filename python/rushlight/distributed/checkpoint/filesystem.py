@@ -141,7 +141,7 @@ class FileSystemWriter(BlockingAsyncStager, StorageWriter):
         per_thread_copy_ahead: int = 10_000_000,
         cache_staged_state_dict: bool = False,
         overwrite: bool = True,
-        _extensions: None = None,
+        _extensions: Any = None,
         serialization_format: SerializationFormat = SerializationFormat.TORCH_SAVE,
     ) -> None:
         BlockingAsyncStager.__init__(self, cache_staged_state_dict)
@@ -390,7 +390,7 @@ class FileSystemReader(StorageReader):
     load_id: str
     use_collectives: bool
 
-    def __init__(self, path: str | os.PathLike[str], _extension_registry: None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], _extension_registry: Any = None) -> None:
         super().__init__()
         if _extension_registry is not None:
             raise NotImplementedError("FileSystemReader: _extension_registry is not supported")

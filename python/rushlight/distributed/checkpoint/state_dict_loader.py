@@ -75,7 +75,7 @@ def load(
     planner: LoadPlanner | None = None,
     process_group: ProcessGroup | None = None,
     no_dist: bool = False,
-) -> None:
+) -> Any:
     """Read a checkpoint into the tensors of a state_dict, in place.
 
     The number of processes, and how tensors lie in them, may differ from those that have written;

@@ -44,9 +44,9 @@ class MixedPrecisionPolicy:
         cast_forward_inputs: floating-point inputs become param_dtype too.
     """
 
-    param_dtype: rushlight.dtype = None
-    reduce_dtype: rushlight.dtype = None
-    output_dtype: rushlight.dtype = None
+    param_dtype: rushlight.dtype | None = None
+    reduce_dtype: rushlight.dtype | None = None
+    output_dtype: rushlight.dtype | None = None
     cast_forward_inputs: bool = True
 
 

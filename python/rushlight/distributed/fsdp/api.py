@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections import namedtuple
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rushlight import dtype
 from rushlight.nn.modules.batchnorm import _BatchNorm
@@ -120,6 +120,9 @@ class ShardedOptimStateDictConfig(OptimStateDictConfig):
     _use_dtensor: bool = False
 
 
-StateDictSettings = namedtuple(
-    "StateDictSettings", ["state_dict_type", "state_dict_config", "optim_state_dict_config"]
-)
+class StateDictSettings(NamedTuple):
+    """In which form the states of modules and of their optimizers are saved."""
+
+    state_dict_type: StateDictType
+    state_dict_config: StateDictConfig
+    optim_state_dict_config: OptimStateDictConfig

@@ -222,7 +222,8 @@ class FullyShardedDataParallel(Module):
         self.compute_device: rushlight.device = rushlight.device("cpu")
         self.cpu_offload: CPUOffload = cpu_offload or CPUOffload()
         self.backward_prefetch: BackwardPrefetch | None = backward_prefetch
-        self.forward_prefetch, self.limit_all_gathers = forward_prefetch, limit_all_gathers
+        self.forward_prefetch = forward_prefetch
+        self.limit_all_gathers = limit_all_gathers
         self._is_root = None  # known at the first forward pass
         self._summoned = False
         self._buffer_dtypes = {}  # those that buffers had, by name; states have them
@@ -597,7 +598,7 @@ class FullyShardedDataParallel(Module):
     def full_optim_state_dict(
         model: Module,
         optim: Optimizer,
-        optim_input: None = None,
+        optim_input: Any = None,
         rank0_only: bool = True,
         group: ProcessGroup | None = None,
     ) -> dict[str, Any]:
@@ -642,7 +643,7 @@ class FullyShardedDataParallel(Module):
     def shard_full_optim_state_dict(
         full_optim_state_dict: dict[str, Any],
         model: Module,
-        optim_input: None = None,
+        optim_input: Any = None,
         optim: Optimizer | None = None,
     ) -> dict[str, Any]:
         """This process's part of a whole state, as `optim.load_state_dict` takes it.
@@ -664,7 +665,7 @@ class FullyShardedDataParallel(Module):
     def scatter_full_optim_state_dict(
         full_optim_state_dict: dict[str, Any] | None,
         model: Module,
-        optim_input: None = None,
+        optim_input: Any = None,
         optim: Optimizer | None = None,
         group: ProcessGroup | None = None,
     ) -> dict[str, Any]:
@@ -686,7 +687,7 @@ class FullyShardedDataParallel(Module):
         optim_state_dict: dict[str, Any],
         optim_state_key_type: OptimStateKeyType,
         model: Module,
-        optim_input: None = None,
+        optim_input: Any = None,
         optim: Optimizer | None = None,
     ) -> dict[str, Any]:
         """An optimizer's whole state with parameters named the other way.

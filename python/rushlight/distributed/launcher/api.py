@@ -82,7 +82,7 @@ class LaunchConfig:
     role: str = "default_role"
     rdzv_endpoint: str = ""
     rdzv_backend: str = "c10d"
-    rdzv_configs: dict = dataclasses.field(default_factory=dict)
+    rdzv_configs: dict[str, Any] = dataclasses.field(default_factory=dict)
     rdzv_timeout: int = -1
     max_restarts: int = 3
     monitor_interval: float = 0.1

@@ -19,8 +19,10 @@ class PostLocalSGDOptimizer(Optimizer):
     """
 
     def __init__(self, optim: Any, averager: Any) -> None:
-        self.optim, self.averager = optim, averager
-        self.param_groups, self.defaults = optim.param_groups, optim.defaults
+        self.optim = optim
+        self.averager = averager
+        self.param_groups: list[dict[str, Any]] = optim.param_groups
+        self.defaults: dict[str, Any] = optim.defaults
 
     @property
     def state(self) -> Any:

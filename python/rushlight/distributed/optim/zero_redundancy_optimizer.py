@@ -12,6 +12,7 @@ from rushlight.optim import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import defaultdict
     from typing import Any
 
     from rushlight.distributed import ProcessGroup
@@ -66,12 +67,14 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             )
         Joinable.__init__(self)
         self.process_group: Any = resolve(process_group)
-        self.rank, self.world_size = self.process_group.rank(), self.process_group.size()
+        self.rank: int = self.process_group.rank()
+        self.world_size: int = self.process_group.size()
         self._optim_constructor, self._optim_defaults = optimizer_class, defaults
         self.global_rank: int = get_global_rank(self.process_group, self.rank)
         self.parameters_as_bucket_view = parameters_as_bucket_view
         self.initialized: bool = False
-        self._all_states, self.optim = None, None
+        self._all_states = None
+        self.optim: Any = None
         Optimizer.__init__(self, params, defaults)
         for group in self.param_groups:
             for parameter in group["params"]:
@@ -103,7 +106,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         for parameter, kept in state.items():
             self.optim.state[parameter] = kept
         self._take_settings(self.optim.param_groups, self.param_groups)
-        self.state = self.optim.state
+        self.state: defaultdict[Any, dict[Any, Any]] = self.optim.state
 
     def _is_mine(self, parameter):
         return self._owner[id(parameter)] == self.rank

@@ -68,11 +68,11 @@ class PipelineStage:
         device: Device,
         input_args: Tensor | tuple[Tensor, ...] | None = None,
         output_args: Tensor | tuple[Tensor, ...] | None = None,
-        output_grads: None = None,
-        input_grads: None = None,
+        output_grads: Any = None,
+        input_grads: Any = None,
         group: ProcessGroup | None = None,
         dw_builder: Callable[[], Callable[[], None]] | None = None,
-        get_mesh: None = None,
+        get_mesh: Any = None,
     ) -> None:
         if not 0 <= stage_index < num_stages:
             raise ValueError(

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    def __getattr__(name: str) -> Any: ...  # what the lists below make
+
 
 def is_available() -> bool:
     """Are there remote calls? No."""

@@ -105,7 +105,7 @@ class DTensor(Tensor):
         return self._shape[0]
 
     @property
-    def grad(self):
+    def grad(self) -> Tensor | None:
         """The gradient: it lies as the tensor does, or is whole if that is Partial."""
         with DisableTorchFunctionSubclass():
             found = Tensor.grad.__get__(self)
@@ -114,14 +114,14 @@ class DTensor(Tensor):
         return DTensor._make(found, self._mesh, of_gradient(self._placements), self._shape)
 
     @grad.setter
-    def grad(self, value):
+    def grad(self, value: Tensor | None) -> None:
         with DisableTorchFunctionSubclass():
             if isinstance(value, DTensor):
                 value = value.as_subclass(Tensor)
             Tensor.grad.__set__(self, value)
 
     @grad.deleter
-    def grad(self):
+    def grad(self) -> None:
         self.grad = None
 
     def register_hook(self, hook: Callable[[DTensor], Tensor | None]) -> Any:
@@ -264,11 +264,13 @@ class DTensor(Tensor):
             memo[id(self)] = made
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _of_part, (self._local_tensor, vars(self), self.requires_grad)
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         from rushlight.distributed.tensor import _operations
 
         return _operations.run(func, args, kwargs or {})
@@ -341,7 +343,7 @@ def distribute_tensor(
     device_mesh: DeviceMesh | None = None,
     placements: Sequence[Placement] | None = None,
     *,
-    src_data_rank: int = 0,
+    src_data_rank: int | None = 0,
 ) -> Any:
     """Divide a tensor among processes.
 

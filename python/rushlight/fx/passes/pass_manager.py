@@ -25,7 +25,7 @@ __all__ = [
     "this_before_that_pass_constraint",
 ]
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def inplace_wrapper(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -233,7 +233,7 @@ class _State:
         return None
 
     def load_state_dict(
-        self, state_dict: dict[str, Any], strict: bool = True, assign: bool = False
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> _IncompatibleKeys:
         """Copy parameters and buffers from `state_dict` into this module and its children.
 

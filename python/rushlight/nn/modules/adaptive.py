@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import rushlight
 from rushlight import Tensor
@@ -15,7 +15,10 @@ from rushlight.types import Device, _dtype
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
-_ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
+
+class _ASMoutput(NamedTuple):
+    output: Tensor
+    loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
@@ -84,7 +87,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             to_hidden.reset_parameters()
             to_classes.reset_parameters()
 
-    def forward(self, input_: Tensor, target_: Tensor) -> Tensor:
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         """(output, loss): the log-probability of each target, and minus their mean."""
         batched = target_.dim() > 0
         input, target = self._batched(input_, target_)

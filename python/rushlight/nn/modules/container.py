@@ -60,13 +60,13 @@ class _ModuleSequence(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def pop(self, key: str) -> Any:
+    def pop(self, key: int | slice) -> Any:
         """Remove and return the entry at an index."""
         module = self[key]
         del self[key]
@@ -97,7 +97,7 @@ class Sequential(_ModuleSequence):
         for name, module in named:
             self.add_module(name, module)
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Any:
         return _call_in_turn(FUSED, self._modules.values(), input)
 
     def __getitem__(self, idx: slice | int) -> Sequential | Module:
@@ -252,7 +252,7 @@ class ModuleDict(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
 
     def __contains__(self, key: object) -> bool:
@@ -400,7 +400,7 @@ class ParameterDict(Module):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._keys)
 
     def __reversed__(self) -> Iterator[str]:

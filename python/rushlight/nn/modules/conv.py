@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import rushlight
@@ -173,7 +173,7 @@ class _PlainConv(_ConvNd):
         out_channels: int,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
+        padding: int | str | Sequence[int] = 0,
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
@@ -271,33 +271,6 @@ class _ConvTransposeNd(_ConvNd):
         return [size - low for size, low in zip(output_size, smallest)]
 
 
-def _convolve_transposed_by(name: str) -> Callable[..., Any]:
-    def forward(self, input: Tensor, output_size: int | Sequence[int] | None = None) -> Tensor:
-        if self.padding_mode != "zeros":
-            raise ValueError(f'{type(self).__name__}: padding_mode must be "zeros"')
-        output_padding = self._output_padding(
-            input,
-            output_size,
-            self.stride,
-            self.padding,
-            self.kernel_size,
-            len(self.kernel_size),
-            self.dilation,
-        )
-        return getattr(F, name)(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            output_padding,
-            self.groups,
-            self.dilation,
-        )
-
-    return forward
-
-
 class _PlainConvTranspose(_ConvTransposeNd):
     def __init__(
         self,
@@ -306,7 +279,7 @@ class _PlainConvTranspose(_ConvTransposeNd):
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] = 1,
         padding: int | Sequence[int] = 0,
-        output_padding: int = 0,
+        output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
         dilation: int | Sequence[int] = 1,
@@ -331,6 +304,31 @@ class _PlainConvTranspose(_ConvTransposeNd):
             dtype=dtype,
         )
 
+    def forward(self, input: Tensor, output_size: int | Sequence[int] | None = None) -> Tensor:
+        if self.padding_mode != "zeros":
+            raise ValueError(f'{type(self).__name__}: padding_mode must be "zeros"')
+        dims = len(self.kernel_size)
+        output_padding = self._output_padding(
+            input,
+            output_size,
+            self.stride,
+            self.padding,
+            self.kernel_size,
+            dims,
+            self.dilation,
+        )
+        convolve = getattr(F, f"conv_transpose{dims}d")
+        return convolve(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            output_padding,
+            self.groups,
+            self.dilation,
+        )
+
 
 class _ConvTransposeMixin(_ConvTransposeNd):
     """An older name of `_ConvTransposeNd`."""
@@ -353,21 +351,18 @@ class ConvTranspose1d(_PlainConvTranspose):
     """
 
     _ntuple = staticmethod(_single)
-    forward = _convolve_transposed_by("conv_transpose1d")
 
 
 class ConvTranspose2d(_PlainConvTranspose):
     """Transposed convolution of (N, C_in, H, W). See `ConvTranspose1d`."""
 
     _ntuple = staticmethod(_pair)
-    forward = _convolve_transposed_by("conv_transpose2d")
 
 
 class ConvTranspose3d(_PlainConvTranspose):
     """Transposed convolution of (N, C_in, D, H, W). See `ConvTranspose1d`."""
 
     _ntuple = staticmethod(_triple)
-    forward = _convolve_transposed_by("conv_transpose3d")
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
@@ -415,7 +410,7 @@ class _LazyPlainConv(_LazyConvXdMixin):
         out_channels: int,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
+        padding: int | str | Sequence[int] = 0,
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
@@ -438,7 +433,7 @@ class _LazyPlainConvTranspose(_LazyConvXdMixin):
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] = 1,
         padding: int | Sequence[int] = 0,
-        output_padding: int = 0,
+        output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
         dilation: int | Sequence[int] = 1,

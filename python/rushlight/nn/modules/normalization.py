@@ -6,12 +6,17 @@ import numbers
 from typing import Any
 
 import rushlight
-from rushlight import Size, Tensor
+from rushlight import Tensor
 from rushlight.nn import functional as F, init
 from rushlight.nn.modules._printing import _options
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.types import Device, _dtype
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
@@ -83,7 +88,7 @@ class LayerNorm(Module):
 
     def __init__(
         self,
-        normalized_shape: int | list[int] | Size,
+        normalized_shape: int | Sequence[int],
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
@@ -188,7 +193,7 @@ class RMSNorm(Module):
 
     def __init__(
         self,
-        normalized_shape: int | list[int] | Size,
+        normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
         device: Device = None,

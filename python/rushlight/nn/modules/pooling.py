@@ -40,82 +40,50 @@ __all__ = [
 # holds the same.
 
 
-def _max_pool(name: str) -> Callable[..., Any]:
-    def forward(self, input: Tensor) -> Tensor:
-        return getattr(F, name)(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )
-
-    return forward
+def _max_pool(pool: Callable[..., Any], module: Any, input: Tensor) -> Any:
+    return pool(
+        input,
+        module.kernel_size,
+        module.stride,
+        module.padding,
+        module.dilation,
+        ceil_mode=module.ceil_mode,
+        return_indices=module.return_indices,
+    )
 
 
-def _max_unpool(name: str) -> Callable[..., Any]:
-    def forward(
-        self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None
-    ) -> Tensor:
-        return getattr(F, name)(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
-
-    return forward
+def _max_unpool(
+    unpool: Callable[..., Tensor], module: Any, input: Tensor, indices: Tensor, output_size: Any
+) -> Tensor:
+    return unpool(input, indices, module.kernel_size, module.stride, module.padding, output_size)
 
 
-def _avg_pool(name: str) -> Callable[..., Any]:
-    def forward(self, input: Tensor) -> Tensor:
-        return getattr(F, name)(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
-
-    return forward
+def _avg_pool(pool: Callable[..., Tensor], module: Any, input: Tensor) -> Tensor:
+    return pool(
+        input,
+        module.kernel_size,
+        module.stride,
+        module.padding,
+        module.ceil_mode,
+        module.count_include_pad,
+        module.divisor_override,
+    )
 
 
-def _fractional_max_pool(name: str) -> Callable[..., Any]:
-    def forward(self, input: Tensor) -> Tensor:
-        return getattr(F, name)(
-            input,
-            self.kernel_size,
-            self.output_size,
-            self.output_ratio,
-            self.return_indices,
-            _random_samples=self._random_samples,
-        )
-
-    return forward
+def _fractional_max_pool(pool: Callable[..., Any], module: Any, input: Tensor) -> Any:
+    return pool(
+        input,
+        module.kernel_size,
+        module.output_size,
+        module.output_ratio,
+        module.return_indices,
+        _random_samples=module._random_samples,
+    )
 
 
-def _lp_pool(name: str) -> Callable[..., Any]:
-    def forward(self, input: Tensor) -> Tensor:
-        return getattr(F, name)(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
-
-    return forward
-
-
-def _adaptive_max_pool(name: str) -> Callable[..., Any]:
-    def forward(self, input: Tensor) -> Tensor:
-        return getattr(F, name)(input, self.output_size, self.return_indices)
-
-    return forward
-
-
-def _adaptive_avg_pool(name: str) -> Callable[..., Any]:
-    def forward(self, input: Tensor) -> Tensor:
-        return getattr(F, name)(input, self.output_size)
-
-    return forward
+def _lp_pool(pool: Callable[..., Tensor], module: Any, input: Tensor) -> Tensor:
+    norm_type = float(module.norm_type)
+    return pool(input, norm_type, module.kernel_size, module.stride, module.ceil_mode)
 
 
 class _MaxPoolNd(Module):
@@ -161,19 +129,22 @@ class MaxPool1d(_MaxPoolNd):
         ceil_mode: allow a last window that is not whole.
     """
 
-    forward = _max_pool("max_pool1d")
+    def forward(self, input: Tensor) -> Any:
+        return _max_pool(F.max_pool1d, self, input)
 
 
 class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of (N, C, H, W). See `MaxPool1d`."""
 
-    forward = _max_pool("max_pool2d")
+    def forward(self, input: Tensor) -> Any:
+        return _max_pool(F.max_pool2d, self, input)
 
 
 class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of (N, C, D, H, W). See `MaxPool1d`."""
 
-    forward = _max_pool("max_pool3d")
+    def forward(self, input: Tensor) -> Any:
+        return _max_pool(F.max_pool3d, self, input)
 
 
 class _MaxUnpoolNd(Module):
@@ -196,21 +167,33 @@ class MaxUnpool1d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool1d found them, zeros elsewhere."""
 
     _ntuple = staticmethod(_single)
-    forward = _max_unpool("max_unpool1d")
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None
+    ) -> Tensor:
+        return _max_unpool(F.max_unpool1d, self, input, indices, output_size)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool2d found them, zeros elsewhere."""
 
     _ntuple = staticmethod(_pair)
-    forward = _max_unpool("max_unpool2d")
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None
+    ) -> Tensor:
+        return _max_unpool(F.max_unpool2d, self, input, indices, output_size)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts maxima back where MaxPool3d found them, zeros elsewhere."""
 
     _ntuple = staticmethod(_triple)
-    forward = _max_unpool("max_unpool3d")
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None
+    ) -> Tensor:
+        return _max_unpool(F.max_unpool3d, self, input, indices, output_size)
 
 
 class _AvgPoolNd(Module):
@@ -284,13 +267,15 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 class AvgPool2d(_AvgPoolWithDivisor):
     """The average of each window of (N, C, H, W); `divisor_override` replaces its size."""
 
-    forward = _avg_pool("avg_pool2d")
+    def forward(self, input: Tensor) -> Tensor:
+        return _avg_pool(F.avg_pool2d, self, input)
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
     """The average of each window of (N, C, D, H, W). See `AvgPool2d`."""
 
-    forward = _avg_pool("avg_pool3d")
+    def forward(self, input: Tensor) -> Tensor:
+        return _avg_pool(F.avg_pool3d, self, input)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -334,14 +319,18 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """
 
     _ntuple = staticmethod(_pair)
-    forward = _fractional_max_pool("fractional_max_pool2d")
+
+    def forward(self, input: Tensor) -> Any:
+        return _fractional_max_pool(F.fractional_max_pool2d, self, input)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Fractional maximum pooling of (N, C, D, H, W). See `FractionalMaxPool2d`."""
 
     _ntuple = staticmethod(_triple)
-    forward = _fractional_max_pool("fractional_max_pool3d")
+
+    def forward(self, input: Tensor) -> Any:
+        return _fractional_max_pool(F.fractional_max_pool3d, self, input)
 
 
 class _LPPoolNd(Module):
@@ -367,19 +356,22 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """(sum x^p)^(1/p) of each window of (N, C, L), p being `norm_type`."""
 
-    forward = _lp_pool("lp_pool1d")
+    def forward(self, input: Tensor) -> Tensor:
+        return _lp_pool(F.lp_pool1d, self, input)
 
 
 class LPPool2d(_LPPoolNd):
     """(sum x^p)^(1/p) of each window of (N, C, H, W)."""
 
-    forward = _lp_pool("lp_pool2d")
+    def forward(self, input: Tensor) -> Tensor:
+        return _lp_pool(F.lp_pool2d, self, input)
 
 
 class LPPool3d(_LPPoolNd):
     """(sum x^p)^(1/p) of each window of (N, C, D, H, W)."""
 
-    forward = _lp_pool("lp_pool3d")
+    def forward(self, input: Tensor) -> Tensor:
+        return _lp_pool(F.lp_pool3d, self, input)
 
 
 class _AdaptiveMaxPoolNd(Module):
@@ -399,19 +391,22 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima over as many equal windows as `output_size` asks for, of (N, C, L)."""
 
-    forward = _adaptive_max_pool("adaptive_max_pool1d")
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima over a grid of windows of (N, C, H, W); None in `output_size` keeps that size."""
 
-    forward = _adaptive_max_pool("adaptive_max_pool2d")
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima over a grid of windows of (N, C, D, H, W)."""
 
-    forward = _adaptive_max_pool("adaptive_max_pool3d")
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
 class _AdaptiveAvgPoolNd(Module):
@@ -428,16 +423,19 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Averages over as many equal windows as `output_size` asks for, of (N, C, L)."""
 
-    forward = _adaptive_avg_pool("adaptive_avg_pool1d")
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Averages over a grid of windows of (N, C, H, W); None in `output_size` keeps that size."""
 
-    forward = _adaptive_avg_pool("adaptive_avg_pool2d")
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Averages over a grid of windows of (N, C, D, H, W)."""
 
-    forward = _adaptive_avg_pool("adaptive_avg_pool3d")
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool3d(input, self.output_size)

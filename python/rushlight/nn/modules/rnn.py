@@ -254,7 +254,7 @@ class RNNBase(Module):
             kind = "batched 3-D" if batched else "unbatched 2-D"
             raise RuntimeError(f"For {kind} input, hx should be {expected}-D but got {hx.dim()}-D")
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> None:
+    def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> Any:
         """Run over the whole sequence.
 
         Args:

@@ -103,7 +103,8 @@ class DataParallel(Module, Generic[_T]):
         self.dim = dim
         self.device_ids = [_number(device) for device in self._devices]
         home = self._devices[0] if output_device is None else place(output_device)
-        self.output_device, self.src_device_obj = _number(home), self._devices[0]
+        self.output_device: int = _number(home)
+        self.src_device_obj: _device = self._devices[0]
         _warn_of_unequal(self._devices)
         if len(self._devices) == 1:
             self.module.to(self.src_device_obj)

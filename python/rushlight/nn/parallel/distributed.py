@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from rushlight import device as _device
     from rushlight.distributed import ProcessGroup
     from rushlight.distributed.device_mesh import DeviceMesh
 
@@ -178,16 +179,23 @@ class DistributedDataParallel(Module, Joinable):
         self.module = module
         # As in torch, a module that is not told where it is gets its inputs as they are.
         place = device.index if device.type == "cuda" and device_ids else None
-        self.device_ids, self.output_device = None if place is None else [place], place
+        self.device_ids: list[int] | None = None if place is None else [place]
+        self.output_device: int | None = place
         self.dim = dim
-        self.device, self.device_type = device, device.type
-        self.process_group, self.broadcast_buffers = group, broadcast_buffers
-        self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
+        self.device: _device = device
+        self.device_type: str = device.type
+        self.process_group: ProcessGroup = group
+        self.broadcast_buffers = broadcast_buffers
+        self.find_unused_parameters = find_unused_parameters
+        self.static_graph = static_graph
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.mixed_precision = mixed_precision
-        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        self.require_backward_grad_sync = self.require_forward_param_sync = True
-        self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MEGABYTE)
+        ignored = getattr(module, "_ddp_params_and_buffers_to_ignore", ())
+        self.parameters_to_ignore: set[str] = set(ignored)
+        self.require_backward_grad_sync: bool = True
+        self.require_forward_param_sync: bool = True
+        cap = 25 if bucket_cap_mb is None else bucket_cap_mb
+        self.bucket_bytes_cap: int = int(cap * _MEGABYTE)
         self._first_bytes = None if bucket_cap_mb is None else min(self.bucket_bytes_cap, _MEGABYTE)
         named = self._named_parameters()
         if init_sync:

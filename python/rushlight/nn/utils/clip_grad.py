@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import rushlight
@@ -11,7 +11,7 @@ from rushlight._ignored import warn_program as _warn_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rushlight.nn.parameter import Parameter
+    pass
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
 
@@ -29,7 +29,7 @@ def _grads(parameters):
 
 
 def get_total_norm(
-    tensors: Sequence[Tensor],
+    tensors: Tensor | Iterable[Tensor],
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
     foreach: Any = None,
@@ -58,7 +58,7 @@ def get_total_norm(
 
 
 def clip_grads_with_norm_(
-    parameters: Sequence[Parameter], max_norm: float, total_norm: Tensor, foreach: Any = None
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: Any = None
 ) -> None:
     """Scale the gradients in place by max_norm / total_norm, if that is below 1."""
     with rushlight.no_grad():

@@ -308,19 +308,18 @@ def type_before_parametrizations(module: Module) -> type[Any]:
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Give `to_module` the parametrizations of `from_module`, and their originals."""
+    """Let `to_module` have the parametrizations of `from_module`, and their originals: the same
+    modules and parameters, not copies.
+    """
     if not is_parametrized(from_module):
         return to_module
     names = from_module.parametrizations if tensor_name is None else [tensor_name]
     for name in list(names):
         if not hasattr(to_module, name):
             setattr(to_module, name, Parameter(getattr(from_module, name).detach().clone()))
-        for parametrization in from_module.parametrizations[name]:
-            register_parametrization(to_module, name, copy.deepcopy(parametrization))
-        pairs = zip(
-            to_module.parametrizations[name].originals(),
-            from_module.parametrizations[name].originals(),
-        )
-        for to, original in pairs:
-            to.data = original.detach().clone()
+        source = from_module.parametrizations[name]
+        for parametrization in source:
+            register_parametrization(to_module, name, parametrization)
+        for key, original in source._parameters.items():
+            setattr(to_module.parametrizations[name], key, original)
     return to_module

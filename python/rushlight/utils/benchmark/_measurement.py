@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from rushlight import Tensor
 
 _UNITS = (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
 _SPREAD_TO_WARN_OF = 0.1  # of the median, between the quartiles
@@ -48,14 +47,14 @@ class set_torch_threads:
         self.count = n
 
     def __enter__(self) -> None:
-        self.before = rushlight.get_num_threads()
+        self.before: int = rushlight.get_num_threads()
         rushlight.set_num_threads(self.count)
 
     def __exit__(self, *error: object) -> None:
         rushlight.set_num_threads(self.before)
 
 
-def trim_sigfig(x: Tensor, n: int) -> Any:
+def trim_sigfig(x: float, n: int) -> float:
     """Round to n significant figures."""
     if x == 0:
         return x
@@ -109,9 +108,9 @@ class Measurement:
     """
 
     number_per_run: int
-    raw_times: list
+    raw_times: list[float]
     task_spec: TaskSpec
-    metadata: dict | None = None
+    metadata: dict[Any, Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name != "task_spec" and hasattr(TaskSpec, "__dataclass_fields__"):

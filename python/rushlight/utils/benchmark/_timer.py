@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-timer = time.perf_counter
+timer: Callable[[], float] = time.perf_counter
 
 
 class Language(enum.Enum):

@@ -65,7 +65,7 @@ class _DatasetKind:
         return fetcher(dataset, auto_collation, collate_fn, drop_last)
 
 
-class _InfiniteConstantSampler(Sampler):
+class _InfiniteConstantSampler(Sampler[None]):
     """The sampler of iterable datasets: they take no keys, only the number of samples counts."""
 
     def __iter__(self) -> Iterator[Any]:
@@ -110,7 +110,7 @@ class DataLoader(Generic[_T_co]):
     """
 
     _is_complete = False
-    worker_type = "process"  # of a subclass with an __init__ of its own, too
+    worker_type: str = "process"  # of a subclass with an __init__ of its own, too
     _streams = _DatasetKind.Iterable
     _resumable = False  # whether iterators note all that is needed to continue from any batch
 
@@ -136,7 +136,7 @@ class DataLoader(Generic[_T_co]):
         in_order: bool = True,
         worker_type: str = "process",
     ) -> None:
-        self.dataset = dataset
+        self.dataset: Dataset[_T_co] = dataset
         self.generator = generator
         self.pin_memory = pin_memory
         self.pin_memory_device = pin_memory_device

@@ -198,8 +198,8 @@ def _get_items(dataset, indices):
 
 
 def random_split(
-    dataset: Any, lengths: Sequence[float], generator: Generator | None = None
-) -> list[Any]:
+    dataset: Dataset[_T], lengths: Sequence[float], generator: Generator | None = None
+) -> list[Subset[_T]]:
     """Split `dataset` at random into non-overlapping subsets.
 
     Args:

@@ -12,6 +12,11 @@ from typing import Any, Generic, TypeVar
 import rushlight
 from rushlight import Generator
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+
+
 # With replacement, indices are drawn in blocks of this size; the sequence depends on it.
 _BLOCK = 32
 
@@ -38,7 +43,7 @@ class SequentialSampler(Sampler[int]):
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[int]:
         return iter(range(len(self.data_source)))
 
     def __len__(self) -> int:
@@ -81,7 +86,7 @@ class RandomSampler(Sampler[int]):
         # The data source may grow between epochs.
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[int]:
         generator = self.generator
         if generator is None:
             generator = rushlight.Generator()
@@ -120,7 +125,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.indices = indices
         self.generator = generator
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[int]:
         for position in rushlight.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[position]
 
@@ -133,7 +138,7 @@ class WeightedRandomSampler(Sampler[int]):
 
     def __init__(
         self,
-        weights: Sequence[float],
+        weights: Sequence[float] | Tensor,
         num_samples: int,
         replacement: bool = True,
         generator: Generator | None = None,
@@ -158,7 +163,7 @@ class WeightedRandomSampler(Sampler[int]):
         self.replacement = replacement
         self.generator = generator
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[int]:
         draws = rushlight.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
@@ -182,7 +187,7 @@ class BatchSampler(Sampler["list[int]"]):
         self.batch_size = batch_size
         self.drop_last = drop_last
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[list[int]]:
         yield from self._batches(self.sampler)
 
     def _batches(self, keys):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rushlight.utils.data.dataloader import DataLoader
+from rushlight.utils.data.dataloader import DataLoader, _T_co
 from rushlight.utils.data.progress import Progress
 
 
-class StatefulDataLoader(DataLoader):
+class StatefulDataLoader(DataLoader[_T_co]):
     """A `DataLoader` that continues in mid-epoch, to the bit.
 
     Arguments are those of `DataLoader`. `state_dict()` gives the position after the last batch that

@@ -51,6 +51,13 @@ class WorkerInfo:
         worker_method: "multiprocessing" or "thread".
     """
 
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+    rng: Any
+    worker_method: str
+
     def __init__(self, **facts: Any) -> None:
         self.__dict__.update(facts)
 

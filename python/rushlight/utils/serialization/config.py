@@ -23,18 +23,18 @@ class _Load:
     calculate_storage_offsets: only False: offsets are read, which takes no time that counts.
     """
 
-    mmap = property(
+    mmap: property = property(
         lambda self: _settings.maps_files(), lambda self, value: _settings.map_files(value)
     )
-    endianness = property(
+    endianness: property = property(
         lambda self: _settings.get_default_load_endianness(),
         lambda self, value: _settings.set_default_load_endianness(value),
     )
-    mmap_flags = property(
+    mmap_flags: property = property(
         lambda self: _settings.get_default_mmap_options(),
         lambda self, value: _settings.set_default_mmap_options(value),
     )
-    calculate_storage_offsets = property(
+    calculate_storage_offsets: property = property(
         lambda self: False,
         lambda self, value: _only("load.calculate_storage_offsets", value, False),
     )
@@ -48,15 +48,15 @@ class _Save:
     storage_alignment: only 64, in bytes of the file.
     """
 
-    compute_crc32 = property(
+    compute_crc32: property = property(
         lambda self: _settings.get_crc32_options(),
         lambda self, value: _settings.set_crc32_options(value),
     )
-    use_pinned_memory_for_d2h = property(
+    use_pinned_memory_for_d2h: property = property(
         lambda self: False,
         lambda self, value: _only("save.use_pinned_memory_for_d2h", value, False),
     )
-    storage_alignment = property(
+    storage_alignment: property = property(
         lambda self: 64, lambda self, value: _only("save.storage_alignment", value, 64)
     )
 
@@ -66,4 +66,5 @@ def _only(name: str, value: Any, supported: Any) -> None:
         raise NotImplementedError(f"serialization.config.{name}: only {supported}, got {value!r}")
 
 
-load, save = _Load(), _Save()
+load: _Load = _Load()
+save: _Save = _Save()

@@ -4,9 +4,9 @@ tensorboard.
 
 try:
     import tensorboard as _tensorboard
-except ModuleNotFoundError as error:
+except ModuleNotFoundError as _error:
     raise ModuleNotFoundError(
-        "utils.tensorboard needs the tensorboard library: pip install tensorboard", name=error.name
+        "utils.tensorboard needs the tensorboard library: pip install tensorboard", name=_error.name
     ) from None
 
 from tensorboard.summary.writer.record_writer import RecordWriter

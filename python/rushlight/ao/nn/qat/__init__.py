@@ -8,6 +8,7 @@ from rushlight._module_paths import add_modules as _add_modules
 from rushlight.nn import functional as F
 from rushlight.nn.modules import conv as _conv, linear as _linear, sparse as _sparse
 from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils import parametrize as _parametrize
 
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ def check_source(kind: type[Module], layer: Module) -> Any:
     return layer.qconfig
 
 
-def _share_parameters(source, layer):
+def share_parameters(source: Module, layer: Module) -> None:
     """Give `layer` the parameters of `source`, or its parametrizations with their originals."""
     for name in ("weight", "bias"):
         if _parametrize.is_parametrized(source, name):
@@ -46,10 +47,16 @@ def _share_parameters(source, layer):
             setattr(layer, name, getattr(source, name))
 
 
+def _set_float_parameters(layer, source):
+    """Give a plain layer the weight, of which a parametrization may have made it, and the bias."""
+    layer.weight = Parameter(source.weight.detach())
+    layer.bias = None if source.bias is None else Parameter(source.bias.detach())
+
+
 def check_qconfig(kind: type[Module], qconfig: Any) -> None:
     """Raise an error where a layer is made without a qconfig."""
     if not qconfig:
-        raise AssertionError(f"{kind.__name__}: qconfig must be given")
+        raise AssertionError(f"{kind.__name__}: qconfig must be provided for QAT module")
 
 
 class Linear(_linear.Linear):
@@ -80,13 +87,13 @@ class Linear(_linear.Linear):
         qconfig = check_source(cls, mod)
         mod = mod if isinstance(mod, _linear.Linear) else mod[0]
         layer = cls(mod.in_features, mod.out_features, mod.bias is not None, qconfig)
-        _share_parameters(mod, layer)
+        share_parameters(mod, layer)
         return layer
 
     def to_float(self) -> Module:
         """Return an `nn.Linear` with the same parameters."""
         layer = _linear.Linear(self.in_features, self.out_features, self.bias is not None)
-        layer.weight, layer.bias = self.weight, self.bias
+        _set_float_parameters(layer, self)
         return layer.train(self.training)
 
 
@@ -108,14 +115,14 @@ class _QatConv:
         qconfig = check_source(cls, mod)
         mod = mod if isinstance(mod, _conv._ConvNd) else mod[0]
         layer = cls(**conv_options(mod), qconfig=qconfig)
-        _share_parameters(mod, layer)
+        share_parameters(mod, layer)
         return layer
 
     def to_float(self) -> Module:
         """Return a convolution with the same parameters."""
         kind = {1: _conv.Conv1d, 2: _conv.Conv2d, 3: _conv.Conv3d}[self.weight.dim() - 2]
         layer = kind(**conv_options(self))
-        layer.weight, layer.bias = self.weight, self.bias
+        _set_float_parameters(layer, self)
         return layer.train(self.training)
 
 

@@ -48,13 +48,16 @@ class MultiheadAttention(_activation.MultiheadAttention):
             embed_dim, num_heads, dropout, bias, add_bias_kv, add_zero_attn, kdim, vdim,
             batch_first, **options,
         )  # fmt: skip
-        self.linear_Q = Linear(self.embed_dim, self.embed_dim, bias=bias, **options)
-        self.linear_K = Linear(self.kdim, self.embed_dim, bias=bias, **options)
-        self.linear_V = Linear(self.vdim, self.embed_dim, bias=bias, **options)
-        self.out_proj = Linear(self.embed_dim, self.embed_dim, bias=bias, **options)
-        self.q_scaling_product = FloatFunctional()
-        self.quant_attn_output, self.quant_attn_output_weights = QuantStub(), QuantStub()
-        self.dequant_q, self.dequant_k, self.dequant_v = (DeQuantStub() for _ in range(3))
+        self.linear_Q: Linear = Linear(self.embed_dim, self.embed_dim, bias=bias, **options)
+        self.linear_K: Linear = Linear(self.kdim, self.embed_dim, bias=bias, **options)
+        self.linear_V: Linear = Linear(self.vdim, self.embed_dim, bias=bias, **options)
+        self.out_proj: Any = Linear(self.embed_dim, self.embed_dim, bias=bias, **options)
+        self.q_scaling_product: FloatFunctional = FloatFunctional()
+        self.quant_attn_output: QuantStub = QuantStub()
+        self.quant_attn_output_weights: QuantStub = QuantStub()
+        self.dequant_q: DeQuantStub = DeQuantStub()
+        self.dequant_k: DeQuantStub = DeQuantStub()
+        self.dequant_v: DeQuantStub = DeQuantStub()
 
     def _get_name(self):
         return "QuantizableMultiheadAttention"

@@ -94,7 +94,8 @@ class ELU(_float.ELU):
 
     def __init__(self, scale: float, zero_point: int, alpha: float = 1.0) -> None:
         super().__init__(alpha)
-        self.scale, self.zero_point = scale, zero_point
+        self.scale = scale
+        self.zero_point = zero_point
 
     def forward(self, input: Tensor) -> Tensor:
         return _functional.elu(input, self.scale, self.zero_point, self.alpha)
@@ -164,7 +165,8 @@ class Sigmoid(_float.Sigmoid):
 
     def __init__(self, output_scale: float, output_zero_point: int) -> None:
         super().__init__()
-        self.output_scale, self.output_zero_point = output_scale, output_zero_point
+        self.output_scale = output_scale
+        self.output_zero_point = output_zero_point
 
     def forward(self, input: Tensor) -> Tensor:
         result = dequantize(input).sigmoid()
@@ -188,7 +190,8 @@ class Softmax(_float.Softmax):
 
     def __init__(self, dim: int | None = None, scale: float = 1.0, zero_point: int = 0) -> None:
         super().__init__(dim)
-        self.scale, self.zero_point = scale, zero_point
+        self.scale = scale
+        self.zero_point = zero_point
 
     def forward(self, input: Tensor) -> Tensor:
         numbers = F.softmax(dequantize(input), self.dim, _stacklevel=5)
@@ -221,7 +224,8 @@ class PReLU(Module):
     ) -> None:
         super().__init__()
         self.num_parameters = num_parameters
-        self.scale, self.zero_point = output_scale, output_zero_point
+        self.scale = output_scale
+        self.zero_point = output_zero_point
         slopes = rushlight.randn(num_parameters, dtype=rushlight.float32)
         self.set_weight(rushlight.quantize_per_tensor(slopes, 1.0, 0, quint8))
 

@@ -116,7 +116,8 @@ class LayerNorm(_Norm, _norm.LayerNorm):
             normalized_shape, eps=eps, elementwise_affine=elementwise_affine, device=device,
             dtype=dtype,
         )  # fmt: skip
-        self.weight, self.bias = weight, bias
+        self.weight = weight
+        self.bias = bias
         set_result(self, scale, zero_point, {"device": device, "dtype": dtype})
 
     @classmethod
@@ -154,7 +155,8 @@ class GroupNorm(_Norm, _norm.GroupNorm):
         dtype: Any = None,
     ) -> None:
         super().__init__(num_groups, num_channels, eps, affine, device=device, dtype=dtype)
-        self.weight, self.bias = weight, bias
+        self.weight = weight
+        self.bias = bias
         set_result(self, scale, zero_point, {"device": device, "dtype": dtype})
 
     @classmethod
@@ -189,7 +191,8 @@ class _InstanceNorm(_Norm):
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype
         )
-        self.weight, self.bias = weight, bias
+        self.weight = weight
+        self.bias = bias
         set_result(self, scale, zero_point, {"device": device, "dtype": dtype})
 
     def forward(self, input: Tensor) -> Tensor:

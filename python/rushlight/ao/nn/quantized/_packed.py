@@ -122,7 +122,8 @@ class WeightedQuantizedModule(Module):
         return self._weight_bias()[1]
 
     def _set_result(self, scale: Any, zero_point: Any) -> None:
-        self.scale, self.zero_point = float(scale), int(zero_point)
+        self.scale: float = float(scale)
+        self.zero_point: int = int(zero_point)
 
     def _save_result(self, destination, prefix):
         destination[prefix + "scale"] = rushlight.tensor(self.scale)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections import namedtuple
+from typing import NamedTuple
 
 import rushlight
 from rushlight import nn
@@ -19,10 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-NodeInfo = namedtuple("NodeInfo", "op target")
+
+class NodeInfo(NamedTuple):
+    """What a node does: its kind, and what it calls."""
+
+    op: str
+    target: Any
+
 
 EMPTY_ARG_DICT: dict[Any, Any] = {}
-NON_QUANTIZABLE_WEIGHT_OPS = {
+NON_QUANTIZABLE_WEIGHT_OPS: set[Callable[..., Any]] = {
     nn.functional.layer_norm, nn.functional.group_norm, nn.functional.instance_norm
 }  # fmt: skip
 

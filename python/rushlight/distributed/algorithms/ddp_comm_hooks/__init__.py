@@ -14,18 +14,23 @@ from rushlight.distributed.algorithms.ddp_comm_hooks import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any
 
 # The names that torch gives them here.
-debugging, default, post_localSGD = debugging_hooks, default_hooks, post_localSGD_hook
-powerSGD, quantization = powerSGD_hook, quantization_hooks
+debugging: ModuleType = debugging_hooks
+default: ModuleType = default_hooks
+post_localSGD: ModuleType = post_localSGD_hook
+powerSGD: ModuleType = powerSGD_hook
+quantization: ModuleType = quantization_hooks
 
 
 class _Registers:
     """Registers a hook: `value(model=model, state=process_group)`."""
 
     def __init__(self, hook: Any, rank: int | None = None) -> None:
-        self.hook, self.rank = hook, rank
+        self.hook: Any = hook
+        self.rank = rank
 
     def __call__(self, model: Any, state: Any, **settings: Any) -> None:
         if self.rank is not None:

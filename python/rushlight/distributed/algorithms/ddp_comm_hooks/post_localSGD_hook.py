@@ -30,10 +30,11 @@ class PostLocalSGDState:
         start_localSGD_iter: int,
         post_local_gradient_allreduce: bool = True,
     ) -> None:
-        self.process_group, self.subgroup = process_group, subgroup
+        self.process_group = process_group
+        self.subgroup = subgroup
         self.start_localSGD_iter = start_localSGD_iter
         self.post_local_gradient_allreduce = post_local_gradient_allreduce
-        self.iter = 0
+        self.iter: int = 0
 
     def maybe_increase_iter(self, bucket: Any) -> None:
         """Count a step when its last bucket comes."""

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rushlight import Tensor
     from rushlight.distributed import ProcessGroup
 
 _log = logging.getLogger(__name__)
@@ -61,12 +62,15 @@ class PowerSGDState:
         self.matrix_approximation_rank = matrix_approximation_rank
         self.start_powerSGD_iter = start_powerSGD_iter
         self.min_compression_rate = min_compression_rate
-        self.use_error_feedback, self.warm_start = use_error_feedback, warm_start
+        self.use_error_feedback = use_error_feedback
+        self.warm_start = warm_start
         self.orthogonalization_epsilon = orthogonalization_epsilon
         self.generator: Any = rushlight.Generator().manual_seed(random_seed)
         self.compression_stats_logging_frequency = compression_stats_logging_frequency
         self.batch_tensors_with_same_shape = batch_tensors_with_same_shape
-        self.error_dict, self.p_memory_dict, self.q_memory_dict = {}, {}, {}
+        self.error_dict: dict[int, Tensor] = {}
+        self.p_memory_dict: dict[int, Tensor] = {}
+        self.q_memory_dict: dict[int, Tensor] = {}
         self.iter: int = 0
         self.total_numel_before_compression = self.total_numel_after_compression = 0
         self.next_stats_report: int = 0  # the iteration in which they are logged

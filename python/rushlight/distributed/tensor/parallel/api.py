@@ -21,7 +21,7 @@ def parallelize_module(
     device_mesh: DeviceMesh | None = None,
     parallelize_plan: Any = None,
     *,
-    src_data_rank: int = 0,
+    src_data_rank: int | None = 0,
 ) -> Any:
     """Divide the layers of a module among processes.
 

@@ -157,7 +157,8 @@ class SequenceParallel(ParallelStyle):
 
     def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
         super().__init__()
-        self.sequence_sharding, self.use_local_output = (Shard(sequence_dim),), use_local_output
+        self.sequence_sharding: tuple[Shard] = (Shard(sequence_dim),)
+        self.use_local_output = use_local_output
 
     def _apply(self, module, device_mesh):
         def on_input(child, inputs, mesh):
@@ -200,7 +201,7 @@ class PrepareModuleInput(ParallelStyle):
         )
         self.input_kwarg_layouts: Any = input_kwarg_layouts or {}
         self.desired_input_kwarg_layouts: Any = desired_input_kwarg_layouts or {}
-        self.with_kwargs = len(self.input_kwarg_layouts) > 0
+        self.with_kwargs: bool = len(self.input_kwarg_layouts) > 0
         self.use_local_output = use_local_output
         lengths = [len(way or ()) for way in (self.input_layouts, self.desired_input_layouts)]
         if (input_layouts is None) != (desired_input_layouts is None) or lengths[0] != lengths[1]:

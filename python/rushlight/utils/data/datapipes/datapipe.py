@@ -121,11 +121,11 @@ class IterDataPipe(_Steps, IterableDataset[_T_co]):
         """Begin anew: for subclasses to write."""
 
 
-class DFIterDataPipe(IterDataPipe):
+class DFIterDataPipe(IterDataPipe[Any]):
     """A step whose elements are rows of data frames."""
 
 
-class _Shuffled(IterDataPipe):
+class _Shuffled(IterDataPipe[Any]):
     """A step in a random order that is drawn anew each time, unless it was given a seed."""
 
     def __init__(self) -> None:
@@ -189,12 +189,12 @@ class _PickledByDill:
             raise TypeError(f"{type(self).__name__} has no length") from error
 
 
-class _IterDataPipeSerializationWrapper(_PickledByDill, IterDataPipe):
+class _IterDataPipeSerializationWrapper(_PickledByDill, IterDataPipe[Any]):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._datapipe)
 
 
-class _MapDataPipeSerializationWrapper(_PickledByDill, MapDataPipe):
+class _MapDataPipeSerializationWrapper(_PickledByDill, MapDataPipe[Any]):
     def __getitem__(self, key: Any) -> Any:
         return self._datapipe[key]
 

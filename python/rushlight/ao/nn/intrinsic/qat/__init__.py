@@ -104,7 +104,7 @@ class _ConvBn:
 
     def _add_norm(self, eps, momentum, freeze_bn, qconfig):
         _qat.check_qconfig(type(self), qconfig)
-        self.qconfig = qconfig
+        self.qconfig: Any = qconfig
         self.bn: Any = self._norm_class(self.out_channels, eps, momentum)
         self.weight_fake_quant: Any = qconfig.weight()
         self.freeze_bn: bool = freeze_bn
@@ -162,7 +162,7 @@ class _ConvBn:
         qconfig = _qat.check_source(cls, mod)
         conv, norm = mod[0], mod[1]
         layer = cls(**cls._options_of(conv), eps=norm.eps, momentum=norm.momentum, qconfig=qconfig)
-        layer.weight, layer.bias = conv.weight, conv.bias
+        _qat.share_parameters(conv, layer)
         layer.bn.weight, layer.bn.bias = norm.weight, norm.bias
         for name in ("running_mean", "running_var", "num_batches_tracked"):
             setattr(layer.bn, name, getattr(norm, name))

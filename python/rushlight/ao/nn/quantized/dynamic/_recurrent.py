@@ -152,10 +152,17 @@ class RNNBase(Module):
         if mode not in ("LSTM", "GRU"):
             raise ValueError(f"dynamic RNNBase: mode must be LSTM or GRU, got {mode!r}")
         _check_dtype(f"dynamic {mode}", dtype)
-        self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
-        self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
-        self.dropout, self.bidirectional, self.dtype = float(dropout), bidirectional, dtype
-        self.version, self.training = 2, False
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout: float = float(dropout)
+        self.bidirectional = bidirectional
+        self.dtype: Any = dtype
+        self.version: int = 2
+        self.training = False
         self._directions = 2 if bidirectional else 1
         rows = (4 if mode == "LSTM" else 3) * hidden_size
         zeros = rushlight.zeros(rows) if bias else None
@@ -252,8 +259,8 @@ class RNNBase(Module):
         end = [rushlight.cat(pieces) if len(parts) > 1 else pieces[0] for pieces in zip(*parts)]
         return rushlight.cat(outputs[::-1] if reverse else outputs), end
 
-    check_input = _rnn.RNNBase.check_input
-    check_hidden_size = _rnn.RNNBase.check_hidden_size
+    check_input: Any = _rnn.RNNBase.check_input
+    check_hidden_size: Any = _rnn.RNNBase.check_hidden_size
     check_forward_args: Any = _rnn.RNNBase.check_forward_args
     permute_hidden: Any = _rnn.RNNBase.permute_hidden
 
@@ -443,7 +450,9 @@ class RNNCellBase(Module):
     ) -> None:
         super().__init__()
         _check_dtype(type(self).__name__, dtype)
-        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
         self.weight_dtype = dtype
         rows = num_chunks * hidden_size
         zeros = rushlight.zeros(rows) if bias else None

@@ -22,7 +22,7 @@ class LinearBlockSparsePattern:
         row_block_size, col_block_size: rows and columns of a block.
     """
 
-    rlock = threading.RLock()
+    rlock: threading.RLock = threading.RLock()
     row_block_size = 1
     col_block_size = 4
     prev_row_block_size = 1

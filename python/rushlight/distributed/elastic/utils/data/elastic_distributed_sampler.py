@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import rushlight
 from rushlight.utils.data import DistributedSampler
@@ -10,10 +11,9 @@ from rushlight.utils.data import DistributedSampler
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 
-class ElasticDistributedSampler(DistributedSampler):
+class ElasticDistributedSampler(DistributedSampler[Any]):
     """A DistributedSampler of what an epoch that was interrupted has left.
 
     Args:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.utils.data.collate import default_collate
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
 
 
 @functional_datapipe("map")
-class MapperIterDataPipe(IterDataPipe):
+class MapperIterDataPipe(IterDataPipe[Any]):
     """fn of each element, or of parts of it.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.utils.data.datapipes.datapipe import (
     IterDataPipe,
     _Shuffled,
@@ -12,10 +14,9 @@ from rushlight.utils.data.sampler import SequentialSampler
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
 
-class SamplerIterDataPipe(IterDataPipe):
+class SamplerIterDataPipe(IterDataPipe[Any]):
     """The indices that a sampler gives.
 
     Args:

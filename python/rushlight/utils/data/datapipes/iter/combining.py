@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
 
 def _check(datapipes):
@@ -20,7 +20,7 @@ def _check(datapipes):
 
 
 @functional_datapipe("concat")
-class ConcaterIterDataPipe(IterDataPipe):
+class ConcaterIterDataPipe(IterDataPipe[Any]):
     """The elements of the first, then those of the second, ..."""
 
     def __init__(self, *datapipes: Any) -> None:
@@ -37,7 +37,7 @@ class ConcaterIterDataPipe(IterDataPipe):
 
 
 @functional_datapipe("zip")
-class ZipperIterDataPipe(IterDataPipe):
+class ZipperIterDataPipe(IterDataPipe[Any]):
     """Tuples of an element of each, until one has no more."""
 
     def __init__(self, *datapipes: Any) -> None:
@@ -53,7 +53,7 @@ class ZipperIterDataPipe(IterDataPipe):
 
 
 @functional_datapipe("mux")
-class MultiplexerIterDataPipe(IterDataPipe):
+class MultiplexerIterDataPipe(IterDataPipe[Any]):
     """An element of each in turn, until one has no more."""
 
     def __init__(self, *datapipes: Any) -> None:
@@ -145,7 +145,7 @@ class _Shared:
                 queue.append(element)
 
 
-class _Part(IterDataPipe):
+class _Part(IterDataPipe[Any]):
     """One of the steps that share a source."""
 
     def __init__(self, shared: Any, number: Any) -> None:
@@ -160,7 +160,7 @@ class _Part(IterDataPipe):
 
 
 @functional_datapipe("fork")
-class ForkerIterDataPipe(IterDataPipe):
+class ForkerIterDataPipe(IterDataPipe[Any]):
     """Several steps with the same elements: a list of them.
 
     Args:
@@ -192,7 +192,7 @@ class ForkerIterDataPipe(IterDataPipe):
 
 
 @functional_datapipe("demux")
-class DemultiplexerIterDataPipe(IterDataPipe):
+class DemultiplexerIterDataPipe(IterDataPipe[Any]):
     """Several steps, each with some of the elements: a list of them.
 
     Args:

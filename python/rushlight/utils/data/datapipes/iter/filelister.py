@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+from typing import Any
 
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
 from rushlight.utils.data.datapipes.iter.utils import IterableWrapperIterDataPipe
@@ -17,7 +18,7 @@ def _raise(error):
     raise error
 
 
-class _Sized(IterDataPipe):
+class _Sized(IterDataPipe[Any]):
     """A step of which only its maker knows the length."""
 
     length = -1

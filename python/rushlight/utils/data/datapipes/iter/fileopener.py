@@ -49,7 +49,8 @@ class StreamWrapper:
         return self.file_obj
 
     def __setstate__(self, state: Any) -> None:
-        self.file_obj, self.name = state, None
+        self.file_obj: Any = state
+        self.name: Any = None
 
 
 @functional_datapipe("open_files")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, functional_datapipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
 
 @functional_datapipe("sharding_filter")
-class ShardingFilterIterDataPipe(IterDataPipe):
+class ShardingFilterIterDataPipe(IterDataPipe[Any]):
     """Of the elements, those of one of several readers.
 
     A DataLoader's worker takes its part by itself.
@@ -45,7 +46,7 @@ class ShardingFilterIterDataPipe(IterDataPipe):
 
 
 @functional_datapipe("batch")
-class BatcherIterDataPipe(IterDataPipe):
+class BatcherIterDataPipe(IterDataPipe[Any]):
     """Batches of elements.
 
     Args:
@@ -84,7 +85,7 @@ class BatcherIterDataPipe(IterDataPipe):
 
 
 @functional_datapipe("unbatch")
-class UnBatcherIterDataPipe(IterDataPipe):
+class UnBatcherIterDataPipe(IterDataPipe[Any]):
     """The elements of batches.
 
     Args:
@@ -116,7 +117,7 @@ class UnBatcherIterDataPipe(IterDataPipe):
 
 
 @functional_datapipe("groupby")
-class GrouperIterDataPipe(IterDataPipe):
+class GrouperIterDataPipe(IterDataPipe[Any]):
     """Groups of elements with the same key.
 
     Args:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
 
 @functional_datapipe("filter")
-class FilterIterDataPipe(IterDataPipe):
+class FilterIterDataPipe(IterDataPipe[Any]):
     """The elements of which a function says True.
 
     Args:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
 
 @functional_datapipe("read_from_stream")
-class StreamReaderIterDataPipe(IterDataPipe):
+class StreamReaderIterDataPipe(IterDataPipe[Any]):
     """(path, contents) of (path, open file).
 
     Args:

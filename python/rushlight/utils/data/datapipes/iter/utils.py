@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 from rushlight._ignored import warn_program as _warn_program
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
@@ -10,10 +11,9 @@ from rushlight.utils.data.datapipes.datapipe import IterDataPipe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 
-class IterableWrapperIterDataPipe(IterDataPipe):
+class IterableWrapperIterDataPipe(IterDataPipe[Any]):
     """The elements of an iterable.
 
     Args:
@@ -24,7 +24,8 @@ class IterableWrapperIterDataPipe(IterDataPipe):
 
     def __init__(self, iterable: Any, deepcopy: bool = True) -> None:
         super().__init__()
-        self.iterable, self.deepcopy = iterable, deepcopy
+        self.iterable: Any = iterable
+        self.deepcopy = deepcopy
 
     def __iter__(self) -> Iterator[Any]:
         source = self.iterable

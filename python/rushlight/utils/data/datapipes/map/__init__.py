@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.utils.data.datapipes.datapipe import (
     DataChunk,
     MapDataPipe,
@@ -12,12 +14,11 @@ from rushlight.utils.data.datapipes.datapipe import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
 
     from typing_extensions import Self
 
 
-class SequenceWrapper(MapDataPipe):
+class SequenceWrapper(MapDataPipe[Any]):
     """The elements of a sequence or dict.
 
     Args:
@@ -43,10 +44,10 @@ def _same(element):
 
 
 @functional_datapipe("map")
-class Mapper(MapDataPipe):
+class Mapper(MapDataPipe[Any]):
     """fn of each element."""
 
-    def __init__(self, datapipe: Iterable[Any], fn: Callable[..., Any] = _same) -> None:
+    def __init__(self, datapipe: Any, fn: Callable[..., Any] = _same) -> None:
         super().__init__()
         self.datapipe, self.fn = datapipe, fn
 
@@ -58,7 +59,7 @@ class Mapper(MapDataPipe):
 
 
 @functional_datapipe("concat")
-class Concater(MapDataPipe):
+class Concater(MapDataPipe[Any]):
     """The elements of the first, then those of the second, ..."""
 
     def __init__(self, *datapipes: Any) -> None:
@@ -80,7 +81,7 @@ class Concater(MapDataPipe):
 
 
 @functional_datapipe("zip")
-class Zipper(MapDataPipe):
+class Zipper(MapDataPipe[Any]):
     """Tuples of an element of each."""
 
     def __init__(self, *datapipes: Any) -> None:
@@ -97,7 +98,7 @@ class Zipper(MapDataPipe):
 
 
 @functional_datapipe("batch")
-class Batcher(MapDataPipe):
+class Batcher(MapDataPipe[Any]):
     """Batches of elements.
 
     Args:
@@ -109,7 +110,7 @@ class Batcher(MapDataPipe):
 
     def __init__(
         self,
-        datapipe: Iterable[Any],
+        datapipe: Any,
         batch_size: int,
         drop_last: bool = False,
         wrapper_class: Any = DataChunk,
@@ -140,9 +141,9 @@ class Shuffler(_Shuffled):
         indices: their keys; by default from 0 on.
     """
 
-    def __init__(self, datapipe: Iterable[Any], *, indices: Sequence[int] | None = None) -> None:
+    def __init__(self, datapipe: Any, *, indices: Sequence[int] | None = None) -> None:
         super().__init__()
-        self.datapipe: Iterable[Any] = datapipe
+        self.datapipe: Any = datapipe
         self.indices: Any = list(range(len(datapipe))) if indices is None else indices
 
     def __iter__(self) -> Iterator[Any]:
