@@ -38,6 +38,12 @@ class Rules:
             for name in _bare(op)
         }
 
+    def has_an_integer_for(self, op, parameter):
+        """Has another form of the op an integer where this one has a list?"""
+        place = op.signature.parameters.index(parameter)
+        forms = (c.signature.parameters for c in self.ops if c is not op and _bare(op) & _bare(c))
+        return any(len(form) > place and form[place].type == "int" for form in forms)
+
     # ---- vmap
 
     def batch(self, op, within=()):
@@ -295,11 +301,16 @@ def _wrapped(words):
 
 
 def _body_source(op, rules):
-    """A lambda with the row's signature."""
-    parts, star = [], False
+    """A lambda with the row's signature: what it gives, or NotImplemented where a list is wanted
+    that in another form of the op is an integer.
+    """
+    parts, star, lists = [], False, []
     for p in op.signature.parameters:
         if p.keyword_only and not star:
             parts.append("*")
             star = True
         parts.append(p.name if p.default is None else f"{p.name}={p.default}")
-    return f"lambda {', '.join(parts)}: {rules.body(op)}"
+        if p.type == "list[int]" and p.default is None and rules.has_an_integer_for(op, p):
+            lists.append(f"isinstance({p.name}, (list, tuple))")
+    fits = f" if {' and '.join(lists)} else NotImplemented" if lists else ""
+    return f"lambda {', '.join(parts)}: {rules.body(op)}{fits}"

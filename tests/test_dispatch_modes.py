@@ -572,3 +572,16 @@ def test_own_kinds_of_tensors_where_functions_of_subclasses_are_off():
         assert [part.tolist() for part in (nested * 2).unbind()] == [[2], [2, 2]]
     with rushlight._C.DisableTorchFunction():
         assert rushlight.ones(2).sum() == 2
+
+
+def test_a_view_made_under_a_mode_gets_a_history_later():
+    x = rushlight.arange(3.0, requires_grad=True)
+    with Log():
+        room = rushlight.zeros(4)
+        room[1:].copy_(x)
+        F.pad(x[None], (1, 0), mode="circular").mul(rushlight.arange(4.0)).sum().backward()
+    assert room.requires_grad and x.grad.tolist() == [1.0, 2.0, 3.0]
+    with Log(), rushlight.no_grad():
+        view = rushlight.zeros(4)[1:]
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
+        view.copy_(x)

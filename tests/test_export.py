@@ -785,6 +785,17 @@ def test_suggested_fixes():
         refine_dynamic_shapes_from_suggested_fixes("no", {})
 
 
+@pytest.mark.parametrize("sizes", [2, [1, 2]])
+def test_decompositions_of_an_op_with_several_forms(sizes):
+    class Split(nn.Module):
+        def forward(self, x):
+            return x.split(sizes)
+
+    x = torch.arange(3.0)
+    found = export(Split(), (x,)).run_decompositions().module()(x)
+    assert [t.tolist() for t in found] == [t.tolist() for t in x.split(sizes)]
+
+
 def test_decomposition_tables_lose_entries():
     softmax = torch.ops.aten.softmax.default
     table = torch.export.default_decompositions()

@@ -8,7 +8,10 @@ from fuzz import __main__ as fuzz
 
 FIRST = 1_000_000
 # Cases whose outcome hangs on timing (memory that a thread changes) are left to `make fuzz`.
-SLICE = {"calls": 30, "programs": 12, "files": 200, "exported": 15, "hooks": 40, "transforms": 60}
+SLICE = {
+    "calls": 30, "programs": 12, "files": 200, "exported": 15, "hooks": 40, "transforms": 60,
+    "wrappers": 30,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", SLICE)

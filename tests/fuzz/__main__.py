@@ -109,7 +109,7 @@ def run(kind, first, seconds, count=10**12, say=None, timed=True):
 
 def main():
     parser = argparse.ArgumentParser(description=sys.modules["fuzz"].__doc__)
-    kinds = ["calls", "programs", "files", "exported", "hooks", "transforms"]
+    kinds = ["calls", "programs", "files", "exported", "hooks", "transforms", "wrappers"]
     parser.add_argument("kind", choices=kinds)
     parser.add_argument("--seed", type=int, help="one case, its steps printed")
     parser.add_argument("--first", type=int, default=int(time.time()) * 1000)

@@ -14,7 +14,7 @@ import warnings
 import rushlight as rl
 from rushlight import _C
 
-from . import calls, exported, files, hooks, programs, transforms
+from . import calls, exported, files, hooks, programs, transforms, wrappers
 
 KINDS = {
     "calls": calls.run,
@@ -23,6 +23,7 @@ KINDS = {
     "hooks": hooks.run,
     "programs": programs.run,
     "transforms": transforms.run,
+    "wrappers": wrappers.run,
 }
 RECORD = struct.Struct("qqqq")  # seed, cases done, calls made, resident bytes
 ADDRESS_SPACE = 3 << 29  # so that sizes that are huge by mistake fail at once

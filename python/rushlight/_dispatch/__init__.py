@@ -212,21 +212,19 @@ def call(op: OpOverload, args: Any, kwargs: Any) -> Any:
     """An operation as a program calls it: recorded where a gradient is needed, then dispatched."""
     from rushlight._dispatch import _gradients
 
-    if state.recording is op:  # its mode calls it
+    if state.recording is op or not _C._records():  # its mode calls it
         return below(op, args, kwargs)
     tensors = tensors_of((*args, *kwargs.values()))
-    if not _C._records() or not any(_requires_grad(t) for t in tensors):
-        return below(op, args, kwargs)
-    if _gradients.is_constant(op):
-        return below(op, args, kwargs)
-    follows = _follow_all() and not is_in_place(op)
+    is_recorded = any(_requires_grad(t) for t in tensors) and not _gradients.is_constant(op)
+    follows = is_recorded and _follow_all() and not is_in_place(op)
+    # What has no history yet may get one later, by way of a view that is made now.
     if not _classes(args, kwargs) and not follows and _gradients.records_itself(op):
         outer, state.recording = state.recording, op
         try:
             return below(op, args, kwargs)
         finally:
             state.recording = outer
-    return _gradients.record(op, args, kwargs)
+    return (_gradients.record if is_recorded else below)(op, args, kwargs)
 
 
 def _follow_all():
