@@ -171,7 +171,7 @@ composite("renorm(input: Tensor, p: Scalar, dim: int, maxnorm: Scalar)", """
     norm = vector_norm(input, p, others, True)
     large = gt(norm, wrap_number(maxnorm))
     # Slices that stay as they are have no norm in the graph: its derivative may be NaN.
-    if records(input):
+    if is_recorded(input):
         norm = vector_norm(where(large, input, 0), p, others, True)
     factor = where(large, wrap_number(maxnorm) / (norm + 1e-7), ones_like(norm))
     return contiguous(input * to(factor, dtype(norm)))

@@ -10,7 +10,7 @@ function("euclidean_distances(x1: Tensor, x2: Tensor)", """
     right = sum(square(x2), [-1], True)
     squares = matmul(cat([x1 * -2, left, ones_like(left)], -1),
                      transpose(cat([x2, ones_like(right), right], -1), -2, -1))
-    if not records(squares):
+    if not is_recorded(squares):
         return sqrt_(clamp_min_(squares, 0))
     # Below 0 by rounding; the distance 0 has no slope, its gradient is 0.
     near = le(squares, 0)

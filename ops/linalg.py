@@ -410,7 +410,7 @@ composite("linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool 
     check_equation("linalg.lu_solve", LU, B, left)
     lu, b = with_common_batch("linalg.lu_solve", LU, B)
     order = expand(pivots, with_last(batch_of(lu), size(lu, -1)))
-    if not records(lu):
+    if not is_recorded(lu):
         return linalg_lu_solve_kernel(lu, order, b, left, adjoint)
     # By its factors, which have gradients: X A = B is A^H X^H = B^H.
     if not left:
@@ -624,7 +624,7 @@ function("reflect(a: Tensor, tau: Tensor, x: Tensor, adjoint_order: bool)", """
          """)
 composite("linalg_householder_product(input: Tensor, tau: Tensor)", """
     check_reflectors("linalg.householder_product", input, tau)
-    if not records(input, tau):
+    if not is_recorded(input, tau):
         return householder_kernel(input, tau)
     ones = eye(size(input, -2), size(input, -1), dtype(input), strided, device(input))
     identity = expand(ones, sizes(input))
@@ -660,7 +660,7 @@ composite("ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, t
     check(batch_of(input) == batch_of(other)
           and sizes(tau) == with_last(batch_of(input), size(tau, -1)),
           "ormqr: Expected equal batch dimensions of input, tau and other")
-    if not records(input, tau, other):
+    if not is_recorded(input, tau, other):
         return ormqr_kernel(input, tau, other, left, transpose)
     if left:
         return column_major(reflect(input, tau, other, transpose))
@@ -691,7 +691,7 @@ composite("linalg_eigh(input: Tensor, UPLO: str = 'L') -> tuple[eigenvalues, eig
           batch="leading", autocast="float32")
 composite("linalg_eigvalsh(input: Tensor, UPLO: str = 'L')", """
     check_square("linalg.eigvalsh", input)
-    return linalg_eigh_kernel(input, reads_upper(UPLO), records(input))[0]
+    return linalg_eigh_kernel(input, reads_upper(UPLO), is_recorded(input))[0]
           """, names=("linalg.eigvalsh",), out=True,
           ref="numpy.linalg.eigvalsh",
           doc="Eigenvalues, ascending, of Hermitian matrices, of which one triangle is read.",
@@ -717,7 +717,7 @@ composite("linalg_eig(input: Tensor) -> tuple[eigenvalues, eigenvectors]",
           doc="Eigenvalues and eigenvectors of square matrices, complex.", ref="numpy.linalg.eig",
           batch="leading", autocast="float32")
 composite("linalg_eigvals(input: Tensor)",
-          "linalg_eig_kernel(input, records(input))[0]", names=("linalg.eigvals",), out="cast",
+          "linalg_eig_kernel(input, is_recorded(input))[0]", names=("linalg.eigvals",), out="cast",
           ref="numpy.linalg.eigvals",
           doc="Eigenvalues of square matrices, complex.", batch="leading", autocast="float32")
 
@@ -753,7 +753,7 @@ composite("linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | No
           doc="U diag(S) Vh = A, the singular values descending.",
           batch="leading", autocast="float32")
 composite("linalg_svdvals(A: Tensor, *, driver: str | None = None)",
-          "linalg_svd_kernel(A, False, records(A), driver)[1]", names=("linalg.svdvals",),
+          "linalg_svd_kernel(A, False, is_recorded(A), driver)[1]", names=("linalg.svdvals",),
           out=True, doc="Singular values, descending.",
           batch="leading", autocast="float32")
 composite("svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[U, S, V]", """

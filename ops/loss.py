@@ -200,7 +200,7 @@ function("class_targets(op: name, input: Tensor, target: Tensor, weight: Tensor 
          "-> tuple[scores, targets, weights]", """
     check_value(dim_of(input) > 0, op, ": input must have at least one dim, got shape ",
                 sizes(input))
-    check(not records(weight), op,
+    check(not is_recorded(weight), op,
           ": The function is not differentiable with respect to argument 'weight'. This input "
           "cannot have requires_grad True.")
     single = dim_of(input) == 1

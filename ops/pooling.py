@@ -60,7 +60,7 @@ for _d in (1, 2, 3):
               doc=f"Largest element of each {_d}-D window, and its place in its plane.", **_rules)
     composite(f"max_pool{_d}d({_arguments})",
               f"""
-    if records(input):
+    if is_recorded(input):
         return first(max_pool{_d}d_with_indices(input, kernel_size, stride, padding, dilation,
                                                 ceil_mode))
     values = max_pool_values(input, kernel_size, or_else(stride, kernel_size), padding, dilation,

@@ -162,14 +162,16 @@ inline Node* grad_fn(const Tensor& t) {  // nullptr for a leaf; up to date for v
 }
 inline bool requires_grad(const Tensor& t) { return t.requires_grad(); }
 
-// Any of these needs a gradient and recording is on?
-inline bool records(const Tensor& t) { return grad_enabled() && t.defined() && requires_grad(t); }
+// Any of these needs a gradient and recording is on? Of stand-ins (dispatch/batched.h) what they
+// are made of is recorded.
+inline bool records_nodes() { return !(mode() & (NoGrad | Inference | VolatileCall | Batched)); }
+inline bool records(const Tensor& t) { return records_nodes() && t.defined() && requires_grad(t); }
 template <class... Rest>
 inline bool records(const Tensor& t, const Rest&... rest) {
-  return grad_enabled() && (records(t) || records(rest...));
+  return records_nodes() && (records(t) || records(rest...));
 }
 inline bool records(const TensorList& list) {
-  if (!grad_enabled()) return false;
+  if (!records_nodes()) return false;
   for (const Tensor& t : list)
     if (t.defined() && requires_grad(t)) return true;
   return false;

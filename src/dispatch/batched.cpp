@@ -53,6 +53,12 @@ Tensor OpBatch::examples(const Tensor& stand_in) {
   return found ? found->examples : Tensor();
 }
 
+bool OpBatch::records_of(const Tensor& t) {
+  if (!records || !t.defined()) return false;
+  const Entry* found = find(t);
+  return (found ? found->examples : t).requires_grad();
+}
+
 Tensor OpBatch::stand_in(const Tensor& result, Spread how) {
   if (!result.defined()) return {};
   Tensor examples = result;
@@ -101,7 +107,8 @@ Batching OpBatch::compute(const char* op, GivenList given, Spread how) {
     if (g.kind == Given::Other && g.type == Given::Place)
       stands |= static_cast<const Device*>(g.at)->is_meta();
   const char* key = op + std::strlen(op) + 1;
-  if (!stands || *key == '!') return Batching::Body;
+  if (!stands) return Batching::Plain;
+  if (*key == '!') return Batching::Body;
   if (how != Spread::ByRule && fits(given, how)) return Batching::Spread;
   ModeGuard plain = outside();
   results.clear();

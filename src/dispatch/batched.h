@@ -30,7 +30,7 @@ enum class Spread : uint8_t {
   Expand,       // which may have more dims
 };
 
-enum class Batching { Body, Results, Spread };
+enum class Batching { Plain, Body, Results, Spread };
 
 // The batch of the backward pass that this thread is inside of.
 class OpBatch {
@@ -39,10 +39,12 @@ class OpBatch {
   virtual ~OpBatch() = default;
 
   // Results: they have been computed, and are `results`. Spread: the caller computes the function
-  // of the row of spread arguments. Body: that of the arguments as they are. `op`: see `observe`.
+  // of the row of spread arguments. Body: that of the arguments as they are. Plain: that, outside,
+  // as none of them is a stand-in. `op`: see `observe`.
   Batching compute(const char* op, GivenList given, Spread how);
   Tensor examples(const Tensor& stand_in);  // undefined: it is none
   Tensor stand_in(const Tensor& examples, Spread how = Spread::ByRule);
+  bool records_of(const Tensor& t);  // is what is made of it recorded?
 
   // For computing with the tensors of all gradients, as in any backward pass.
   ModeGuard outside() const { return ModeGuard(NoGrad * !records, Batched | BatchedOnce); }

@@ -5,6 +5,7 @@
 
 #include "autograd/geometry.h"
 #include "core/warning.h"
+#include "dispatch/batched.h"
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
 #include "dispatch/linalg.h"
@@ -28,6 +29,12 @@ Scalar whole_for(DType dtype, const Scalar& s);  // a whole number where element
 // The only element, of a tensor that has elements.
 bool truth(const char* op, const Tensor& t);
 inline int64_t whole_item(const Tensor& t) { return item<int64_t>(t); }
+
+// Is what is made of these recorded?
+template <class... T> bool is_recorded(const T&... tensors) {
+  if (!(mode() & Batched)) return records(tensors...);
+  return grad_enabled() && (op_batch->records_of(tensors) || ...);
+}
 
 inline bool shares_storage(const Tensor& a, const Tensor& b) { return a.storage() == b.storage(); }
 bool is_viewable(const Tensor& t, const Dims& sizes);

@@ -67,7 +67,12 @@ template <Elements elements = Elements::Computed, class R, class... A>
   };
   const GivenList given = {Given(next(), arguments)...};
   if (mode() & Batched) {
-    const bool computed = op_batch->compute(op, given, Spread::ByRule) == Batching::Results;
+    const Batching how = op_batch->compute(op, given, Spread::ByRule);
+    if (how == Batching::Plain) {
+      ModeGuard plain = op_batch->outside();
+      return body(arguments...);
+    }
+    [[maybe_unused]] const bool computed = how == Batching::Results;
     if constexpr (std::is_reference_v<R>) {  // its first argument, which it changes
       if (computed) return first(arguments...);
     } else if constexpr (BatchedResult<R>::possible) {
@@ -85,6 +90,10 @@ template <Spread how, class R, class... A>
   if (!(mode() & Batched)) return observe(op, body, names, arguments...);
   const GivenList given = {Given("", arguments)...};
   switch (op_batch->compute(op, given, how)) {
+    case Batching::Plain: {
+      ModeGuard plain = op_batch->outside();
+      return body(arguments...);
+    }
     case Batching::Results: return BatchedResult<R>::take();
     case Batching::Body: return body(arguments...);
     case Batching::Spread: break;

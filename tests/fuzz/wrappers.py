@@ -17,7 +17,7 @@ from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._python_dispatch import TorchDispatchMode
 from rushlight.utils.checkpoint import checkpoint
 
-from .transforms import Line, arrays, number
+from .transforms import Line, number
 
 
 class Program(rl.nn.Module):
@@ -167,7 +167,7 @@ def run(seed, report):
     line = Line(rng)
     if not line.steps:
         return
-    values = arrays(rng, line.shapes)
+    values = line.values
     for wants, wrappers in ((True, RECORDED), (False, {**RECORDED, **PLAIN})):
         expected = outcome(line, lambda f, args: f(*args), values, wants)
         if isinstance(expected, Exception):
