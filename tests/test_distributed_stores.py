@@ -354,6 +354,11 @@ def test_the_launchers_options():
     assert (config.shutdown_timeout, config.event_log_handler) == (7, "console")
     with pytest.raises(ValueError, match="WORKER:NUMBER"):
         run.config_from_args(parse(["--tee", "0=1", "x"]))
+    for words, endpoint in (
+        ([], ""), (["--master-port=17"], "127.0.0.1:17"), (["--master_addr=h"], "h:29500"),
+        (["--nnodes=2"], "127.0.0.1:29500"), (["--rdzv-endpoint=h:1", "--master-port=2"], "h:1"),
+    ):  # fmt: skip
+        assert run.config_from_args(parse([*words, "x.py"]))[0].rdzv_endpoint == endpoint
     config, command, words = run.config_from_args(
         parse(["--run-path", "--rdzv-conf='join_timeout=5,is_host=1'", "x.py"])
     )

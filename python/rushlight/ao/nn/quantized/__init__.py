@@ -735,6 +735,7 @@ def __getattr__(name: str) -> Any:
     )
 
 
+_quantize_weight = quantize_weight  # which layers of other libraries call
 _add_modules(
     __name__,
     {
@@ -752,6 +753,6 @@ _add_modules(
             "LayerNorm GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d"
         ),
         "modules.rnn": "ao.nn.quantized._recurrent",
-        "modules.utils": "WeightedQuantizedModule",
+        "modules.utils": "WeightedQuantizedModule _quantize_weight",
     },
 )
