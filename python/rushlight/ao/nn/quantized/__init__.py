@@ -735,7 +735,11 @@ def __getattr__(name: str) -> Any:
     )
 
 
-_quantize_weight = quantize_weight  # which layers of other libraries call
+def _quantize_weight(float_wt: Tensor, observer: Module) -> QuantizedTensor:
+    """`quantize_weight`, which layers of other libraries call by this name."""
+    return quantize_weight(float_wt, observer)
+
+
 _add_modules(
     __name__,
     {
