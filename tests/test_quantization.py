@@ -374,6 +374,9 @@ def test_scales_of_channels_of_transposed_convolutions_are_refused():
     model.qconfig = quantization.get_default_qconfig("x86")
     with pytest.raises(AssertionError, match="Per channel weight observer is not supported yet"):
         quantization.prepare(model.eval())
+    layer = nn.Identity  # in place of an observer of weights, as in default_activation_only_qconfig
+    model.qconfig = quantization.QConfig(quantization.MinMaxObserver.with_args(), layer)
+    assert hasattr(quantization.prepare(model.eval())[0], "activation_post_process")
 
 
 def test_synchronized_batch_norm_keeps_the_qconfig():
