@@ -368,6 +368,14 @@ def test_the_launchers_options():
         run.config_from_args(parse(["--run-path", "-m", "x"]))
 
 
+def test_a_program_that_launches_is_told_of_workers_that_fail(tmp_path):
+    from rushlight.distributed import run
+
+    (tmp_path / "fails.py").write_text("raise SystemExit(3)")
+    with pytest.raises(ChildFailedError, match="exit code 3"):
+        run.main([str(tmp_path / "fails.py")])
+
+
 def test_the_launchers_processes_and_logs(monkeypatch):
     from importlib import metadata
 

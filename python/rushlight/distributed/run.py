@@ -241,11 +241,19 @@ def run(args: Any) -> None:
 
 
 def main(args: Any = None) -> None:
-    """Run a command line: by default this process's."""
+    """Run a command line: by default this process's.
+
+    Raises:
+        ChildFailedError: a worker failed, in its last run.
+    """
+    run(parse_args(args))
+
+
+def _command():
     from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     try:
-        run(parse_args(args))
+        main()
     except ChildFailedError as error:
         print(f"rushlight.distributed.run: {error}", file=sys.stderr)
         raise SystemExit(1) from None
@@ -266,4 +274,4 @@ __all__ = [
 ]
 
 if __name__ == "__main__":
-    main()
+    _command()
