@@ -354,6 +354,11 @@ def test_the_launchers_options():
     assert (config.shutdown_timeout, config.event_log_handler) == (7, "console")
     with pytest.raises(ValueError, match="WORKER:NUMBER"):
         run.config_from_args(parse(["--tee", "0=1", "x"]))
+    for words, endpoint in (
+        ([], ""), (["--master-port=17"], "127.0.0.1:17"), (["--master_addr=h"], "h:29500"),
+        (["--nnodes=2"], "127.0.0.1:29500"), (["--rdzv-endpoint=h:1", "--master-port=2"], "h:1"),
+    ):  # fmt: skip
+        assert run.config_from_args(parse([*words, "x.py"]))[0].rdzv_endpoint == endpoint
     config, command, words = run.config_from_args(
         parse(["--run-path", "--rdzv-conf='join_timeout=5,is_host=1'", "x.py"])
     )
@@ -361,6 +366,14 @@ def test_the_launchers_options():
     assert (config.rdzv_configs["join_timeout"], config.rdzv_configs["is_host"]) == ("5", "1")
     with pytest.raises(ValueError, match="--run-path is for a Python program"):
         run.config_from_args(parse(["--run-path", "-m", "x"]))
+
+
+def test_a_program_that_launches_is_told_of_workers_that_fail(tmp_path):
+    from rushlight.distributed import run
+
+    (tmp_path / "fails.py").write_text("raise SystemExit(3)")
+    with pytest.raises(ChildFailedError, match="exit code 3"):
+        run.main([str(tmp_path / "fails.py")])
 
 
 def test_the_launchers_processes_and_logs(monkeypatch):

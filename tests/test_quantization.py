@@ -374,6 +374,9 @@ def test_scales_of_channels_of_transposed_convolutions_are_refused():
     model.qconfig = quantization.get_default_qconfig("x86")
     with pytest.raises(AssertionError, match="Per channel weight observer is not supported yet"):
         quantization.prepare(model.eval())
+    layer = nn.Identity  # in place of an observer of weights, as in default_activation_only_qconfig
+    model.qconfig = quantization.QConfig(quantization.MinMaxObserver.with_args(), layer)
+    assert hasattr(quantization.prepare(model.eval())[0], "activation_post_process")
 
 
 def test_synchronized_batch_norm_keeps_the_qconfig():
@@ -480,3 +483,14 @@ def test_results_are_in_the_steps_of_the_input(function):
     assert empty.shape == q.shape and (empty.q_scale(), empty.q_zero_point()) == (0.1, 7)
     with pytest.raises(NotImplementedError, match="dropout"):
         nn.functional.dropout(q)
+
+
+def test_weights_are_quantized_as_their_observer_says():
+    from rushlight.ao.nn.quantized.modules.utils import _quantize_weight
+
+    weight = torch.tensor([[-1.0, 0.5, 0.25]])
+    observer = quantization.default_weight_observer()
+    observer(weight)
+    made = _quantize_weight(weight, observer)
+    assert made.dtype is torch.qint8 and made.q_scale() == observer.calculate_qparams()[0].item()
+    torch.testing.assert_close(made.dequantize(), weight, rtol=0, atol=made.q_scale() / 2)

@@ -210,3 +210,22 @@ def test_modules_at_the_paths_that_torch_has(path):
     home, _, name = path.rpartition(".")
     if name != "fuse_modules":
         assert getattr(importlib.import_module(f"rushlight.{home}".rstrip(".")), name) is module
+
+
+def test_example_inputs_have_the_defaults_of_those_that_were_not_given():
+    class Inner(nn.Module):
+        def forward(self, x, scale=2, *, shift=0):
+            return x * scale + shift
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = Inner(), Inner()
+
+        def forward(self, x):
+            return self.second(self.first(x), shift=x)
+
+    x = torch.ones(2, 3)
+    found = quantization.utils.get_fqn_to_example_inputs(Outer(), (x,))
+    assert [len(inputs) for inputs in found.values()] == [1, 3, 3]
+    assert found["first"][1:] == (2, 0) and found["second"][2] is x

@@ -37,8 +37,6 @@ SUITES = [
     _suite("operators", "test_binary_ufuncs.py", "test_unary_ufuncs.py", "test_reductions.py",
            "test_linalg.py", "test_spectral_ops.py"),
     _suite("optim", "test_optim.py"),
-    _suite("processes", "test_futures.py", "test_multiprocessing_spawn.py",
-           "distributed/test_store.py", "distributed/launcher/test_run.py"),
     _suite("quantization", "quantization/eager", "ao/sparsity"),
     _suite("tensors", "test_torch.py", "test_indexing.py", "test_view_ops.py",
            "test_shape_ops.py", "test_scatter_gather_ops.py", "test_sort_and_select.py",

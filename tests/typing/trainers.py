@@ -81,6 +81,14 @@ def normed(sizes: tuple[int, ...]) -> list[nn.Module]:
     return [nn.LayerNorm(sizes), nn.RMSNorm([3, 4]), nn.LayerNorm(5), Tagger(3, 4)]
 
 
+def utilities(x: Tensor) -> tuple[nn.Linear, nn.Conv2d]:
+    edge = torch.autograd.graph.get_gradient_edge(x)
+    torch.autograd.backward([edge], [torch.ones_like(x)])
+    linear: nn.Linear = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
+    nn.utils.prune.l1_unstructured(linear, "bias", amount=1).reset_parameters()
+    return linear, nn.utils.fusion.fuse_conv_bn_eval(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1))
+
+
 class Exp(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         profiler as profiler,
         profiler_legacy as profiler_legacy,
     )
+    from rushlight.autograd.graph import GradientEdge
 
 __all__ = [
     "Function",
@@ -163,7 +164,7 @@ def _older_argument(function, older, given, newer, other):
 
 
 def backward(
-    tensors: Tensor | Sequence[Tensor] | None = None,
+    tensors: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None = None,
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool | None = False,

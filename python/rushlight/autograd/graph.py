@@ -6,6 +6,7 @@ import collections
 import contextlib
 import threading
 import weakref
+from typing import NamedTuple
 
 import rushlight
 from rushlight import _C, _absent
@@ -22,19 +23,22 @@ if TYPE_CHECKING:
 
 Node = _C.Node
 
-GradientEdge: type[Any] = collections.namedtuple(
-    "GradientEdge", ["node", "output_nr", "ownership_token"], defaults=[None]
-)
-GradientEdge.__doc__ = """Where a gradient enters a node: it can stand for a tensor in `grad`.
 
-`node` is the producer, or the accumulator of a leaf, `output_nr` which of its outputs is meant.
-"""
+class GradientEdge(NamedTuple):
+    """Where a gradient enters a node: it can stand for a tensor in `grad`.
+
+    `node` is the producer, or the accumulator of a leaf, `output_nr` which of its outputs is meant.
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
 
 
 _InputMetadata: type[Any] = collections.namedtuple("_InputMetadata", ["shape", "dtype", "device"])
 
 
-def get_gradient_edge(tensor: Tensor) -> Any:
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Return the `GradientEdge` at which the gradient of `tensor` arrives."""
     if not tensor.requires_grad:
         raise RuntimeError(

@@ -23,6 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_ADDRESS, _PORT = "127.0.0.1", 29500  # of machine 0, unless the command line says otherwise
+
 
 def get_args_parser() -> Any:
     """The parser of the command line."""
@@ -74,8 +76,8 @@ def get_args_parser() -> Any:
     option("--virtual-local-rank", action="store_true",
            help="LOCAL_RANK is 0 in all workers, each of which sees one GPU")  # fmt: skip
     option("--node-rank", type=int, default=0, help="number of this machine, for static")
-    option("--master-addr", default="127.0.0.1", help="machine 0, for static")
-    option("--master-port", type=int, default=29500, help="its port, for static")
+    option("--master-addr", default=_ADDRESS, help="machine 0, for static")
+    option("--master-port", type=int, default=None, help="its port, for static: 29500")
     option("--local-addr", default=None, help="name of this machine for the others")
     parser.add_argument("training_script", help="the program, module or command")
     parser.add_argument("training_script_args", nargs=REMAINDER, help="its arguments")
@@ -134,7 +136,8 @@ def get_rdzv_endpoint(args: argparse.Namespace) -> str:
         'host0:29500'
     """
     if args.rdzv_backend == "static" and not args.rdzv_endpoint:
-        return f"{args.master_addr}:{args.master_port}"
+        port = _PORT if args.master_port is None else args.master_port
+        return f"{args.master_addr}:{port}"
     return args.rdzv_endpoint
 
 
@@ -184,10 +187,9 @@ def config_from_args(args: Any) -> Any:
         least, most, endpoint, backend = 1, 1, "", "c10d"
     elif backend == "static":
         settings["rank"] = args.node_rank
-        if most > 1 and not endpoint:
-            endpoint = f"{args.master_addr}:{args.master_port}"
-        elif most == 1 and not endpoint and _was_given("master"):
-            endpoint = f"{args.master_addr}:{args.master_port}"
+        is_told = args.master_port is not None or args.master_addr != _ADDRESS
+        if most > 1 or is_told:  # else any free port does
+            endpoint = get_rdzv_endpoint(args)
         if least != most:
             raise ValueError("--nnodes MIN:MAX needs --rdzv-backend c10d")
     elif most > 1 and not endpoint:
@@ -232,10 +234,6 @@ def config_from_args(args: Any) -> Any:
     return config, sys.executable, [*words, args.training_script, *program_words]
 
 
-def _was_given(what):
-    return any(word.replace("_", "-").startswith(f"--{what}-") for word in sys.argv)
-
-
 def run(args: Any) -> None:
     """Run what parsed options describe."""
     config, command, words = config_from_args(args)
@@ -243,11 +241,19 @@ def run(args: Any) -> None:
 
 
 def main(args: Any = None) -> None:
-    """Run a command line: by default this process's."""
+    """Run a command line: by default this process's.
+
+    Raises:
+        ChildFailedError: a worker failed, in its last run.
+    """
+    run(parse_args(args))
+
+
+def _command():
     from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     try:
-        run(parse_args(args))
+        main()
     except ChildFailedError as error:
         print(f"rushlight.distributed.run: {error}", file=sys.stderr)
         raise SystemExit(1) from None
@@ -268,4 +274,4 @@ __all__ = [
 ]
 
 if __name__ == "__main__":
-    main()
+    _command()

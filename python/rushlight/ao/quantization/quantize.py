@@ -16,7 +16,11 @@ from rushlight.ao.nn import (
 )
 from rushlight.ao.nn.quantized import _recurrent as _quantized_recurrent
 from rushlight.ao.quantization.fake_quantize import FakeQuantizeBase
-from rushlight.ao.quantization.observer import ObserverBase
+from rushlight.ao.quantization.observer import (
+    MovingAveragePerChannelMinMaxObserver,
+    ObserverBase,
+    PerChannelMinMaxObserver,
+)
 from rushlight.ao.quantization.qconfig import (
     default_dynamic_qconfig,
     float16_dynamic_qconfig,
@@ -34,7 +38,7 @@ from rushlight.ao.quantization.quantization_mappings import (
     no_observer_set,
 )
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantWrapper
-from rushlight.ao.quantization.utils import get_qparam_dict, is_per_channel
+from rushlight.ao.quantization.utils import get_qparam_dict
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils import parametrize as _parametrize
 
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+_OF_CHANNELS = (PerChannelMinMaxObserver, MovingAveragePerChannelMinMaxObserver)
 
 
 def get_default_custom_config_dict() -> dict[str, Any]:
@@ -85,7 +90,7 @@ def _propagate(module, configs, inherited, prefix, skipped):
     )
     module.qconfig = chosen = getattr(module, "qconfig", chosen)
     if isinstance(module, _TRANSPOSED) and chosen is not None and chosen.weight is not None:
-        if is_per_channel(chosen.weight().qscheme):
+        if isinstance(chosen.weight(), _OF_CHANNELS):
             raise AssertionError(
                 "Per channel weight observer is not supported yet for ConvTranspose{n}d."
             )

@@ -270,14 +270,15 @@ def has_no_children_ignoring_parametrizations(module: Module) -> bool:
 def get_fqn_to_example_inputs(
     model: Module, example_inputs: tuple[Any, ...]
 ) -> dict[str, tuple[Any, ...]]:
-    """Return the positional inputs that each module of a model gets in a call."""
+    """Return what each module of a model gets in a call, in order, with its defaults."""
     found: dict[str, tuple[Any, ...]] = {}
     handles = []
     for name, module in model.named_modules():
 
         def note(_, inputs, keywords, name=name, forward=module.forward):
             bound = inspect.signature(forward).bind(*inputs, **keywords)
-            found[name] = tuple(bound.arguments.values()) if keywords else tuple(inputs)
+            bound.apply_defaults()
+            found[name] = (*bound.args, *bound.kwargs.values())
 
         handles.append(module.register_forward_pre_hook(note, with_kwargs=True))
     try:

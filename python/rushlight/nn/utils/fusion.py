@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import rushlight
 from rushlight import Tensor
@@ -11,7 +10,12 @@ from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from rushlight.nn import Module
     from rushlight.nn.modules.batchnorm import _BatchNorm
+
+    _T = TypeVar("_T", bound=Module)
 
 __all__ = [
     "fuse_conv_bn_eval",
@@ -26,7 +30,7 @@ def _require_eval(layer, bn):
         raise AssertionError("fusion: only possible in evaluation mode")
 
 
-def fuse_conv_bn_eval(conv: Any, bn: _BatchNorm, transpose: bool = False) -> Any:
+def fuse_conv_bn_eval(conv: _T, bn: _BatchNorm, transpose: bool = False) -> _T:
     """A convolution that does what `conv` and then `bn` do."""
     _require_eval(conv, bn)
     if bn.running_mean is None or bn.running_var is None:
@@ -72,7 +76,7 @@ def fuse_conv_bn_weights(
     )
 
 
-def fuse_linear_bn_eval(linear: Any, bn: _BatchNorm) -> Any:
+def fuse_linear_bn_eval(linear: _T, bn: _BatchNorm) -> _T:
     """A linear layer that does what `linear` and then `bn` do."""
     _require_eval(linear, bn)
     fused = copy.deepcopy(linear)

@@ -15,7 +15,11 @@ from rushlight.nn.utils.weight_norm import norm_except_dim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from rushlight.nn.parameter import Parameter
+
+    _T = TypeVar("_T", bound="Module")
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -120,12 +124,12 @@ class _Orthogonal(Module):
 
 
 def orthogonal(
-    module: Module,
+    module: _T,
     name: str = "weight",
     orthogonal_map: str | None = None,
     *,
     use_trivialization: bool = True,
-) -> Module:
+) -> _T:
     """Keep a weight orthogonal (its columns or rows orthonormal if it is not square).
 
     Args:
@@ -165,7 +169,7 @@ class _WeightNorm(Module):
         return norm_except_dim(weight, self.dim), weight
 
 
-def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Any:
+def weight_norm(module: _T, name: str = "weight", dim: int = 0) -> _T:
     """A weight as its length along `dim` (original0) times its direction (original1).
 
     Salimans and Kingma, "Weight Normalization", 2016.
@@ -236,12 +240,12 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(
-    module: Module,
+    module: _T,
     name: str = "weight",
     n_power_iterations: int = 1,
     eps: float = 1e-12,
     dim: int | None = None,
-) -> Module:
+) -> _T:
     """Divide a weight by its largest singular value, estimated by power iteration.
 
     Args:

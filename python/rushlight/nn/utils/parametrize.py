@@ -14,7 +14,11 @@ from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from rushlight.nn.modules.module import Module
+
+    _T = TypeVar("_T", bound="Module")
 
 __all__ = [
     "ParametrizationList",
@@ -210,8 +214,8 @@ def _inject_property(module, tensor_name):
 
 
 def register_parametrization(
-    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
-) -> Module:
+    module: _T, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> _T:
     """Make `module.tensor_name` what `parametrization` computes from the tensor that was there.
 
     Args:
@@ -269,9 +273,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     return len(parametrizations) > 0 if tensor_name is None else tensor_name in parametrizations
 
 
-def remove_parametrizations(
-    module: Module, tensor_name: str, leave_parametrized: bool = True
-) -> Module:
+def remove_parametrizations(module: _T, tensor_name: str, leave_parametrized: bool = True) -> _T:
     """Make the tensor an ordinary one again: its present value, or the original."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(

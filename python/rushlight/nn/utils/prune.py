@@ -12,7 +12,11 @@ from rushlight import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from rushlight.nn.modules.module import Module
+
+    _T = TypeVar("_T", bound="Module")
 
 __all__ = [
     "BasePruningMethod",
@@ -307,46 +311,46 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
 
-def identity(module: Module, name: str) -> Any:
+def identity(module: _T, name: str) -> _T:
     """Make `name` pruned, with nothing pruned yet."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module: Module, name: str, amount: Any) -> Any:
+def random_unstructured(module: _T, name: str, amount: Any) -> _T:
     """Prune a share or number of elements at random."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(
-    module: Module, name: str, amount: Any, importance_scores: Tensor | None = None
-) -> Any:
+    module: _T, name: str, amount: Any, importance_scores: Tensor | None = None
+) -> _T:
     """Prune the elements of the smallest absolute value, or score."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
-def random_structured(module: Module, name: str, amount: Any, dim: int) -> Any:
+def random_structured(module: _T, name: str, amount: Any, dim: int) -> _T:
     """Prune slices along `dim` at random."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
 def ln_structured(
-    module: Module,
+    module: _T,
     name: str,
     amount: Any,
     n: int,
     dim: int,
     importance_scores: Tensor | None = None,
-) -> Any:
+) -> _T:
     """Prune the slices along `dim` of the smallest n-norm."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module: Module, name: str, mask: Tensor) -> Any:
+def custom_from_mask(module: _T, name: str, mask: Tensor) -> _T:
     """Prune by a given mask."""
     CustomFromMask.apply(module, name, mask)
     return module
@@ -391,7 +395,7 @@ def global_unstructured(
         offset += param.numel()
 
 
-def remove(module: Module, name: str) -> Any:
+def remove(module: _T, name: str) -> _T:
     """Make a pruned parameter an ordinary one; the zeros stay."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:

@@ -13,7 +13,11 @@ from rushlight.nn.parameter import Parameter, UninitializedParameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from rushlight.nn.modules.module import Module
+
+    _T = TypeVar("_T", bound="Module")
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
@@ -156,12 +160,12 @@ class SpectralNormStateDictHook:
 
 
 def spectral_norm(
-    module: Module,
+    module: _T,
     name: str = "weight",
     n_power_iterations: int = 1,
     eps: float = 1e-12,
     dim: int | None = None,
-) -> Any:
+) -> _T:
     """Divide a weight by its largest singular value, estimated by power iteration.
 
     `parametrizations.spectral_norm` is the newer form.
@@ -178,7 +182,7 @@ def spectral_norm(
     return module
 
 
-def remove_spectral_norm(module: Module, name: str = "weight") -> Any:
+def remove_spectral_norm(module: _T, name: str = "weight") -> _T:
     """Make the weight an ordinary parameter again."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:

@@ -11,7 +11,11 @@ from rushlight.nn.parameter import Parameter, UninitializedParameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from rushlight.nn.modules.module import Module
+
+    _T = TypeVar("_T", bound="Module")
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -70,7 +74,7 @@ class WeightNorm:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Any:
+def weight_norm(module: _T, name: str = "weight", dim: int = 0) -> _T:
     """Replace a weight by its length `name_g` along `dim` and its direction `name_v`.
 
     `parametrizations.weight_norm` is the newer form.
@@ -82,7 +86,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Any:
     return module
 
 
-def remove_weight_norm(module: Module, name: str = "weight") -> Any:
+def remove_weight_norm(module: _T, name: str = "weight") -> _T:
     """Make the weight an ordinary parameter again."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:

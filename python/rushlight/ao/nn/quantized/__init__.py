@@ -735,6 +735,11 @@ def __getattr__(name: str) -> Any:
     )
 
 
+def _quantize_weight(float_wt: Tensor, observer: Module) -> QuantizedTensor:
+    """`quantize_weight`, which layers of other libraries call by this name."""
+    return quantize_weight(float_wt, observer)
+
+
 _add_modules(
     __name__,
     {
@@ -752,6 +757,6 @@ _add_modules(
             "LayerNorm GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d"
         ),
         "modules.rnn": "ao.nn.quantized._recurrent",
-        "modules.utils": "WeightedQuantizedModule",
+        "modules.utils": "WeightedQuantizedModule _quantize_weight",
     },
 )

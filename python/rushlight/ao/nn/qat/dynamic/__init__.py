@@ -29,8 +29,8 @@ class Linear(_qat.Linear):
         )  # fmt: skip
         if averaging not in (None, 1):
             raise ValueError(
-                "qat.dynamic.Linear: the observer of results must keep no average "
-                f"(averaging_constant=1), got {averaging}"
+                "Dynamic QAT requires a memoryless observer.This means a MovingAverage observer "
+                f"with averaging constant equal to 1, got {averaging}"
             )
 
 
