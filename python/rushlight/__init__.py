@@ -212,6 +212,10 @@ _ELSEWHERE = {
     "serialization": ("PyTorchFileReader", "save", "load"),
     "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
                "sparse_bsc_tensor", "sparse_compressed_tensor"),
+    "sparse._arithmetic": ("_sparse_broadcast_to",),
+    "sparse._make": (
+        "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args",
+    ),
     "sparse._products": ("hspmm", "smm", "spmm", "sspaddmm"),
     "amp": ("autocast", "GradScaler"),
     "amp.autocast_mode": (

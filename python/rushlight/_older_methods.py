@@ -6,7 +6,7 @@ import rushlight
 from rushlight import _C, Tensor
 from rushlight._integers import integers
 from rushlight._numpy_names import takes_numpy_names
-from rushlight._tensor import _as_number, _refuse_gradient
+from rushlight._tensor import _as_number, _refuse_gradient, own_first
 
 
 def _loaded(self, other, assign=False):
@@ -271,7 +271,7 @@ def _for_sparse(name):
 
     function.__name__ = name
     function.__doc__ = "Refused: the tensor is not sparse."
-    return function
+    return own_first(function)
 
 
 def _no_device(name):

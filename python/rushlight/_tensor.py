@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._numpy_names import takes_numpy_names
@@ -18,6 +20,20 @@ if TYPE_CHECKING:
     from rushlight.sparse._tensor import SparseTensor
     from rushlight.storage import TypedStorage
     from rushlight.types import Device, _dtype, _layout
+
+def own_first(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that kinds of tensors of the library's own may have otherwise: theirs, also where it
+    is called as a function of `Tensor`.
+    """
+
+    @functools.wraps(function)
+    def method(self, *args, **kwargs):
+        kind = vars(type(self))
+        own = kind.get(function.__name__) if "_is_of_core" in kind else None
+        return (own or function)(self, *args, **kwargs)
+
+    return method
+
 
 _LEGACY_NAMES = {
     "bool": "Bool",
@@ -254,6 +270,7 @@ class _Methods:
         for name, value in (slots or {}).items():
             setattr(self, name, value)
 
+    @own_first
     def type(self, dtype: _dtype | None = None, non_blocking: bool = False) -> Self | Tensor | str:
         """Return the legacy type's name, as "torch.FloatTensor", or a copy of another dtype."""
         if dtype is None:
@@ -281,6 +298,7 @@ class _Methods:
         """Return whether both have the same shape."""
         return self.shape == other.shape
 
+    @own_first
     def new(self, *args: Any, device: Device = None, size: Any = None) -> Tensor:
         """Return a tensor of this dtype and device, as the constructor `Tensor(...)` makes one."""
         from rushlight._typed_tensors import construct
@@ -382,10 +400,12 @@ class _Methods:
         """Return the places of elements that are not zero; see `rushlight.nonzero`."""
         return rushlight._nonzero_tuple(self) if as_tuple else rushlight._nonzero(self)
 
+    @own_first
     def to_dense(self, dtype: _dtype | None = None, *, masked_grad: Any = None) -> Self:
         """Return this tensor, or one of another dtype: it is dense."""
         return self if dtype is None else self.to(dtype)
 
+    @own_first
     def to_sparse(
         self,
         sparse_dim: int | None = None,
@@ -427,6 +447,7 @@ class _Methods:
 
         return sparse_mask(self, mask)
 
+    @own_first
     @takes_numpy_names
     def narrow_copy(self, dim: int, start: int, length: int) -> Any:
         """Return a copy of `length` places along `dim`, the first of them `start`."""
@@ -440,10 +461,12 @@ class _Methods:
         """Return beta * self + alpha * (mat1 @ mat2); see `rushlight.sspaddmm`."""
         return rushlight.sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
+    @own_first
     def sparse_dim(self) -> int:
         """Return 0: no dim is sparse."""
         return 0
 
+    @own_first
     def dense_dim(self) -> Any:
         """Return how many dims are dense: all."""
         return self.dim()
@@ -456,6 +479,7 @@ class _Methods:
 
     _typed_storage = storage
 
+    @own_first
     def share_memory_(self) -> Self:
         """Move the memory to where other processes can map it too, in place; views follow.
 
@@ -505,14 +529,11 @@ def _on_storage(storage, dtype, offset, size, stride):
 
 def _needs_sparse(name, wanted):
     def refuse(self):
-        own = getattr(type(self), name)
-        if own is not refuse:  # of a sparse tensor, called as a function of this class
-            return own(self)
         raise RuntimeError(f"{name} expected sparse {wanted} tensor layout but got Strided")
 
     refuse.__name__ = name
     refuse.__doc__ = "Raise RuntimeError: this is for sparse tensors."
-    return refuse
+    return own_first(refuse)
 
 
 for _name in ("coalesce", "is_coalesced", "indices", "values", "_indices", "_values", "_nnz"):

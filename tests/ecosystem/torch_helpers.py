@@ -10,6 +10,8 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
+import opcode
 import sys
 import types
 
@@ -34,7 +36,8 @@ class _AbsentType(type):
 
 class _Absent(metaclass=_AbsentType):
     def __new__(cls, *args, **kwargs):
-        if _by_helpers(sys._getframe(1)):  # a question about the build, while they are imported
+        # A question about the build, while they or a file of tests are imported.
+        if _by_helpers(sys._getframe(1)) or _is_of_file(sys._getframe(1)):
             return False
         raise NotImplementedError(f"absent: {cls.__name__}")
 
@@ -48,13 +51,22 @@ def _by_helpers(frame):
     return frame.f_code.co_filename.startswith(HELPERS)
 
 
+def _is_of_file(frame):
+    """Is it the code of a file, or of a class, rather than that of a function?"""
+    return not frame.f_code.co_flags & inspect.CO_OPTIMIZED
+
+
+_LOADS = [opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap]
 _TABLES = ("common_methods_invocations", "/opinfo/definitions", "common_modules")
 
 
 def _is_tolerated(frame, module):
     """May the code of a frame have a name that the module has not? Questions by hasattr may not."""
-    if frame.f_code.co_code[frame.f_lasti] == _alias._IMPORT_FROM:
-        return _by_helpers(frame) or frame.f_code.co_name == "<module>"
+    instruction = frame.f_code.co_code[frame.f_lasti]
+    if instruction == _alias._IMPORT_FROM:
+        return _is_of_file(frame) or _by_helpers(frame)
+    if instruction in _LOADS and _is_of_file(frame):
+        return True
     return _by_helpers(frame) and (
         any(part in frame.f_code.co_filename for part in _TABLES)
         or module.__name__.endswith("_C")

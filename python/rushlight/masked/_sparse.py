@@ -57,8 +57,7 @@ def _reduced(name, input, dim=None, *, keepdim=False, dtype=None, mask=None, **o
         raise NotImplementedError(f"masked {name}: of a sparse tensor with dense dims")
     if mask is not None:
         elements = elements.sparse_mask(_pattern(mask, input.shape)).coalesce()
-    dims = {d % max(input.dim(), 1) for d in masked._dims(input, dim)}
-    result = _by_group(name, elements, dims, bool(keepdim))
+    result = _by_group(name, elements, masked._dims(input, dim), bool(keepdim))
     return result.to_sparse_csr() if layout is _CSR else result
 
 

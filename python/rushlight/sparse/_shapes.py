@@ -188,7 +188,9 @@ def get_item(input: Tensor, index: Sequence[Any] | int | slice) -> Tensor | Spar
 
 @function()
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> SparseTensor:
-    dim = wrap_dim(dim, input)
+    if not -input.dim() <= dim < input.dim():
+        raise RuntimeError(f"narrow_copy: dim {dim} of a tensor of {input.dim()} dims")
+    dim %= input.dim()
     start += input.shape[dim] if start < 0 else 0
     end = start + length
     if length < 0 or not 0 <= start <= end <= input.shape[dim]:
@@ -255,9 +257,16 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> SparseTensor:
     if dim >= sparse_dim:
         raise NotImplementedError("cat: along a dense dim of sparse tensors")
     rest = [[s for d, s in enumerate(t.shape) if d != dim] for t in tensors]
-    if any(t.sparse_dim() != sparse_dim for t in tensors) or any(r != rest[0] for r in rest):
-        shapes = [tuple(t.shape) for t in tensors]
-        raise RuntimeError(f"cat: shapes {shapes} differ beside dim {dim}")
+    kinds = [(t.sparse_dim(), t.dense_dim()) for t in tensors]
+    if any(kind != kinds[0] for kind in kinds):
+        raise RuntimeError(
+            f"cat: All tensors must have the same sparse_dim and dense_dim, got {kinds}"
+        )
+    if any(r != rest[0] for r in rest):
+        shapes = [list(t.shape) for t in tensors]
+        raise RuntimeError(
+            f"cat: All tensors must have the same shape: {shapes} differ beside dim {dim}"
+        )
     indices, start = [], 0
     for tensor in tensors:
         moved = tensor._indices().clone()
@@ -330,6 +339,12 @@ def empty_like(input: Tensor, *, layout: _layout | None = None, **options: Any) 
     with rushlight.no_grad():
         empty = map_values(input, lambda values: rushlight.empty_like(values, dtype=dtype))
     return empty.requires_grad_(requires_grad)
+
+
+@function("zeros", "empty")
+def zeros(*size: Any, layout: _layout = COO, **options: Any) -> SparseTensor:
+    """Of `zeros(size, out=sparse)`."""
+    return rushlight.zeros(*size, layout=layout, **options)
 
 
 @function("new_zeros", "new_empty")
