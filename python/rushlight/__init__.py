@@ -49,7 +49,8 @@ def _python_part_of_core(name):
     """What torch has in torch._C and rushlight has in Python."""
     if name.startswith("__"):
         raise AttributeError(name)
-    if name == "_VariableFunctionsClass":  # pickles of torch find functions there
+    # Pickles of torch find functions there, and so do programs that call a function of the core.
+    if name in ("_VariableFunctionsClass", "_VariableFunctions"):
         return torch
     if name == "_nn":
         return importlib.import_module("rushlight._nn_names")

@@ -71,11 +71,34 @@ def _numbers(name, given, count):
     """A tensor of numbers, one for each tensor of the list, as a list."""
     if not isinstance(given, rushlight.Tensor):
         return given
-    if given.dim() != 1 or len(given) != count:
+    if given.dim() != 1:
         raise RuntimeError(
-            f"_foreach_{name}: expected a vector of {count} numbers, got shape {given.shape}"
+            f"Expected packed scalar Tensor to be of dimension 1. Got {given.dim()} instead."
+        )
+    if len(given) != count:
+        raise RuntimeError(
+            f"_foreach_{name}: Expected length of scalars to match input of length {count} but got "
+            f"{len(given)} instead."
         )
     return given.tolist()
+
+
+def _check_lengths(name, lists):
+    first = lists[0] if lists else ()
+    if not first:
+        raise RuntimeError(f"_foreach_{name}: Tensor list must have at least one tensor.")
+    for other in lists[1:]:
+        if len(other) == len(first):
+            continue
+        if other and isinstance(other[0], rushlight.Tensor):
+            raise RuntimeError(
+                f"_foreach_{name}: Tensor lists must have the same number of tensors, got "
+                f"{len(first)} and {len(other)}"
+            )
+        raise RuntimeError(
+            f"_foreach_{name}: Tensor list must have same number of elements as scalar list. Got "
+            f"{len(first)} and {len(other)}"
+        )
 
 
 def _on_lists(name, one):
@@ -89,13 +112,7 @@ def _on_lists(name, one):
             args = (*args[:2], *(_numbers(name, a, count) for a in args[2:]))
             if "scalars" in kwargs:
                 kwargs["scalars"] = _numbers(name, kwargs["scalars"], count)
-        if any(len(a) != count for a in lists):
-            raise RuntimeError(
-                f"_foreach_{name}: expected lists of one length, got {[len(a) for a in lists]}"
-            )
-        if count == 0:
-            raise RuntimeError(f"_foreach_{name}: Tensor list must have at least one tensor.")
-
+        _check_lengths(name, lists)
         columns = [a if isinstance(a, (list, tuple)) else repeat(a, count) for a in (self, *args)]
         if kwargs:
             rows = zip(*(v if isinstance(v, (list, tuple)) else repeat(v) for v in kwargs.values()))

@@ -15,6 +15,8 @@ import opcode
 import sys
 import types
 
+import pytest
+
 # Before `torch` is rushlight's.
 HELPERS = f"{importlib.util.find_spec('torch').submodule_search_locations[0]}/testing"
 
@@ -57,7 +59,7 @@ def _is_of_file(frame):
 
 
 _LOADS = [opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap]
-_TABLES = ("common_methods_invocations", "/opinfo/definitions", "common_modules")
+_TABLES = ("common_methods_invocations", "/opinfo/definitions", "common_modules", "/generated/")
 
 
 def _is_tolerated(frame, module):
@@ -83,7 +85,9 @@ def _give_absent_names(module):
                 raise AttributeError(name)
             return own(name)
         except (AttributeError, ImportError):
-            if name.startswith("__") or not _is_tolerated(sys._getframe(1), module):
+            frame = sys._getframe(1)
+            of_protocol = name.startswith("__") and "/generated/" not in frame.f_code.co_filename
+            if of_protocol or not _is_tolerated(frame, module):
                 raise
             return absent(f"{module.__name__}.{name}")
 
@@ -148,6 +152,7 @@ def _from_torch(name, path):
     spec = importlib.util.spec_from_file_location(name, HELPERS.removesuffix("testing") + path)
     sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 class _HooksOfAllModules(types.ModuleType):
@@ -175,3 +180,29 @@ torch.cuda._HAS_PYNVML = False
 rushlight._C._TorchFunctionState = types.SimpleNamespace(
     ENABLED=0, SUBCLASSES_DISABLED=1, ALL_DISABLED=2
 )
+
+
+def _masked_tensors_of_tests():
+    """What the tests of masked tensors compare with: torch's own, of Python alone."""
+    package = "torch.masked.maskedtensor"
+    sys.modules[package] = types.ModuleType(package)
+    sys.modules["torch.masked._docs"] = types.ModuleType("torch.masked._docs")
+    for part in ("core", "creation", "unary", "binary", "reductions"):
+        module = _from_torch(f"{package}.{part}", f"masked/maskedtensor/{part}.py")
+        for name in torch.masked.__all__[:4]:  # the class and its constructors are rushlight's
+            if hasattr(module, name):
+                setattr(module, name, getattr(torch.masked, name))
+    steps = _from_torch("masked_steps", "masked/_ops.py")
+    for name in ("_canonical_dim", "_combine_input_and_mask", "_input_mask", "_output_mask",
+                 "_reduction_identity", "_where"):  # fmt: skip
+        setattr(torch.masked, name, getattr(steps, name))
+
+
+_masked_tensors_of_tests()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests of modules are named by them, and have the same names with both libraries."""
+    for item in items:
+        item._nodeid = item.nodeid.replace("_rushlight_nn_", "_nn_")

@@ -186,7 +186,8 @@ class _Autocast(TorchFunctionMode):
 
 def is_autocast_available(device_type: str) -> bool:
     """Can autocast be asked for on this kind of device?"""
-    return device_type == "cpu" or (device_type == "cuda" and rushlight.cuda.is_available())
+    kind = rushlight.device(device_type).type  # which names the string that is none
+    return kind == "cpu" or (kind == "cuda" and rushlight.cuda.is_available())
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:

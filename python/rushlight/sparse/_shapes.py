@@ -147,11 +147,14 @@ def _select_compressed(input, dim, index):
         raise IndexError(f"select: index {index} out of range for dim {dim} of size {length}")
     compressed, plain, _ = _C._sparse_parts(input)
     batch = compressed.dim() - 1
+    size = [s for d, s in enumerate(input.shape) if d != dim]
     if dim < batch:
-        size = [s for d, s in enumerate(input.shape) if d != dim]
         values = values_of(input).select(dim, index)
         indices = compressed.select(dim, index), plain.select(dim, index)
         return compress(input.layout, *indices, values, size)
+    if dim >= batch + 2:  # a dense dim
+        values = values_of(input).select(dim - input.dim(), index)
+        return compress(input.layout, compressed, plain, values, size)
     if batch:
         raise RuntimeError(
             "select: selecting sparse dimensions is not supported for batched sparse compressed "
