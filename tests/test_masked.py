@@ -140,3 +140,26 @@ def test_gradients_of_reduced_sparse_inputs():
     x = SPARSE.to_sparse().requires_grad_()
     masked.sum(x, 1, mask=KEPT.to_sparse()).to_dense().sum().backward()
     assert x.grad.to_dense().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("layout", ["strided", "sparse_coo", "sparse_csr"])
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean", "var", "logsumexp"])
+def test_no_dims_are_all_dims(layout, name):
+    """A reduction over () once gave back the input."""
+    x, reduce = SPARSE.to_sparse(layout=getattr(rl, layout)), getattr(masked, name)
+    if layout != "strided" and (name in ("var", "logsumexp") or (name, layout[-3:]) == ("mean", "coo")):
+        with pytest.raises(ValueError, match="expects strided"):
+            reduce(x, (), mask=KEPT)
+        return
+    found = reduce(x, (), keepdim=True, mask=KEPT)
+    assert found.to_dense().equal(reduce(SPARSE, (0, 1), keepdim=True, mask=KEPT))
+    assert found.shape == (1, 1)
+
+
+def test_dims_are_in_range_and_different():
+    for dim in ((0, 0), (0, -2)):
+        with pytest.raises(RuntimeError, match="multiple times"):
+            masked.prod(X, dim, mask=MASK)
+    for reduce in (masked.sum, masked.prod, masked.amax, masked.mean):
+        with pytest.raises(IndexError, match="out of range"):
+            reduce(X, 2, mask=MASK)
