@@ -272,7 +272,11 @@ def as_nested_tensor(
 ) -> NestedTensor:
     """Make a batch of tensors, or of the rows of one; gradients reach them."""
     if isinstance(ts, NestedTensor):
-        return ts
+        if layout is not None and _is_jagged(layout, "as_nested_tensor") != ts._jagged:
+            raise RuntimeError(
+                "nested.as_nested_tensor: Converting between nested tensor layouts is not supported"
+            )
+        return ts.to(device=device, dtype=dtype)
     jagged = _is_jagged(layout, "as_nested_tensor")
     if isinstance(ts, Tensor) and ts.dim() < 1 + jagged:
         raise RuntimeError(
