@@ -147,7 +147,8 @@ def test_gradients_of_reduced_sparse_inputs():
 def test_no_dims_are_all_dims(layout, name):
     """A reduction over () once gave back the input."""
     x, reduce = SPARSE.to_sparse(layout=getattr(rl, layout)), getattr(masked, name)
-    if layout != "strided" and (name in ("var", "logsumexp") or (name, layout[-3:]) == ("mean", "coo")):
+    refused = ["var", "logsumexp", *(["mean"] if layout == "sparse_coo" else [])]
+    if layout != "strided" and name in refused:
         with pytest.raises(ValueError, match="expects strided"):
             reduce(x, (), mask=KEPT)
         return

@@ -362,10 +362,12 @@ def test_overloads_parts_and_older_names():
         batch.narrow(0, 2, 2)
     with pytest.raises(RuntimeError, match="nested tensors alone"):
         rushlight.cat([batch, rushlight.ones(2)])
-    chosen = nested.masked_select(rushlight.arange(8).view(2, 2, 2), rushlight.tensor([True, False]))
+    cube, kept = rushlight.arange(8).view(2, 2, 2), rushlight.tensor([True, False])
+    chosen = nested.masked_select(cube, kept)
     assert [t.tolist() for t in chosen.unbind()] == [[0], [2], [4], [6]]
 
-    padded, offsets = rushlight.arange(12.0).view(2, 3, 2).requires_grad_(), rushlight.tensor([0, 1, 4])
+    padded = rushlight.arange(12.0).view(2, 3, 2).requires_grad_()
+    offsets = rushlight.tensor([0, 1, 4])
     rows = older.nested_from_padded(padded, offsets)
     assert isinstance(rows, older.NestedTensor) and rows.values().shape == (4, 2)
     assert older.buffer_from_jagged(rows).equal(rows.values())

@@ -198,6 +198,10 @@ _ELSEWHERE = {
     "utils.backend_registration": ("_register_device_module",),
     "_windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window",
                  "kaiser_window"),
+    "nn._native_layers": (
+        "_native_multi_head_attention", "_transform_bias_rescale_qkv",
+        "_transformer_encoder_layer_fwd",
+    ),
     "nn.functional": (
         "adaptive_avg_pool1d", "conv_tbc", "cosine_similarity", "pairwise_distance", "rrelu_",
     ),

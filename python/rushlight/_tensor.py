@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rushlight.storage import TypedStorage
     from rushlight.types import Device, _dtype, _layout
 
+
 def own_first(function: Callable[..., Any]) -> Callable[..., Any]:
     """A method that kinds of tensors of the library's own may have otherwise: theirs, also where it
     is called as a function of `Tensor`.

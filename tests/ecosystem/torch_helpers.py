@@ -170,7 +170,9 @@ class _HooksOfAllModules(types.ModuleType):
 importlib.import_module("torch.nn.modules.module").__class__ = _HooksOfAllModules
 sys.meta_path.insert(0, _AbsentModules())
 Namespace.__getattr__ = _with_absent_operations(Namespace.__getattr__)
+torch._prims_common.__path__ = []  # so that modules in it are found to be absent
 _from_torch("torch.utils._import_utils", "utils/_import_utils.py")
+importlib.import_module("torch._prims_common.wrappers")._maybe_remove_out_wrapper = lambda f: f
 torch.cuda.jiterator = types.SimpleNamespace(
     _create_jit_fn=lambda *a, **k: absent("jiterator"),
     _create_multi_output_jit_fn=lambda *a, **k: absent("jiterator"),

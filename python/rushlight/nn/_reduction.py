@@ -5,7 +5,6 @@ from __future__ import annotations
 from rushlight import Tensor
 from rushlight._ignored import warn_program
 
-
 _ENUM = {"none": 0, "mean": 1, "sum": 2}  # as torch's operations take it
 
 

@@ -148,18 +148,14 @@ def _check_diagonals(diagonals, offsets, shape, layout):
     if offsets.dim() > 1:
         raise RuntimeError(f"spdiags: Offsets must be scalar or vector, got {offsets.dim()}D")
     if offsets.dtype is not rushlight.int64:
-        raise RuntimeError(
-            f"spdiags: Offset Tensor must have dtype Long but got {offsets.dtype}"
-        )
+        raise RuntimeError(f"spdiags: Offset Tensor must have dtype Long but got {offsets.dtype}")
     if len(offsets) != len(diagonals):
         raise RuntimeError(
             f"spdiags: Number of diagonals ({len(diagonals)}) does not match the number of offsets "
             f"({len(offsets)})"
         )
     if len(offsets.unique()) != len(offsets):
-        raise RuntimeError(
-            f"spdiags: Offset tensor contains duplicate values: {offsets.tolist()}"
-        )
+        raise RuntimeError(f"spdiags: Offset tensor contains duplicate values: {offsets.tolist()}")
 
 
 def sampled_addmm(
