@@ -164,3 +164,18 @@ def test_dims_are_in_range_and_different():
     for reduce in (masked.sum, masked.prod, masked.amax, masked.mean):
         with pytest.raises(IndexError, match="out of range"):
             reduce(X, 2, mask=MASK)
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_all_elements_of_a_sparse_input_and_none(layout):
+    """Nothing was 0 for each reduction, and a maximum or product of nothing too."""
+    x = SPARSE.to_sparse(layout=getattr(rl, layout))
+    nothing = rl.zeros(3, 3, dtype=rl.bool)
+    expected = {"sum": 0, "prod": 1, "amax": -math.inf, "amin": math.inf}
+    for name, value in expected.items():
+        for mask, wanted in ((nothing, value), (KEPT, getattr(masked, name)(SPARSE, mask=KEPT))):
+            found = getattr(masked, name)(x, (0, 1), keepdim=True, mask=mask)
+            assert found.layout is x.layout and found.to_dense().item() == wanted
+            assert found._nnz() == (wanted != 0)
+    ints = masked.amin(x.to(rl.int32), keepdim=True, mask=nothing).to_dense()
+    assert ints.item() == 2**31 - 1

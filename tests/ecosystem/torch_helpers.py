@@ -6,6 +6,8 @@ NotImplementedError and names it, so that a test fails by what it uses and not b
 imports.
 """
 
+import ast
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -14,6 +16,7 @@ import inspect
 import opcode
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -59,7 +62,7 @@ def _is_of_file(frame):
 
 
 _LOADS = [opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap]
-_TABLES = ("common_methods_invocations", "/opinfo/definitions", "common_modules", "/generated/")
+_TABLES = ("common_methods_invocations", "/opinfo/definitions", "common_modules")
 
 
 def _is_tolerated(frame, module):
@@ -85,9 +88,7 @@ def _give_absent_names(module):
                 raise AttributeError(name)
             return own(name)
         except (AttributeError, ImportError):
-            frame = sys._getframe(1)
-            of_protocol = name.startswith("__") and "/generated/" not in frame.f_code.co_filename
-            if of_protocol or not _is_tolerated(frame, module):
+            if name.startswith("__") or not _is_tolerated(sys._getframe(1), module):
                 raise
             return absent(f"{module.__name__}.{name}")
 
@@ -182,6 +183,22 @@ torch.cuda._HAS_PYNVML = False
 rushlight._C._TorchFunctionState = types.SimpleNamespace(
     ENABLED=0, SUBCLASSES_DISABLED=1, ALL_DISABLED=2
 )
+
+
+def _table_of_arguments():
+    """torch's table of functions and their arguments, but for functions that rushlight lacks."""
+    name = "torch.testing._internal.generated.annotated_fn_args"
+    tree = ast.parse(Path(HELPERS, "_internal/generated/annotated_fn_args.py").read_text())
+    (table,) = (node.value for node in tree.body if isinstance(node, ast.Assign))
+    module = sys.modules[name] = types.ModuleType(name)
+    module.annotated_args = {}
+    for key, arguments in zip(table.keys, table.values, strict=True):
+        with contextlib.suppress(AttributeError):
+            function = eval(compile(ast.Expression(key), name, "eval"), {"torch": torch})
+            module.annotated_args[function] = ast.literal_eval(arguments)
+
+
+_table_of_arguments()
 
 
 def _masked_tensors_of_tests():

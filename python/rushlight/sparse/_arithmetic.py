@@ -170,6 +170,8 @@ def _sparse_broadcast_to(sparse: SparseTensor, shape: Sequence[int]) -> SparseTe
 
 
 def _mul_sparse(a, b):
+    if a.dim() == b.dim() == 0:
+        a = to(a, rushlight.promote_types(a.dtype, b.dtype))
     for one, other in ((a, b), (b, a)):
         if other.dim() == 0:
             return mul(one, other.to_dense())

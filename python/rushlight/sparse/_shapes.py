@@ -115,14 +115,23 @@ def unsqueeze(input: Tensor, dim: int) -> SparseTensor:
     return construct(indices, values_of(input), size, input.is_coalesced())
 
 
+def _checked_length(input, dim, index):
+    """The length of a dim in which there is such an index."""
+    length = input.shape[dim]
+    if not -length <= index < length:
+        raise IndexError(
+            f"select: index {index} out of range for tensor of size {list(input.shape)} at "
+            f"dimension {dim}"
+        )
+    return length
+
+
 @function("select", "select_copy", layouts=ANY)
 def select(input: Tensor, dim: int, index: int) -> Tensor | SparseTensor:
     dim = wrap_dim(dim, input)
     if input.layout is not COO:
         return _select_compressed(input, dim, index)
-    length = input.shape[dim]
-    if not -length <= index < length:
-        raise IndexError(f"select: index {index} out of range for dim {dim} of size {length}")
+    length = _checked_length(input, dim, index)
     index %= length
     size = [s for d, s in enumerate(input.shape) if d != dim]
     sparse_dim = input.sparse_dim()
@@ -142,9 +151,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor | SparseTensor:
 
 def _select_compressed(input, dim, index):
     """A matrix of a batch, or a row or column in COO layout."""
-    length = input.shape[dim]
-    if not -length <= index < length:
-        raise IndexError(f"select: index {index} out of range for dim {dim} of size {length}")
+    length = _checked_length(input, dim, index)
     compressed, plain, _ = _C._sparse_parts(input)
     batch = compressed.dim() - 1
     size = [s for d, s in enumerate(input.shape) if d != dim]
