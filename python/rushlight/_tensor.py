@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 
 import rushlight
 from rushlight import _C, Tensor
@@ -11,7 +12,7 @@ from rushlight._numpy_names import takes_numpy_names
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -20,20 +21,6 @@ if TYPE_CHECKING:
     from rushlight.sparse._tensor import SparseTensor
     from rushlight.storage import TypedStorage
     from rushlight.types import Device, _dtype, _layout
-
-
-def own_first(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that kinds of tensors of the library's own may have otherwise: theirs, also where it
-    is called as a function of `Tensor`.
-    """
-
-    @functools.wraps(function)
-    def method(self, *args, **kwargs):
-        kind = vars(type(self))
-        own = kind.get(function.__name__) if "_is_of_core" in kind else None
-        return (own or function)(self, *args, **kwargs)
-
-    return method
 
 
 _LEGACY_NAMES = {
@@ -271,7 +258,6 @@ class _Methods:
         for name, value in (slots or {}).items():
             setattr(self, name, value)
 
-    @own_first
     def type(self, dtype: _dtype | None = None, non_blocking: bool = False) -> Self | Tensor | str:
         """Return the legacy type's name, as "torch.FloatTensor", or a copy of another dtype."""
         if dtype is None:
@@ -299,7 +285,6 @@ class _Methods:
         """Return whether both have the same shape."""
         return self.shape == other.shape
 
-    @own_first
     def new(self, *args: Any, device: Device = None, size: Any = None) -> Tensor:
         """Return a tensor of this dtype and device, as the constructor `Tensor(...)` makes one."""
         from rushlight._typed_tensors import construct
@@ -401,12 +386,10 @@ class _Methods:
         """Return the places of elements that are not zero; see `rushlight.nonzero`."""
         return rushlight._nonzero_tuple(self) if as_tuple else rushlight._nonzero(self)
 
-    @own_first
     def to_dense(self, dtype: _dtype | None = None, *, masked_grad: Any = None) -> Self:
         """Return this tensor, or one of another dtype: it is dense."""
         return self if dtype is None else self.to(dtype)
 
-    @own_first
     def to_sparse(
         self,
         sparse_dim: int | None = None,
@@ -448,7 +431,6 @@ class _Methods:
 
         return sparse_mask(self, mask)
 
-    @own_first
     @takes_numpy_names
     def narrow_copy(self, dim: int, start: int, length: int) -> Any:
         """Return a copy of `length` places along `dim`, the first of them `start`."""
@@ -462,12 +444,10 @@ class _Methods:
         """Return beta * self + alpha * (mat1 @ mat2); see `rushlight.sspaddmm`."""
         return rushlight.sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
-    @own_first
     def sparse_dim(self) -> int:
         """Return 0: no dim is sparse."""
         return 0
 
-    @own_first
     def dense_dim(self) -> Any:
         """Return how many dims are dense: all."""
         return self.dim()
@@ -480,7 +460,6 @@ class _Methods:
 
     _typed_storage = storage
 
-    @own_first
     def share_memory_(self) -> Self:
         """Move the memory to where other processes can map it too, in place; views follow.
 
@@ -534,7 +513,7 @@ def _needs_sparse(name, wanted):
 
     refuse.__name__ = name
     refuse.__doc__ = "Raise RuntimeError: this is for sparse tensors."
-    return own_first(refuse)
+    return refuse
 
 
 for _name in ("coalesce", "is_coalesced", "indices", "values", "_indices", "_values", "_nnz"):
@@ -545,14 +524,53 @@ for _name in ("ccol_indices", "row_indices"):
     setattr(_Methods, _name, _needs_sparse(_name, "column compressed"))
 
 
+def _handed_over(function):
+    """The method as it is called: kinds of tensors of the library's own may have another, and a
+    class with a `__torch_function__` of its own may take it over, as any operation.
+    """
+    name = function.__name__
+
+    @functools.wraps(function)
+    def method(self, *args, **kwargs):
+        kind = type(self)
+        if kind is not Tensor:
+            if "_is_of_core" in vars(kind):
+                return (vars(kind).get(name) or function)(self, *args, **kwargs)
+            # Modes see what it is made of.
+            if name not in _OF_THE_LIBRARY and _takes_over(kind):
+                if _C._has_torch_function((self,)) and not _C._len_torch_function_stack():
+                    return _C._handle_torch_function(method, (self, *args), (self, *args), kwargs)
+        return function(self, *args, **kwargs)
+
+    return method
+
+
+def _takes_over(kind):
+    """Has the class a `__torch_function__` that is not the library's?"""
+    taken_by = getattr(getattr(kind, "__torch_function__", None), "__func__", None)
+    return taken_by is not None and taken_by.__module__.partition(".")[0] != "rushlight"
+
+
+# Methods that torch hands to nobody, or does not have.
+_OF_THE_LIBRARY = {"__setstate__", "_repr_html_", "_typed_storage", "new", "to_padded_tensor"}
+
+
 def install() -> None:
     """Give `Tensor` the methods of this module."""
-    for name, member in vars(_Methods).items():
-        if name not in ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"):
-            function = getattr(member, "__func__", member)
-            if callable(function):
-                function.__qualname__ = f"Tensor.{name}"
-            setattr(Tensor, name, member)
+    give(vars(_Methods).items())
+
+
+def give(members: Iterable[tuple[str, Any]]) -> None:
+    """Give `Tensor` these methods, by name."""
+    for name, member in members:
+        if name in ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"):
+            continue
+        function = getattr(member, "__func__", member)
+        if callable(function):
+            function.__qualname__ = f"Tensor.{name}"
+        if isinstance(member, types.FunctionType):
+            member = _handed_over(member)
+        setattr(Tensor, name, member)
 
 
 _without_conversion = None

@@ -117,6 +117,11 @@ def _into(name, out, result):
         raise NotImplementedError(
             f"{name}: out= with a sparse result needs its layout, {result.layout}, got {out.layout}"
         )
+    if out.shape != result.shape and out.layout is not COO:
+        raise RuntimeError(
+            f"{name}: out= of shape {tuple(out.shape)} for a result in layout {result.layout} and "
+            f"of shape {tuple(result.shape)}"
+        )
     return replace(out, result)
 
 
