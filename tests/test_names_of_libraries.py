@@ -451,7 +451,7 @@ def test_weak_dicts_after_others():
 
 def test_whether_autocast_is_there():
     assert torch.amp.is_autocast_available("cpu")
-    with pytest.raises(RuntimeError, match="no device|device type"):
+    with pytest.raises(RuntimeError, match="Invalid device string: 'no device'"):
         torch.amp.is_autocast_available("no device")
 
 

@@ -781,6 +781,14 @@ def test_the_checks_of_indices_by_themselves():
         assert check(*parts, sparse.values(), sparse.shape, sparse.layout) is None
         with pytest.raises(RuntimeError, match="less than"):
             check(parts[0], parts[1] + 9, sparse.values(), sparse.shape, sparse.layout)
+    rows = make(rushlight, "csr")
+    check_indices = rushlight._validate_compressed_sparse_indices
+    for is_crow in (True, False):
+        check_indices(is_crow, rows.crow_indices(), rows.col_indices(), 4, 6, rows._nnz())
+        with pytest.raises(RuntimeError, match="less than 5"):
+            check_indices(is_crow, rows.crow_indices(), rows.col_indices(), 4, 5, rows._nnz())
+    with pytest.raises(RuntimeError, match="3 elements"):
+        check_indices(True, rows.crow_indices(), rows.col_indices(), 4, 6, 3)
     with pytest.raises(RuntimeError, match="layout must be one of"):
         check(*parts, sparse.values(), sparse.shape, rushlight.strided)
 

@@ -219,7 +219,8 @@ _ELSEWHERE = {
                "sparse_bsc_tensor", "sparse_compressed_tensor"),
     "sparse._arithmetic": ("_sparse_broadcast_to",),
     "sparse._make": (
-        "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args",
+        "_validate_compressed_sparse_indices", "_validate_sparse_compressed_tensor_args",
+        "_validate_sparse_coo_tensor_args",
     ),
     "sparse._products": ("hspmm", "smm", "spmm", "sspaddmm"),
     "amp": ("autocast", "GradScaler"),

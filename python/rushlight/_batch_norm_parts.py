@@ -206,4 +206,6 @@ def batch_norm_backward_elemt(
     return result.to(input.dtype)
 
 
-rushlight.overrides._make_overridable(globals(), "rushlight", but=("into",))
+rushlight.overrides._make_overridable(
+    globals(), "rushlight", but=("into",), classes_alone=True
+)

@@ -327,7 +327,7 @@ rushlight.overrides._make_overridable(
 
 
 rushlight.overrides._make_overridable(
-    globals(), "rushlight",
+    globals(), "rushlight", classes_alone=True,
     only="""ccol_indices_copy col_indices_copy crow_indices_copy detach_copy indices_copy
     native_dropout row_indices_copy slice_copy values_copy view_as_complex_copy
     view_as_real_copy""".split(),

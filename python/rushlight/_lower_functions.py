@@ -595,9 +595,9 @@ rushlight.overrides._make_overridable(
     rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell rrelu slice_inverse
     unsafe_split_with_sizes""".split(),
 )  # fmt: skip
-# What calls one other function alone leaves it to that to be seen by modes.
+# What calls one other function alone leaves it to that to be seen by modes, and computed.
 rushlight.overrides._make_overridable(
-    globals(), "rushlight", modes=False,
+    globals(), "rushlight", classes_alone=True,
     only="""adaptive_max_pool1d affine_grid_generator alpha_dropout alpha_dropout_ batch_norm
     binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss dsmm feature_alpha_dropout
     feature_alpha_dropout_ feature_dropout_ frobenius_norm group_norm hinge_embedding_loss hsmm

@@ -398,6 +398,19 @@ def _validate_sparse_compressed_tensor_args(
     _checked_compressed(what, layout, compressed_indices, plain_indices, values, size)
 
 
+def _validate_compressed_sparse_indices(
+    is_crow: bool, compressed_idx: Tensor, plain_idx: Tensor, cdim: int, dim: int, nnz: int
+) -> None:
+    """Raise what `sparse_compressed_tensor` would of indices of `cdim` lines of `dim` places."""
+    what = "_validate_compressed_sparse_indices"
+    if plain_idx.shape[-1:] != (nnz,):
+        raise RuntimeError(f"{what}: {nnz} elements, but indices of shape {list(plain_idx.shape)}")
+    size = (*compressed_idx.shape[:-1], *((cdim, dim) if is_crow else (dim, cdim)))
+    values = rushlight.zeros(plain_idx.shape, device=plain_idx.device)
+    layout = CSR if is_crow else CSC
+    _checked_compressed(what, layout, compressed_idx, plain_idx, values, size)
+
+
 def _check_one_memory(what, check_pinning, *parts):
     if check_pinning and len({part.is_pinned() for part in parts}) > 1:
         raise RuntimeError(f"{what}: indices and values must be in page-locked memory, or none")

@@ -151,7 +151,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor | SparseTensor:
 
 def _select_compressed(input, dim, index):
     """A matrix of a batch, or a row or column in COO layout."""
-    length = _checked_length(input, dim, index)
+    _checked_length(input, dim, index)
     compressed, plain, _ = _C._sparse_parts(input)
     batch = compressed.dim() - 1
     size = [s for d, s in enumerate(input.shape) if d != dim]
