@@ -341,6 +341,8 @@ def test_the_dim_that_differs_is_known_where_none_does():
     for turned in (batch.transpose(1, 2), batch.permute(0, 2, 1)):
         assert turned._ragged_idx == 1 and turned.values().equal(values.t())
     assert batch.unsqueeze(1)._ragged_idx == 3 and batch.unsqueeze(-1)._ragged_idx == 2
+    assert batch.unsqueeze(1).squeeze(1)._ragged_idx == 2
+    assert batch.unflatten(1, (2, 2))._ragged_idx == 3
     assert batch.sum(1)._ragged_idx == 1 and batch.sum(1, keepdim=True)._ragged_idx == 2
     assert batch.amax(1)._ragged_idx == 1 and batch.select(1, 0)._ragged_idx == 1
     assert batch.unsqueeze(1).flatten(1, 2)._ragged_idx == 2

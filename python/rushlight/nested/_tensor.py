@@ -688,8 +688,10 @@ def _along(func, x, dim=None, *args, **kwargs):
     dim = dim + dims if dim < 0 else dim
     if dim == 0:
         raise RuntimeError(f"nested: {func.__name__}: dim 0 is that of the batch")
-    place = _ragged_dim(x) + (func.__name__ == "unsqueeze" and dim - 1 <= _ragged_dim(x))
     parts = [func(p, dim - 1, *args, **kwargs) for p in x._parts]
+    place = _ragged_dim(x)
+    if parts and dim - 1 < place + (func.__name__ == "unsqueeze"):
+        place += parts[0].dim() - (_dims(x) - 1)
     return make(parts, x._jagged, x._ragged, place)
 
 
