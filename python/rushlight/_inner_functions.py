@@ -82,9 +82,12 @@ def _copy_of(method: str) -> Callable[..., Tensor]:
     return copy
 
 
-indices_copy, values_copy = _copy_of("indices"), _copy_of("values")
-crow_indices_copy, col_indices_copy = _copy_of("crow_indices"), _copy_of("col_indices")
-ccol_indices_copy, row_indices_copy = _copy_of("ccol_indices"), _copy_of("row_indices")
+indices_copy: Callable[..., Tensor] = _copy_of("indices")
+values_copy: Callable[..., Tensor] = _copy_of("values")
+crow_indices_copy: Callable[..., Tensor] = _copy_of("crow_indices")
+col_indices_copy: Callable[..., Tensor] = _copy_of("col_indices")
+ccol_indices_copy: Callable[..., Tensor] = _copy_of("ccol_indices")
+row_indices_copy: Callable[..., Tensor] = _copy_of("row_indices")
 
 
 # ---- tests of all elements

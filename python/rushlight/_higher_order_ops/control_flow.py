@@ -3,9 +3,18 @@
 By themselves they are plain Python; `torch.export` records their functions as graphs.
 """
 
+from __future__ import annotations
+
 import rushlight
 from rushlight import _C
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rushlight import Tensor
 
 
 def _recorded(function, *args, **kwargs):
@@ -15,7 +24,12 @@ def _recorded(function, *args, **kwargs):
     return False, None
 
 
-def cond(pred, true_fn, false_fn, operands=()):
+def cond(
+    pred: bool | Tensor,
+    true_fn: Callable[..., Any],
+    false_fn: Callable[..., Any],
+    operands: Sequence[Any] = (),
+) -> Any:
     """true_fn(*operands) or false_fn(*operands), chosen by the value of pred.
 
     Args:
@@ -91,7 +105,7 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     return carry, tree_unflatten([rushlight.stack(p, 0) for p in zip(*rows)], spec)
 
 
-def map(f, xs, *args):
+def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     """f of each slice of xs along dim 0, stacked.
 
     Example:

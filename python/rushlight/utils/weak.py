@@ -61,7 +61,8 @@ class WeakIdKeyDictionary(MutableMapping):
     """
 
     def __init__(self, dict: Any = None, ref_type: type[Any] = WeakIdRef) -> None:
-        self.data, self.ref_type = {}, ref_type
+        self.data: Any = {}
+        self.ref_type: type[Any] = ref_type
         data = weakref.ref(self)
 
         def remove(reference):
