@@ -22,8 +22,8 @@ class Warning:
             warn_once(f"utils.backcompat.{self._name}: operations follow the rules of today alone")
         self._enabled = bool(value)
 
-    enabled = property(get_enabled, set_enabled)
+    enabled: property = property(get_enabled, set_enabled)
 
 
-broadcast_warning = Warning("broadcast_warning")
-keepdim_warning = Warning("keepdim_warning")
+broadcast_warning: Warning = Warning("broadcast_warning")
+keepdim_warning: Warning = Warning("keepdim_warning")
