@@ -67,7 +67,7 @@ def _one(name):
     return _IN_PLACE.get(base) or getattr(rushlight.Tensor, name)
 
 
-def _numbers(name, given, count):
+def _numbers(given, count):
     """A tensor of numbers, one for each tensor of the list, as a list."""
     if not isinstance(given, rushlight.Tensor):
         return given
@@ -77,8 +77,8 @@ def _numbers(name, given, count):
         )
     if len(given) != count:
         raise RuntimeError(
-            f"_foreach_{name}: Expected length of scalars to match input of length {count} but got "
-            f"{len(given)} instead."
+            f"Expected length of scalars to match input of length {count} but got {len(given)} "
+            "instead."
         )
     return given.tolist()
 
@@ -109,9 +109,9 @@ def _on_lists(name, one):
         lists = [a for a in (self, *args, *kwargs.values()) if isinstance(a, (list, tuple))]
         count = len(lists[0]) if lists else 0
         if base in ("addcdiv", "addcmul"):
-            args = (*args[:2], *(_numbers(name, a, count) for a in args[2:]))
+            args = (*args[:2], *(_numbers(a, count) for a in args[2:]))
             if "scalars" in kwargs:
-                kwargs["scalars"] = _numbers(name, kwargs["scalars"], count)
+                kwargs["scalars"] = _numbers(kwargs["scalars"], count)
         _check_lengths(name, lists)
         columns = [a if isinstance(a, (list, tuple)) else repeat(a, count) for a in (self, *args)]
         if kwargs:
