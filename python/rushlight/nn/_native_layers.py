@@ -62,7 +62,9 @@ def _native_multi_head_attention(
             for row in rows
         ]  # fmt: skip
         outputs = make([out[0] for out, _ in results], query._jagged, query._ragged)
-        return outputs, make([w[0] for _, w in results], False) if need_weights else None
+        if not need_weights:
+            return outputs, None
+        return outputs, make([w[0] for _, w in results], False).to_padded_tensor(0.0)
     attn_mask, key_padding_mask = _masks(mask, mask_type, len(query), num_head)
     output, weights = F.multi_head_attention_forward(
         *(t.transpose(0, 1) for t in (query, key, value)), embed_dim, num_head, qkv_weight,
