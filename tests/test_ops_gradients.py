@@ -64,7 +64,8 @@ def prepared(op, array, tensor):
     return tensor.clone()
 
 
-# The gradient is that of the logits, whose log_softmax the input is: tests/test_ctc_loss.py.
+# The gradient is that of the logits, whose log_softmax the input is: tests/test_ctc_loss.py. It has
+# no derivative.
 OF_LOGITS = {"ctc_loss_kernel"}
 
 
@@ -178,7 +179,7 @@ def reached(op, number):
     run, inputs = made
     outputs = run(*inputs)
     names = nodes(outputs)
-    for _ in range(2):
+    for _ in range(1 if op.full_name in OF_LOGITS else 2):
         if not outputs:
             break
         sizes = [out.abs() if out.is_complex() else out for out in outputs]
