@@ -617,7 +617,7 @@ def _forward(op, signatures):
         lines.append(f"  if (!records({tensors})) return {compute};")
         lines.append(
             f"  return without_gradient(unrecorded([&] {{ return {compute}; }}), "
-            f'"{op.name}", "{op.no_gradient}");'
+            f'"{op.name}", "{op.no_gradient}", inputs_of({tensors}));'
         )
     else:
         lines.append(f"  return {compute};" if s.returns != "None" else f"  {compute};")
@@ -673,7 +673,8 @@ def _inplace(op, signatures):
     elif op.no_gradient:
         lines.append(
             f"  if (records({tensors})) "
-            f'refuse_gradient({self_name}, "{op.name}_", "{op.no_gradient}");'
+            f'refuse_gradient({self_name}, "{op.name}_", "{op.no_gradient}", '
+            f"inputs_of({tensors}));"
         )
     else:
         lines.append(f'  if (records({self_name})) stop_gradient({self_name}, "{op.name}_");')

@@ -383,3 +383,59 @@ def test_masks_of_scores():
 
     made = flex_attention.create_mask(scores, None, None, 2, 2, "cpu")
     assert made.tolist() == [[[[True, False], [True, True]]]]
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("activation", ["gelu", "relu"])
+def test_layers_as_copies_of_the_modules_call_them(norm_first, activation):
+    layer = rl.nn.TransformerEncoderLayer(
+        8, 2, 16, activation=activation, norm_first=norm_first, batch_first=True
+    ).eval()
+    x, own = rl.randn(3, 5, 8), layer.self_attn
+    weights = (8, 2, own.in_proj_weight, own.in_proj_bias, own.out_proj.weight, own.out_proj.bias)
+    rest = (
+        activation == "gelu", norm_first, layer.norm1.eps, layer.norm1.weight, layer.norm1.bias,
+        layer.norm2.weight, layer.norm2.bias, layer.linear1.weight, layer.linear1.bias,
+        layer.linear2.weight, layer.linear2.bias,
+    )  # fmt: skip
+    padding = rl.arange(5) >= rl.tensor([[3], [5], [4]])
+    causal = rl.ones(5, 5, dtype=rl.bool).triu(1)
+    with rl.no_grad():
+        for mask, kind, given in (
+            (None, None, {}),
+            (causal, 0, {"src_mask": causal}),
+            (padding, 1, {"src_key_padding_mask": padding}),
+        ):
+            found = rl._transformer_encoder_layer_fwd(x, *weights, *rest, mask, kind)
+            rl.testing.assert_close(found, layer(x, **given))
+        rows = [x[0, :3], x[1]]
+        nested = rl._transformer_encoder_layer_fwd(rl.nested.nested_tensor(rows), *weights, *rest)
+        for found, row in zip(nested.unbind(), rows, strict=True):
+            rl.testing.assert_close(found, layer(row.unsqueeze(0))[0])
+
+        both = causal | padding[:, None, None]
+        found, weight = rl._native_multi_head_attention(x, x, x, *weights, both, True, False, 2)
+        expected, of_heads = own(
+            x, x, x, attn_mask=causal, key_padding_mask=padding, average_attn_weights=False
+        )
+        rl.testing.assert_close((found, weight), (expected, of_heads))
+        for mask, kind in ((padding, None), (padding, 3)):
+            with pytest.raises(RuntimeError, match="mask_type"):
+                rl._native_multi_head_attention(x, x, x, *weights, mask, mask_type=kind)
+        batch = rl.nested.nested_tensor(rows)
+        found, weight = rl._native_multi_head_attention(batch, batch, batch, *weights)
+        for i, row in enumerate(rows):
+            expected = own(*[row.unsqueeze(0)] * 3)
+            rl.testing.assert_close(found.unbind()[i], expected[0][0])
+            count = len(row)
+            rl.testing.assert_close(weight[i, :count, :count], expected[1][0])
+        assert weight.shape == (2, 5, 5) and not weight[0, 3:].any()
+        with pytest.raises(RuntimeError, match="no mask"):
+            rl._native_multi_head_attention(batch, batch, batch, *weights, padding, mask_type=1)
+
+        projected, bias = rl.randn(2, 3, 24), rl.randn(24)
+        parts = rl._transform_bias_rescale_qkv(projected, bias, 2)
+        assert [p.shape for p in parts] == [(2, 2, 3, 4)] * 3
+        whole = (projected + bias).view(2, 3, 3, 2, 4)
+        rl.testing.assert_close(parts[0], whole[:, :, 0].transpose(1, 2) / 2)
+        assert parts[2].equal(whole[:, :, 2].transpose(1, 2))

@@ -899,3 +899,51 @@ def test_grad_of_sparse_tensors():
     assert for_x.layout is torch.sparse_coo and for_y.tolist() == [[1, 1]] * 3
     (grad,) = torch.autograd.grad(x.to_dense(), x, torch.ones(3, 3))
     assert grad.layout is torch.sparse_coo
+
+
+NO_DERIVATIVES = {
+    "airy_ai": lambda x: torch.special.airy_ai(x),
+    "heaviside": lambda x: torch.heaviside(x, torch.tensor(1.0)),
+    "heaviside of values": lambda x: torch.heaviside(torch.zeros(2), x),
+    "floor_divide": lambda x: torch.floor_divide(x, 2),
+    "floor_divide by": lambda x: torch.floor_divide(torch.ones(2), x),
+    "floor_divide_": lambda x: (x * 1).floor_divide_(2),
+    "floor_divide_ by": lambda x: torch.ones(2).floor_divide_(x),
+    "histc": lambda x: torch.histc(x, 2),
+}
+
+
+@pytest.mark.parametrize("name", NO_DERIVATIVES)
+def test_no_way_leads_round_what_has_no_derivative(name):
+    """`grad` found the other ways to the input alone, and forward mode found 0."""
+    f, x = NO_DERIVATIVES[name], torch.tensor([1.5, 2.5], requires_grad=True)
+    refused = pytest.raises(RuntimeError, match=f"{name.split()[0]} is not implemented")
+    with refused:
+        torch.autograd.grad((f(x) + x).sum(), x)
+    with refused:
+        torch.autograd.grad(f(x).sum(), x)
+    with refused:
+        torch.func.grad(lambda x: (f(x) + x).sum())(x.detach())
+    with refused:
+        torch.func.jvp(f, (x.detach(),), (torch.ones(2),))
+    other = torch.ones(2, requires_grad=True)
+    (grad,) = torch.autograd.grad((f(x) + other).sum(), other)  # no way to x is asked for
+    assert grad.tolist() == [1, 1]
+
+
+def test_second_derivatives_of_ctc_loss_are_refused():
+    """They were 0, beside those of what comes before it."""
+    x = torch.randn(5, 2, 4, dtype=torch.float64, requires_grad=True)
+    labels, lengths = torch.tensor([[1, 2], [3, 1]]), (torch.tensor([5, 4]), torch.tensor([2, 1]))
+
+    def loss(x):
+        return torch.nn.functional.ctc_loss(x.log_softmax(-1), labels, *lengths)
+
+    (grad,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    refused = pytest.raises(RuntimeError, match="ctc_loss has no second derivative")
+    with refused:
+        torch.autograd.grad(grad.square().sum(), x)
+    with refused:
+        torch.func.jvp(torch.func.grad(loss), (x.detach(),), (torch.ones_like(x),))
+    with refused:
+        torch.func.jvp(loss, (x.detach(),), (torch.ones_like(x),))

@@ -819,3 +819,17 @@ def test_limits_and_rounded_quotients_in_place(dtype):
         assert changed.grad_fn.name().startswith(("Clamp", "Div"))
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
             change(leaf)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ((10, 10), (11, 11), r"a \(10\) must .* tensor b \(11\) at .* dimension 1;"),
+        ((3,), (2, 4), r"a \(3\) must .* tensor b \(4\) at .* dimension 1; shapes \[3"),
+        ((2, 4), (3,), r"a \(4\) must .* tensor b \(3\) at .* dimension 1; shapes \[2"),
+        ((5, 2, 3), (4, 1, 3), r"a \(5\) must .* tensor b \(4\) at .* dimension 0;"),
+    ],
+)
+def test_the_last_sizes_that_differ_are_named_in_the_order_of_the_operands(a, b, message):
+    with pytest.raises(RuntimeError, match=message):
+        rl.zeros(a) + rl.zeros(b)

@@ -140,3 +140,42 @@ def test_gradients_of_reduced_sparse_inputs():
     x = SPARSE.to_sparse().requires_grad_()
     masked.sum(x, 1, mask=KEPT.to_sparse()).to_dense().sum().backward()
     assert x.grad.to_dense().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("layout", ["strided", "sparse_coo", "sparse_csr"])
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean", "var", "logsumexp"])
+def test_no_dims_are_all_dims(layout, name):
+    """A reduction over () once gave back the input."""
+    x, reduce = SPARSE.to_sparse(layout=getattr(rl, layout)), getattr(masked, name)
+    refused = ["var", "logsumexp", *(["mean"] if layout == "sparse_coo" else [])]
+    if layout != "strided" and name in refused:
+        with pytest.raises(ValueError, match="expects strided"):
+            reduce(x, (), mask=KEPT)
+        return
+    found = reduce(x, (), keepdim=True, mask=KEPT)
+    assert found.to_dense().equal(reduce(SPARSE, (0, 1), keepdim=True, mask=KEPT))
+    assert found.shape == (1, 1)
+
+
+def test_dims_are_in_range_and_different():
+    for dim in ((0, 0), (0, -2)):
+        with pytest.raises(RuntimeError, match="multiple times"):
+            masked.prod(X, dim, mask=MASK)
+    for reduce in (masked.sum, masked.prod, masked.amax, masked.mean):
+        with pytest.raises(IndexError, match="out of range"):
+            reduce(X, 2, mask=MASK)
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_all_elements_of_a_sparse_input_and_none(layout):
+    """Nothing was 0 for each reduction, and a maximum or product of nothing too."""
+    x = SPARSE.to_sparse(layout=getattr(rl, layout))
+    nothing = rl.zeros(3, 3, dtype=rl.bool)
+    expected = {"sum": 0, "prod": 1, "amax": -math.inf, "amin": math.inf}
+    for name, value in expected.items():
+        for mask, wanted in ((nothing, value), (KEPT, getattr(masked, name)(SPARSE, mask=KEPT))):
+            found = getattr(masked, name)(x, (0, 1), keepdim=True, mask=mask)
+            assert found.layout is x.layout and found.to_dense().item() == wanted
+            assert found._nnz() == (wanted != 0)
+    ints = masked.amin(x.to(rl.int32), keepdim=True, mask=nothing).to_dense()
+    assert ints.item() == 2**31 - 1

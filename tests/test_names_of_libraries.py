@@ -62,7 +62,7 @@ def test_other_foreach():
     torch.testing.assert_close(a[1], b[1] * 2)
     torch._foreach_zero_(a)
     assert not any(x.any() for x in a)
-    with pytest.raises(RuntimeError, match="one length"):
+    with pytest.raises(RuntimeError, match="same number of tensors"):
         torch._foreach_add(a, b[:1])
     for name in ("_foreach_nothing", "_foreach_norm_", "_foreach_zero", "_foreach_copy"):
         assert not hasattr(torch, name)
@@ -382,3 +382,84 @@ def test_a_policy_of_several():
         for n in (2, 5, 9)
     ]
     assert chosen == [True, False, True]
+
+
+def test_lengths_of_lists():
+    pair, numbers = [torch.ones(2)] * 2, "same number of elements as scalar list"
+    for args, message in [
+        ((pair, [1.0]), numbers), ((pair, []), numbers), (([], []), "at least one tensor"),
+        ((pair, pair[:1]), "same number of tensors, got 2 and 1"),
+    ]:  # fmt: skip
+        with pytest.raises(RuntimeError, match=message):
+            torch._foreach_add(*args)
+    with pytest.raises(RuntimeError, match="dimension 1. Got 2"):
+        torch._foreach_addcmul(pair, pair, pair, torch.ones(2, 2))
+    with pytest.raises(RuntimeError, match="input of length 2 but got 3"):
+        torch._foreach_addcdiv_(pair, pair, pair, torch.ones(3))
+
+
+def test_numbers_of_reductions():
+    from rushlight.nn import _reduction
+
+    assert [_reduction.get_enum(r) for r in ("none", "mean", "sum")] == [0, 1, 2]
+    with pytest.warns(UserWarning, match="elementwise_mean"):
+        assert _reduction.get_enum("elementwise_mean") == 1
+    with pytest.raises(ValueError, match="not a valid value"):
+        _reduction.get_enum("max")
+    with pytest.warns(UserWarning, match="reduction='sum'"):
+        assert _reduction.legacy_get_enum(False, None) == 2
+    assert _reduction.legacy_get_enum(None, False, emit_warning=False) == 0
+    assert _reduction.legacy_get_string(None, None) == "mean"
+
+
+def test_contexts_without_modes():
+    from rushlight.utils._mode_utils import all_same_mode, no_dispatch
+    from rushlight.utils._python_dispatch import TorchDispatchMode
+
+    class Log(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    seen = []
+    with Log() as mode:
+        for context in (no_dispatch(), torch._C._DisableTorchDispatch()):
+            with context:
+                torch.ones(2)
+        with torch._C._DisableFuncTorch():
+            torch.zeros(2)
+    assert seen == ["aten.zeros.default"]
+    assert all_same_mode([mode, mode]) and not all_same_mode([mode, Log()])
+
+    def inside(x):
+        with torch._C._DisableFuncTorch():
+            return x
+
+    for transform in (torch.vmap, torch.func.grad):
+        with pytest.raises(NotImplementedError, match="inside of a transform"):
+            transform(inside)(torch.ones(()) if transform is torch.func.grad else torch.ones(2))
+
+
+def test_weak_dicts_after_others():
+    from rushlight.utils.weak import WeakIdKeyDictionary
+
+    keys = [torch.ones(2), torch.zeros(2)]
+    united = {keys[0]: 1, keys[1]: 2} | WeakIdKeyDictionary({keys[0]: 3})
+    assert type(united) is WeakIdKeyDictionary
+    assert united[keys[0]] == 3 and united[keys[1]] == 2
+
+
+def test_whether_autocast_is_there():
+    assert torch.amp.is_autocast_available("cpu")
+    with pytest.raises(RuntimeError, match="Invalid device string: 'no device'"):
+        torch.amp.is_autocast_available("no device")
+
+
+def test_functions_of_the_core_and_modules_by_others():
+    assert torch._C._VariableFunctions.relu(torch.tensor(-1.0)) == 0
+    from rushlight.functional import F as by_functional
+
+    assert by_functional is F
+    from rushlight._dynamo.utils import disable_cache_limit
+
+    assert disable_cache_limit()(lambda: 3)() == 3

@@ -191,6 +191,51 @@ def test_the_default_device_as_a_context():
     assert rushlight.utils._device.CURRENT_DEVICE == rushlight.device("cpu")
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: rushlight.empty_permuted((2, 3), (1, 0)),
+        lambda: rushlight.fft.fftfreq(4),
+        lambda: rushlight.fft.rfftfreq(4),
+        lambda: rushlight.signal.windows.hann(4),
+        lambda: rushlight.hann_window(4),
+    ],
+)
+def test_factories_that_no_list_had_follow_the_default_device(make):
+    with rushlight.device("meta"):
+        assert make().is_meta
+    rushlight.set_default_device("meta")
+    try:
+        assert make().is_meta
+        # The type of a device by name.
+        assert rushlight.FloatTensor(2).device.type == "cpu"
+    finally:
+        rushlight.set_default_device(None)
+    assert not make().is_meta
+
+
+def test_kinds_of_dtypes():
+    from rushlight import _prims_common as kinds
+
+    names = "bool int32 float16 complex64".split()
+    dtypes = [getattr(rushlight, name) for name in names]
+    assert [kinds.dtype_to_type(d) for d in dtypes] == [bool, int, float, complex]
+    for place, name in enumerate(("boolean", "integer", "float", "complex")):
+        is_of_kind = getattr(kinds, f"is_{name}_dtype")
+        assert [is_of_kind(d) for d in dtypes] == [i == place for i in range(4)]
+    assert kinds.corresponding_real_dtype(rushlight.complex128) is rushlight.float64
+    assert kinds.corresponding_complex_dtype(rushlight.float32) is rushlight.complex64
+
+
+def test_programs_of_functorch_on_trial():
+    from rushlight.functorch.experimental import control_flow, vmap
+
+    assert vmap is rushlight.vmap
+    x = rushlight.arange(3.0)
+    assert control_flow.map(lambda row: row * 2, x).tolist() == [0, 2, 4]
+    assert control_flow.cond(True, lambda v: v + 1, lambda v: v, (x,)).tolist() == [1, 2, 3]
+
+
 def test_ordered_set():
     a = OrderedSet([3, 1, 2, 1])
     a.add(0)

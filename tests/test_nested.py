@@ -315,3 +315,73 @@ def test_values_and_parts_are_one_memory_of_their_own(layout, make):
     assert all(bool((row == 1).all()) for row in rows)
     wide = make([rushlight.ones(2, 3), rushlight.zeros(2, 1)], layout=layout)
     assert [part.sum().item() for part in wide.unbind()] == [6, 0]
+
+
+def test_gradients_of_some_of_the_tensors():
+    """What no gradient reached was None for the whole."""
+    batch = nested.nested_tensor(
+        [rushlight.ones(n, 2) for n in (2, 3)], layout=rushlight.jagged, requires_grad=True
+    )
+    batch.unbind()[1].sum().backward()
+    assert [g.tolist() for g in batch.grad.unbind()] == [[[0, 0]] * 2, [[1, 1]] * 3]
+    (grad,) = rushlight.autograd.grad(batch.unbind()[0].sum() * 2, [batch])
+    assert [g.sum().item() for g in grad.unbind()] == [8, 0]
+    other = rushlight.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="allow_unused=True"):
+        rushlight.autograd.grad(other.sum(), [batch])
+    assert rushlight.autograd.grad(other.sum(), [batch], allow_unused=True) == (None,)
+
+
+def test_the_dim_that_differs_is_known_where_none_does():
+    """Of tensors of one length it was taken for the first."""
+    values = rushlight.arange(24.0).view(4, 6)
+    batch = nested.nested_tensor_from_jagged(values, rushlight.tensor([0, 3, 6]), jagged_dim=2)
+    assert batch._ragged_idx == 2 and batch.shape[:2] == (2, 4)
+    assert (batch * 2).values().equal(values * 2)
+    for turned in (batch.transpose(1, 2), batch.permute(0, 2, 1)):
+        assert turned._ragged_idx == 1 and turned.values().equal(values.t())
+    assert batch.unsqueeze(1)._ragged_idx == 3 and batch.unsqueeze(-1)._ragged_idx == 2
+    assert batch.unsqueeze(1).squeeze(1)._ragged_idx == 2
+    assert batch.unflatten(1, (2, 2))._ragged_idx == 3
+    assert batch.sum(1)._ragged_idx == 1 and batch.sum(1, keepdim=True)._ragged_idx == 2
+    assert batch.amax(1)._ragged_idx == 1 and batch.select(1, 0)._ragged_idx == 1
+    assert batch.unsqueeze(1).flatten(1, 2)._ragged_idx == 2
+    assert rushlight.cat([batch, batch], 1)._ragged_idx == 2
+    assert batch.view(2, 2, 2, batch.shape[2])._ragged_idx == 3
+    assert batch.shape[2].is_nested_int()
+
+
+def test_overloads_parts_and_older_names():
+    from rushlight.nested._internal import nested_tensor as older
+
+    batch = nested.nested_tensor([rushlight.ones(n, 2) for n in (2, 3, 1)])
+    assert [t.tolist() for t in rushlight.ops.aten.sum.dim_IntList(batch, [1]).unbind()] == [
+        [2, 2], [3, 3], [1, 1]
+    ]  # fmt: skip
+    assert [len(t) for t in batch.narrow(0, 1, 2).unbind()] == [3, 1]
+    assert [t.shape for t in batch.narrow(2, 1, 1).unbind()] == [(2, 1), (3, 1), (1, 1)]
+    with pytest.raises(RuntimeError, match="narrow"):
+        batch.narrow(0, 2, 2)
+    with pytest.raises(RuntimeError, match="nested tensors alone"):
+        rushlight.cat([batch, rushlight.ones(2)])
+    cube, kept = rushlight.arange(8).view(2, 2, 2), rushlight.tensor([True, False])
+    chosen = nested.masked_select(cube, kept)
+    assert [t.tolist() for t in chosen.unbind()] == [[0], [2], [4], [6]]
+
+    padded = rushlight.arange(12.0).view(2, 3, 2).requires_grad_()
+    offsets = rushlight.tensor([0, 1, 4])
+    rows = older.nested_from_padded(padded, offsets)
+    assert isinstance(rows, older.NestedTensor) and rows.values().shape == (4, 2)
+    assert older.buffer_from_jagged(rows).equal(rows.values())
+    rows.values().sum().backward()
+    assert padded.grad.sum(-1).tolist() == [[2, 0, 0], [2, 2, 2]]
+    with pytest.raises(RuntimeError, match="sum_S"):
+        older.nested_from_padded(padded, offsets, sum_S=5)
+    found, ends = older.jagged_from_list([rushlight.ones(1, 2), rushlight.ones(3, 2)], None)
+    assert ends.tolist() == [0, 1, 4] and found._ragged_idx == 1
+    with pytest.raises(RuntimeError, match="whose ends are"):
+        older.jagged_from_list([rushlight.ones(1, 2)], rushlight.tensor([0, 2]))
+    assert older.nested_view_from_values_offsets(rushlight.ones(4, 2), offsets)._max_seqlen == 3
+    lengths = rushlight.tensor([1, 2])
+    gaps = older.nested_view_from_values_offsets_lengths(rushlight.ones(4, 2), offsets, lengths)
+    assert [len(t) for t in gaps.unbind()] == [1, 2]

@@ -3,6 +3,7 @@
 import gc
 import operator
 import weakref
+from typing import ClassVar
 
 import pytest
 
@@ -324,7 +325,7 @@ def test_functions_in_python_can_be_taken_over_by_any_class(name):
 def test_a_mode_sees_questions_about_tensors():
     seen = []
 
-    class Names(rushlight.overrides.TorchFunctionMode):
+    class Names(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
             seen.append(func)
             return func(*args, **(kwargs or {}))
@@ -346,3 +347,88 @@ def test_lists_of_numbers_may_hold_what_takes_over():
         F.pad(x, (0, object()))
     with rushlight._C.DisableTorchFunction(), pytest.raises(TypeError, match="pad"):
         F.pad(x, (0, Duck()))
+
+
+class Seen(rushlight.Tensor):
+    """Keeps what it was asked for."""
+
+    functions: ClassVar = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.functions.append(func)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("norm", ()), ("unique", ()), ("unique_consecutive", ()), ("nonzero", ()), ("type", ()),
+        ("to_dense", ()), ("to_sparse", ()), ("sparse_dim", ()), ("dense_dim", ()),
+        ("stft", (4,)), ("storage", ()), ("is_nonzero", ()), ("is_pinned", ()), ("lu", ()),
+        ("narrow_copy", (0, 0, 1)), ("dim_order", ()), ("unsafe_split_with_sizes", ([1],)),
+        ("nonzero_static", None), ("is_distributed", ()), ("storage_type", ()),
+    ],
+)  # fmt: skip
+def test_methods_written_in_python_are_handed_over(name, args):
+    """Classes of programs saw the functions that they are made of."""
+    shape = {"stft": (8,), "lu": (1, 1)}.get(name, (1,))
+    tensor, Seen.functions = rushlight.ones(shape).as_subclass(Seen), []
+    options = {"size": 1} if args is None else {}
+    if name == "stft":
+        options["return_complex"] = True
+    found = getattr(tensor, name)(*(args or ()), **options)
+    assert Seen.functions[0] is getattr(rushlight.Tensor, name)
+    with rushlight._C.DisableTorchFunctionSubclass():
+        plain = getattr(rushlight.ones(shape), name)(*(args or ()), **options)
+    assert type(plain) is type(found) or isinstance(found, Seen)
+    if isinstance(plain, rushlight.Tensor) and plain.layout is rushlight.strided:
+        assert rushlight.equal(rushlight.view_as_real(found) if plain.is_complex() else found,
+                               rushlight.view_as_real(plain) if plain.is_complex() else plain)
+
+
+def test_modes_see_what_a_method_is_made_of():
+    class Log(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            names.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    names, tensor = [], rushlight.ones(2).as_subclass(Seen)
+    with Log():
+        tensor.norm()
+    assert names[0] == "norm"
+
+
+class Like:
+    """No tensor, but it takes functions over."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("layer_norm", 2), ("batch_norm", 8), ("group_norm", 2), ("instance_norm", 9),
+        ("ctc_loss", 4), ("kl_div", 2), ("alpha_dropout", 3), ("feature_alpha_dropout_", 3),
+        ("binary_cross_entropy_with_logits", 2), ("cosine_embedding_loss", 3),
+        ("triplet_margin_loss", 3), ("frobenius_norm", 2), ("nuclear_norm", 1), ("hsmm", 2),
+        ("native_dropout", 3), ("slice_copy", 1), ("values_copy", 1), ("detach_copy", 1),
+        ("batch_norm_stats", 2), ("batch_norm_elemt", 6), ("affine_grid_generator", 3),
+    ],
+)  # fmt: skip
+def test_functions_that_call_another_are_handed_over(name, count):
+    function = getattr(rushlight, name)
+    assert function(Like(), *[Like()] * (count - 1)) is function
+
+
+def test_gradients_of_what_is_no_tensor():
+    class Graph:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func, args
+
+    one = Graph()
+    function, args = rushlight.autograd.grad(one, one)
+    assert function is rushlight.autograd.grad and args == ((one,), (one,))

@@ -549,9 +549,12 @@ class TestProductsAndFills:
         assert rushlight.equal(out.to_dense(), sparse.to_dense().sin())
         assert rushlight.equal(nn.functional.relu(sparse, inplace=True).to_dense(),
                                rushlight.tensor(VALUES).double().relu())  # fmt: skip
+        if layout == "coo":
+            assert rushlight.sin(sparse.t(), out=out) is out and out.shape == (6, 4)
+            assert rushlight.equal(out.to_dense(), sparse.to_dense().sin().t())
+            return
         with pytest.raises(RuntimeError, match="shape"):
-            rushlight.sin(sparse[:, :].t() if layout == "coo" else make(
-                rushlight, layout, values=VALUES[:2]), out=out)  # fmt: skip
+            rushlight.sin(make(rushlight, layout, values=VALUES[:2]), out=out)
 
     def test_types_of_results(self, layout):
         sparse = make(rushlight, layout, "int32")
@@ -711,3 +714,143 @@ def test_data_is_not_asked_once_something_was_volatile():
         sparse = rushlight.eye(2).to_sparse()
         assert rushlight.tensor(sparse).layout is rushlight.as_tensor(sparse).layout
     assert kept.volatile
+
+
+def test_sums_of_small_integers_do_not_wrap():
+    """Along dims they were of the input's dtype; values at equal indices were added in it."""
+    values = rushlight.tensor([200, 100, 50], dtype=rushlight.uint8)
+    twice = rushlight.sparse_coo_tensor([[0, 0, 1], [1, 1, 0]], values, (2, 3))
+    assert twice.sum().item() == 350 and rushlight.sparse.sum(twice, (0, 1)).item() == 350
+    for dim, expected in ((0, [50, 300, 0]), (1, [300, 50])):
+        for keepdim in (False, True):
+            total = twice.sum(dim, keepdim)
+            assert total.dtype is rushlight.int64 and total.layout is rushlight.sparse_coo
+            assert total.to_dense().flatten().tolist() == expected
+    assert twice.sum((0, 1), True).to_dense().tolist() == [[350]]
+    assert twice.sum(0, dtype=rushlight.float32).to_dense().tolist() == [50.0, 300.0, 0.0]
+    assert rushlight.sparse.sum(twice, 0).dtype is rushlight.uint8  # as in torch
+    csr = rushlight.tensor([[200, 100], [0, 7]], dtype=rushlight.uint8).to_sparse_csr()
+    assert csr.sum(1, True).to_dense().tolist() == [[300], [7]]
+    hybrid = rushlight.full((2, 2), 200, dtype=rushlight.uint8).to_sparse(1)
+    assert hybrid.sum((0, 1)).item() == 800 and hybrid.sum(1).to_dense().tolist() == [400, 400]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_methods_called_as_functions_of_tensor(layout):
+    """`Tensor.to_dense(sparse)` was the sparse tensor itself, `Tensor.dense_dim(sparse)` 2."""
+    sparse, of = make(rushlight, layout), rushlight.Tensor
+    assert of.to_dense(sparse).layout is rushlight.strided
+    assert of.to_dense(sparse).tolist() == VALUES
+    assert of.to_dense(sparse, masked_grad=False).tolist() == VALUES
+    assert of.dense_dim(sparse) == 0 and of.type(sparse) == "torch.sparse.DoubleTensor"
+    assert of.to_sparse(sparse).layout is rushlight.sparse_coo
+    assert of.to_sparse_coo(sparse).to_dense().tolist() == VALUES
+    assert of._nnz(sparse) == sparse._nnz() and not of.is_shared(sparse)
+    assert of.__repr__(sparse) == repr(sparse)
+    with pytest.raises(TypeError, match="to_dense"):
+        of.numpy(sparse)
+    if layout == "coo":
+        assert of.sparse_dim(sparse) == 2 and of.new(sparse, 3).layout is rushlight.sparse_coo
+        assert of.narrow_copy(sparse, 0, 1, 2).to_dense().tolist() == VALUES[1:3]
+        assert of.sparse_resize_and_clear_(sparse.clone(), (5, 6), 2, 0).shape == (5, 6)
+    else:
+        with pytest.raises(RuntimeError, match="coordinate"):
+            of.narrow_copy(sparse, 0, 1, 2)
+    assert of.share_memory_(sparse).is_shared()
+    dense = rushlight.ones(2)
+    assert of.to_dense(dense) is dense and of.dense_dim(dense) == 1
+
+
+def test_the_checks_of_indices_by_themselves():
+    indices, values = rushlight.tensor([[0, 1]]), rushlight.tensor([1.0, 2.0])
+    check = rushlight._validate_sparse_coo_tensor_args
+    assert check(indices, values, (3,)) is None and check(indices, values, (3,), True) is None
+    with pytest.raises(RuntimeError, match="size is 1 but found index 1"):
+        check(indices, values, (1,))
+    with pytest.raises(RuntimeError, match="not sorted"):
+        check(indices.flip(1), values, (3,), True)
+    check = rushlight._validate_sparse_compressed_tensor_args
+    for layout in COMPRESSED:
+        sparse = make(rushlight, layout)
+        by_row = layout in ("csr", "bsr")
+        parts = (
+            (sparse.crow_indices(), sparse.col_indices())
+            if by_row
+            else (sparse.ccol_indices(), sparse.row_indices())
+        )
+        assert check(*parts, sparse.values(), sparse.shape, sparse.layout) is None
+        with pytest.raises(RuntimeError, match="less than"):
+            check(parts[0], parts[1] + 9, sparse.values(), sparse.shape, sparse.layout)
+    rows = make(rushlight, "csr")
+    check_indices = rushlight._validate_compressed_sparse_indices
+    for is_crow in (True, False):
+        check_indices(is_crow, rows.crow_indices(), rows.col_indices(), 4, 6, rows._nnz())
+        with pytest.raises(RuntimeError, match="less than 5"):
+            check_indices(is_crow, rows.crow_indices(), rows.col_indices(), 4, 5, rows._nnz())
+    with pytest.raises(RuntimeError, match="3 elements"):
+        check_indices(True, rows.crow_indices(), rows.col_indices(), 4, 6, 3)
+    with pytest.raises(RuntimeError, match="layout must be one of"):
+        check(*parts, sparse.values(), sparse.shape, rushlight.strided)
+
+
+@pytest.mark.parametrize("layout", COMPRESSED)
+def test_a_dense_dim_is_selected(layout):
+    dense = rushlight.randn(2, 4, 6, 3)
+    options = {"blocksize": (2, 3)} if layout in ("bsr", "bsc") else {}
+    for x in (dense, dense[0]):
+        sparse = x.to_sparse(layout=getattr(rushlight, f"sparse_{layout}"), dense_dim=1, **options)
+        found = sparse.select(-1, 1)
+        assert found.layout is sparse.layout and found.to_dense().equal(x.select(-1, 1))
+
+
+def test_more_of_coordinate_tensors():
+    twice = rushlight.sparse_coo_tensor([[0, 0], [1, 1]], [1.0, 2.0], (2, 3))
+    number = rushlight.tensor(2.0).to_sparse()
+    for product in (twice * number, number * twice):
+        assert not product.is_coalesced() and product.to_dense().tolist() == [[0, 6, 0], [0, 0, 0]]
+    pair = rushlight.sparse_coo_tensor(rushlight.zeros(0, 2), [1.0, 2.0], ())
+    assert (pair * pair).to_dense().item() == 9
+    out = twice.clone()
+    assert rushlight.zeros((2, 3), out=out) is out and out._nnz() == 0
+    assert rushlight.empty((2, 3), layout=rushlight.sparse_coo, out=twice.clone())._nnz() == 0
+    for name, expected in (("floor_divide_", 1), ("divide_", 1.5), ("subtract_", None)):
+        changed = twice.clone().coalesce()
+        if expected is None:
+            assert getattr(changed, name)(twice.coalesce()).to_dense().count_nonzero() == 0
+        else:
+            assert getattr(changed, name)(2).to_dense()[0, 1].item() == expected
+    changed = twice.coalesce()
+    changed //= 2
+    assert changed.to_dense()[0, 1].item() == 1
+    assert twice.coalesce().div_(2, rounding_mode="floor").to_dense()[0, 1].item() == 1
+    repeated = rushlight._sparse_broadcast_to(twice, (4, 2, 3))
+    assert repeated.to_dense().equal(twice.to_dense().expand(4, 2, 3))
+    for shape in ((2, 4), (3,)):
+        with pytest.raises(RuntimeError, match="broadcast"):
+            rushlight._sparse_broadcast_to(twice, shape)
+    for dim in (2, -3):
+        with pytest.raises(RuntimeError, match="narrow_copy"):
+            twice.narrow_copy(dim, 0, 1)
+    with pytest.raises(RuntimeError, match="same shape"):
+        rushlight.cat([twice, rushlight.ones(2, 2).to_sparse()])
+    with pytest.raises(RuntimeError, match="same sparse_dim and dense_dim"):
+        rushlight.cat([twice, rushlight.ones(2, 3).to_sparse(1)])
+
+
+@pytest.mark.parametrize(
+    ("diagonals", "offsets", "shape", "layout", "message"),
+    [
+        ([[1.0]], [0], (2,), None, "must be 2d"),
+        ([[[1.0]]], [0], (2, 2), None, "vector or matrix"),
+        ([[1.0]], [[0]], (2, 2), None, "scalar or vector"),
+        ([[1.0]], [0.0], (2, 2), None, "dtype Long"),
+        ([[1.0], [2.0]], [0], (2, 2), None, "does not match"),
+        ([[1.0], [2.0]], [0, 0], (2, 2), None, "duplicate"),
+        ([[1.0]], [0], (2, 2), rushlight.sparse_bsr, "layouts"),
+    ],
+)
+def test_what_spdiags_refuses(diagonals, offsets, shape, layout, message):
+    with pytest.raises(RuntimeError, match=message):
+        rushlight.sparse.spdiags(
+            rushlight.tensor(diagonals), rushlight.tensor(offsets), shape, layout
+        )

@@ -49,7 +49,8 @@ def _python_part_of_core(name):
     """What torch has in torch._C and rushlight has in Python."""
     if name.startswith("__"):
         raise AttributeError(name)
-    if name == "_VariableFunctionsClass":  # pickles of torch find functions there
+    # Pickles of torch find functions there, and so do programs that call a function of the core.
+    if name in ("_VariableFunctionsClass", "_VariableFunctions"):
         return torch
     if name == "_nn":
         return importlib.import_module("rushlight._nn_names")
@@ -197,6 +198,10 @@ _ELSEWHERE = {
     "utils.backend_registration": ("_register_device_module",),
     "_windows": ("bartlett_window", "blackman_window", "hamming_window", "hann_window",
                  "kaiser_window"),
+    "nn._native_layers": (
+        "_native_multi_head_attention", "_transform_bias_rescale_qkv",
+        "_transformer_encoder_layer_fwd",
+    ),
     "nn.functional": (
         "adaptive_avg_pool1d", "conv_tbc", "cosine_similarity", "pairwise_distance", "rrelu_",
     ),
@@ -212,6 +217,11 @@ _ELSEWHERE = {
     "serialization": ("PyTorchFileReader", "save", "load"),
     "sparse": ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
                "sparse_bsc_tensor", "sparse_compressed_tensor"),
+    "sparse._arithmetic": ("_sparse_broadcast_to",),
+    "sparse._make": (
+        "_validate_compressed_sparse_indices", "_validate_sparse_compressed_tensor_args",
+        "_validate_sparse_coo_tensor_args",
+    ),
     "sparse._products": ("hspmm", "smm", "spmm", "sspaddmm"),
     "amp": ("autocast", "GradScaler"),
     "amp.autocast_mode": (

@@ -1080,6 +1080,11 @@ from rushlight.nested._buffer import (
     _nested_compute_contiguous_strides_offsets as _nested_compute_contiguous_strides_offsets,
     _nested_view_from_buffer as _nested_view_from_buffer,
 )
+from rushlight.nn._native_layers import (
+    _native_multi_head_attention as _native_multi_head_attention,
+    _transform_bias_rescale_qkv as _transform_bias_rescale_qkv,
+    _transformer_encoder_layer_fwd as _transformer_encoder_layer_fwd,
+)
 from rushlight.nn.functional import (
     adaptive_avg_pool1d as adaptive_avg_pool1d,
     conv_tbc as conv_tbc,
@@ -1111,6 +1116,14 @@ from rushlight.sparse import (
     sparse_coo_tensor as sparse_coo_tensor,
     sparse_csc_tensor as sparse_csc_tensor,
     sparse_csr_tensor as sparse_csr_tensor,
+)
+from rushlight.sparse._arithmetic import (
+    _sparse_broadcast_to as _sparse_broadcast_to,
+)
+from rushlight.sparse._make import (
+    _validate_compressed_sparse_indices as _validate_compressed_sparse_indices,
+    _validate_sparse_compressed_tensor_args as _validate_sparse_compressed_tensor_args,
+    _validate_sparse_coo_tensor_args as _validate_sparse_coo_tensor_args,
 )
 from rushlight.sparse._products import (
     hspmm as hspmm,

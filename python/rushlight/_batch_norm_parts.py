@@ -204,3 +204,8 @@ def batch_norm_backward_elemt(
     if weight is not None:
         result *= _along(weight.detach(), x)
     return result.to(input.dtype)
+
+
+rushlight.overrides._make_overridable(
+    globals(), "rushlight", but=("into",), classes_alone=True
+)

@@ -352,11 +352,22 @@ def _with_attributes(tensor, state):
 def _set_attributes(target, state):
     """Set attributes of an instance, but none that would hide what its class does."""
     for name, value in _expect(state, dict, OrderedDict).items():
-        classes = (vars(c) for c in type(target).__mro__ if _expect(name, str) in vars(c))
-        of_class = next(classes, {name: None})[name]
-        if callable(of_class) or hasattr(of_class, "__get__"):  # no default value
+        owner = next((c for c in type(target).__mro__ if _expect(name, str) in vars(c)), None)
+        of_class = None if owner is None else vars(owner)[name]
+        is_default = not callable(of_class) and not hasattr(of_class, "__get__")
+        if not is_default and not _may_hide(type(target), owner, name):
             raise pickle.UnpicklingError(f"the file sets {type(target).__name__}.{name}")
         setattr(target, name, value)
+
+
+def _may_hide(kind, owner, name):
+    """Is it a method of all tensors, whose name a class that the user trusts has for its parts?"""
+    return (
+        owner in rushlight.Tensor.__mro__[:-1]
+        and kind not in (rushlight.Tensor, rushlight.nn.Parameter)
+        and not name.startswith("__")
+        and not hasattr(type(vars(owner)[name]), "__set__")
+    )
 
 
 def _encode(text, encoding):

@@ -2,6 +2,7 @@
 compiler that is not here.
 """
 
+import sys
 import types
 
 import rushlight
@@ -44,6 +45,23 @@ def _is_torch_function_enabled():
 def _is_alias_of(a, b):
     """Do two tensors look at one storage?"""
     return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr() != 0
+
+
+def _DisableTorchDispatch():  # noqa: N802  (torch's name)
+    """A context in which neither modes nor classes of tensors see operations."""
+    return rushlight.utils._mode_utils.no_dispatch()
+
+
+class _DisableFuncTorch:
+    """A context without transforms of functions: refused inside of one, else nothing changes."""
+
+    def __enter__(self):
+        vmap = sys.modules.get("rushlight.func._vmap")
+        if _C._current_level() or getattr(getattr(vmap, "_active", None), "levels", ()):
+            raise NotImplementedError("_DisableFuncTorch: inside of a transform of functions")
+
+    def __exit__(self, *error):
+        return None
 
 
 def _get_accelerator():

@@ -17,6 +17,7 @@ _FACTORIES = (
     "asarray",
     "as_tensor",
     "empty",
+    "empty_permuted",
     "empty_strided",
     "eye",
     "full",
@@ -33,6 +34,7 @@ _FACTORIES = (
     "triu_indices",
     "zeros",
 )
+_FACTORIES_OF_FFT = ("fftfreq", "rfftfreq")  # by name, as their module may not be loaded yet
 
 ABSENT = set(
     "fpga hip hpu ideep ipu lazy maia mkldnn mps mtia npu opencl opengl ort privateuseone ve vulkan"
@@ -102,9 +104,12 @@ class _DeviceMode:
         kwargs: Any = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if func in self.factories and kwargs.get("device") is None:
+        if kwargs.get("device") is None and self._makes_tensors(func):
             kwargs = {**kwargs, "device": self.device}
         return func(*args, **kwargs)
+
+    def _makes_tensors(self, func):
+        return func in self.factories or getattr(func, "__name__", "") in _FACTORIES_OF_FFT
 
 
 def enter_device(device: Device) -> None:

@@ -67,15 +67,38 @@ def _one(name):
     return _IN_PLACE.get(base) or getattr(rushlight.Tensor, name)
 
 
-def _numbers(name, given, count):
+def _numbers(given, count):
     """A tensor of numbers, one for each tensor of the list, as a list."""
     if not isinstance(given, rushlight.Tensor):
         return given
-    if given.dim() != 1 or len(given) != count:
+    if given.dim() != 1:
         raise RuntimeError(
-            f"_foreach_{name}: expected a vector of {count} numbers, got shape {given.shape}"
+            f"Expected packed scalar Tensor to be of dimension 1. Got {given.dim()} instead."
+        )
+    if len(given) != count:
+        raise RuntimeError(
+            f"Expected length of scalars to match input of length {count} but got {len(given)} "
+            "instead."
         )
     return given.tolist()
+
+
+def _check_lengths(name, lists):
+    first = lists[0] if lists else ()
+    if not first:
+        raise RuntimeError(f"_foreach_{name}: Tensor list must have at least one tensor.")
+    for other in lists[1:]:
+        if len(other) == len(first):
+            continue
+        if other and isinstance(other[0], rushlight.Tensor):
+            raise RuntimeError(
+                f"_foreach_{name}: Tensor lists must have the same number of tensors, got "
+                f"{len(first)} and {len(other)}"
+            )
+        raise RuntimeError(
+            f"_foreach_{name}: Tensor list must have same number of elements as scalar list. Got "
+            f"{len(first)} and {len(other)}"
+        )
 
 
 def _on_lists(name, one):
@@ -86,16 +109,10 @@ def _on_lists(name, one):
         lists = [a for a in (self, *args, *kwargs.values()) if isinstance(a, (list, tuple))]
         count = len(lists[0]) if lists else 0
         if base in ("addcdiv", "addcmul"):
-            args = (*args[:2], *(_numbers(name, a, count) for a in args[2:]))
+            args = (*args[:2], *(_numbers(a, count) for a in args[2:]))
             if "scalars" in kwargs:
-                kwargs["scalars"] = _numbers(name, kwargs["scalars"], count)
-        if any(len(a) != count for a in lists):
-            raise RuntimeError(
-                f"_foreach_{name}: expected lists of one length, got {[len(a) for a in lists]}"
-            )
-        if count == 0:
-            raise RuntimeError(f"_foreach_{name}: Tensor list must have at least one tensor.")
-
+                kwargs["scalars"] = _numbers(kwargs["scalars"], count)
+        _check_lengths(name, lists)
         columns = [a if isinstance(a, (list, tuple)) else repeat(a, count) for a in (self, *args)]
         if kwargs:
             rows = zip(*(v if isinstance(v, (list, tuple)) else repeat(v) for v in kwargs.values()))

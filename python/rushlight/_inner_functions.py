@@ -340,3 +340,11 @@ def _scaled_dot_product_attention_math(
 rushlight.overrides._make_overridable(
     globals(), "rushlight", only=("_is_all_true", "_is_any_true")
 )
+
+
+rushlight.overrides._make_overridable(
+    globals(), "rushlight", classes_alone=True,
+    only="""ccol_indices_copy col_indices_copy crow_indices_copy detach_copy indices_copy
+    native_dropout row_indices_copy slice_copy values_copy view_as_complex_copy
+    view_as_real_copy""".split(),
+)  # fmt: skip

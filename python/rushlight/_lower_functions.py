@@ -580,7 +580,6 @@ def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any) -> Any:
     return values
 
 
-# What calls one other function alone leaves it to that to be taken over.
 take_numpy_names(
     globals(),
     """_assert_tensor_metadata
@@ -595,4 +594,13 @@ rushlight.overrides._make_overridable(
     only="""embedding_bag feature_dropout gru gru_cell lstm lstm_cell nonzero_static norm_except_dim
     rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell rrelu slice_inverse
     unsafe_split_with_sizes""".split(),
+)  # fmt: skip
+# What calls one other function alone leaves it to that to be seen by modes, and computed.
+rushlight.overrides._make_overridable(
+    globals(), "rushlight", classes_alone=True,
+    only="""adaptive_max_pool1d affine_grid_generator alpha_dropout alpha_dropout_ batch_norm
+    binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss dsmm feature_alpha_dropout
+    feature_alpha_dropout_ feature_dropout_ frobenius_norm group_norm hinge_embedding_loss hsmm
+    instance_norm kl_div layer_norm margin_ranking_loss nuclear_norm poisson_nll_loss saddmm
+    triplet_margin_loss""".split(),
 )  # fmt: skip

@@ -8,7 +8,7 @@ import rushlight
 from rushlight import _C, Tensor
 from rushlight._integers import integers
 from rushlight._numpy_names import takes_numpy_names
-from rushlight._tensor import _as_number, _refuse_gradient
+from rushlight._tensor import _as_number, _refuse_gradient, give
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -366,11 +366,6 @@ has_mkl = has_openmp = has_cuda = has_mps = False
 
 def install():
     """Give `Tensor` the methods of this module."""
-    for name, member in [*vars(_Methods).items(), *_METHODS.items()]:
-        if name not in ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"):
-            function = getattr(member, "__func__", member)
-            if callable(function):
-                function.__qualname__ = f"Tensor.{name}"
-            setattr(Tensor, name, member)
+    give([*vars(_Methods).items(), *_METHODS.items()])
     for name in ("is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla"):
         setattr(Tensor, name, _never(name))

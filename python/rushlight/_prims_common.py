@@ -11,8 +11,48 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rushlight import Tensor
+    from rushlight.types import _dtype
 
-__all__ = ["make_contiguous_strides_for", "suggest_memory_format"]
+__all__ = [
+    "corresponding_complex_dtype", "corresponding_real_dtype", "dtype_to_type", "is_boolean_dtype",
+    "is_complex_dtype", "is_float_dtype", "is_integer_dtype", "make_contiguous_strides_for",
+    "suggest_memory_format",
+]  # fmt: skip
+
+
+def is_boolean_dtype(dtype: _dtype) -> bool:
+    return dtype is rushlight.bool
+
+
+def is_integer_dtype(dtype: _dtype) -> bool:
+    return not (is_boolean_dtype(dtype) or dtype.is_floating_point or dtype.is_complex)
+
+
+def is_float_dtype(dtype: _dtype) -> bool:
+    return dtype.is_floating_point
+
+
+def is_complex_dtype(dtype: _dtype) -> bool:
+    return dtype.is_complex
+
+
+def corresponding_real_dtype(dtype: _dtype) -> _dtype:
+    """The dtype of the real part of complex numbers."""
+    return dtype.to_real()
+
+
+def corresponding_complex_dtype(dtype: _dtype) -> _dtype:
+    """The dtype of complex numbers whose parts have this one."""
+    return dtype.to_complex()
+
+
+def dtype_to_type(dtype: _dtype) -> type[bool | int | float | complex]:
+    """The type of Python's numbers of a dtype."""
+    if is_boolean_dtype(dtype):
+        return bool
+    if dtype.is_complex:
+        return complex
+    return float if dtype.is_floating_point else int
 
 
 def make_contiguous_strides_for(shape: Sequence[int], row_major: bool = True) -> tuple[int, ...]:

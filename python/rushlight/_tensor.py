@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import types
+
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._numpy_names import takes_numpy_names
@@ -9,7 +12,7 @@ from rushlight._numpy_names import takes_numpy_names
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from rushlight.sparse._tensor import SparseTensor
     from rushlight.storage import TypedStorage
     from rushlight.types import Device, _dtype, _layout
+
 
 _LEGACY_NAMES = {
     "bool": "Bool",
@@ -505,9 +509,6 @@ def _on_storage(storage, dtype, offset, size, stride):
 
 def _needs_sparse(name, wanted):
     def refuse(self):
-        own = getattr(type(self), name)
-        if own is not refuse:  # of a sparse tensor, called as a function of this class
-            return own(self)
         raise RuntimeError(f"{name} expected sparse {wanted} tensor layout but got Strided")
 
     refuse.__name__ = name
@@ -523,14 +524,53 @@ for _name in ("ccol_indices", "row_indices"):
     setattr(_Methods, _name, _needs_sparse(_name, "column compressed"))
 
 
+def _handed_over(function):
+    """The method as it is called: kinds of tensors of the library's own may have another, and a
+    class with a `__torch_function__` of its own may take it over, as any operation.
+    """
+    name = function.__name__
+
+    @functools.wraps(function)
+    def method(self, *args, **kwargs):
+        kind = type(self)
+        if kind is not Tensor:
+            if "_is_of_core" in vars(kind):
+                return (vars(kind).get(name) or function)(self, *args, **kwargs)
+            # Modes see what it is made of.
+            if name not in _OF_THE_LIBRARY and _takes_over(kind):
+                if _C._has_torch_function((self,)) and not _C._len_torch_function_stack():
+                    return _C._handle_torch_function(method, (self, *args), (self, *args), kwargs)
+        return function(self, *args, **kwargs)
+
+    return method
+
+
+def _takes_over(kind):
+    """Has the class a `__torch_function__` that is not the library's?"""
+    taken_by = getattr(getattr(kind, "__torch_function__", None), "__func__", None)
+    return taken_by is not None and taken_by.__module__.partition(".")[0] != "rushlight"
+
+
+# Methods that torch hands to nobody, or does not have.
+_OF_THE_LIBRARY = {"__setstate__", "_repr_html_", "_typed_storage", "new", "to_padded_tensor"}
+
+
 def install() -> None:
     """Give `Tensor` the methods of this module."""
-    for name, member in vars(_Methods).items():
-        if name not in ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"):
-            function = getattr(member, "__func__", member)
-            if callable(function):
-                function.__qualname__ = f"Tensor.{name}"
-            setattr(Tensor, name, member)
+    give(vars(_Methods).items())
+
+
+def give(members: Iterable[tuple[str, Any]]) -> None:
+    """Give `Tensor` these methods, by name."""
+    for name, member in members:
+        if name in ("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"):
+            continue
+        function = getattr(member, "__func__", member)
+        if callable(function):
+            function.__qualname__ = f"Tensor.{name}"
+        if isinstance(member, types.FunctionType):
+            member = _handed_over(member)
+        setattr(Tensor, name, member)
 
 
 _without_conversion = None

@@ -44,7 +44,7 @@ class _TensorType(TensorMembers):
             raise RuntimeError(
                 f"legacy constructor expects device type: cpu but device type: {device} was passed"
             )
-        return construct(cls.dtype, None, args, size)
+        return construct(cls.dtype, rushlight.device("cpu"), args, size)
 
 
 def _is_size(value: Any) -> bool:

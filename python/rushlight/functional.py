@@ -661,4 +661,6 @@ set_module("rushlight", detach_, nonzero)
 def __getattr__(name: str) -> Any:
     if name in ("istft", "pca_lowrank", "svd_lowrank"):
         return getattr(rushlight, name)
+    if name == "F":  # programs import it from here
+        return rushlight.nn.functional
     raise AttributeError(f"module 'rushlight.functional' has no attribute {name!r}")

@@ -120,13 +120,14 @@ def _handed_over_by_table(function, args, kwargs):
     return _handed_over(function, args, kwargs or {})
 
 
-def _overridable(function, home, numpy_names=None):
+def _overridable(function, home, numpy_names=None, classes_alone=False):
     """The function as users call it from the module `home`: any argument may take it over.
 
     Args:
         numpy_names: its parameters by NumPy's names for them, where torch has it in its core: it
             takes those names too, and who takes the function over sees the arguments as they were
             given. None where torch writes it in Python: see `_handed_over`.
+        classes_alone: modes and the library's own kinds of tensors see what it calls instead.
     """
 
     @functools.wraps(function)
@@ -138,7 +139,7 @@ def _overridable(function, home, numpy_names=None):
                 lists.append(value)
         if lists:
             relevant = (*relevant, *itertools.chain.from_iterable(lists))
-        if has_torch_function(relevant):
+        if has_torch_function(relevant) and not (classes_alone and _is_seen_inside(relevant)):
             if numpy_names is None:
                 args, kwargs = _handed_over(function, args, kwargs)
             return _C._handle_torch_function(checked, relevant, args, kwargs)
@@ -171,7 +172,12 @@ def _check_tensors(function, args, kwargs):
             ) from None
 
 
-def _make_overridable(names, home, but=(), only=None, core=None):
+def _is_seen_inside(relevant):
+    kinds = any(getattr(type(value), "_is_of_core", False) for value in relevant)
+    return kinds or _C._len_torch_function_stack() > 0
+
+
+def _make_overridable(names, home, but=(), only=None, core=None, classes_alone=False):
     """Let the public functions written in Python in a module's table of names be taken over; `only`
     those, where there are others beside them. Those that torch has in its `core` take NumPy's names
     of arguments too; None is all.
@@ -182,7 +188,7 @@ def _make_overridable(names, home, but=(), only=None, core=None):
         if is_public and isinstance(value, types.FunctionType):
             in_core = core is None or name in core
             names[name] = _overridable(
-                value, home, _numpy_names.numpy_names_of(value) if in_core else None
+                value, home, _numpy_names.numpy_names_of(value) if in_core else None, classes_alone
             )
 
 

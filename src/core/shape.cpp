@@ -54,16 +54,17 @@ bool is_contiguous(IntSpan sizes, IntSpan strides) {
 }
 
 Dims broadcast_sizes(IntSpan a, IntSpan b, const char* op) {
-  if (a.size() < b.size()) std::swap(a, b);
+  const bool swapped = a.size() < b.size();
+  if (swapped) std::swap(a, b);
   Dims out(a);
   int64_t shift = a.size() - b.size();
-  for (int64_t i = 0; i < b.size(); ++i) {
+  for (int64_t i = b.size() - 1; i >= 0; --i) {  // the last dim that differs is named, as in torch
     int64_t x = a[i + shift], y = b[i];
     if (x == y || y == 1) continue;
     if (x != 1)
-      fail(ErrorKind::Runtime, op, ": The size of tensor a (", x,
-           ") must match the size of tensor b (", y, ") at non-singleton dimension ", i + shift,
-           "; shapes ", a, " and ", b);
+      fail(ErrorKind::Runtime, op, ": The size of tensor a (", swapped ? y : x,
+           ") must match the size of tensor b (", swapped ? x : y, ") at non-singleton dimension ",
+           i + shift, "; shapes ", swapped ? b : a, " and ", swapped ? a : b);
     out[i + shift] = y;
   }
   return out;

@@ -122,7 +122,8 @@ Tensor embedding_renorm_(const Tensor& input, const Tensor& indices, double max_
   launch::embedding_renorm(input, indices, max_norm, norm_type);
   bump_version(input, "embedding_renorm_");
   if (records(input))
-    refuse_gradient(input, "embedding_renorm_", "it is meant for tables outside of the graph");
+    refuse_gradient(input, "embedding_renorm_", "it is meant for tables outside of the graph",
+                    inputs_of(input));
   return input;
 }
 

@@ -51,17 +51,24 @@ Tensor saved_copy_if_overlapping(const Tensor& t, const Tensor& changed) {
 }
 
 namespace {
-void rebase(const Tensor& changed, const Ref<Node>& node) {
-  node->add_input(changed);
-  rebase_history(changed, node);
+Ref<Node> not_differentiable(const char* op, const char* reason, const TensorList& inputs) {
+  Ref<Node> node = make_ref<NotDifferentiable>(op, reason);
+  for (const Tensor& t : inputs)
+    if (t.defined()) node->add_input(t);
+  return node;
 }
 }  // namespace
 
-void refuse_gradient(const Tensor& changed, const char* op, const char* reason) {
-  if (is_differentiable(changed.dtype())) rebase(changed, make_ref<NotDifferentiable>(op, reason));
+void refuse_gradient(const Tensor& changed, const char* op, const char* reason,
+                     const TensorList& inputs) {
+  if (is_differentiable(changed.dtype()))
+    rebase_history(changed, not_differentiable(op, reason, inputs));
 }
 void stop_gradient(const Tensor& changed, const char* op) {
-  if (is_differentiable(changed.dtype())) rebase(changed, make_ref<Constant>(op));
+  if (!is_differentiable(changed.dtype())) return;
+  Ref<Node> node = make_ref<Constant>(op);
+  node->add_input(changed);
+  rebase_history(changed, node);
 }
 
 Tensor materialize(const Tensor& grad, const OutputMeta& like) {
@@ -100,14 +107,16 @@ TensorList make_views(const Tensor& of, TensorList views) {
 }
 
 // A view has the node of its base's last change, which is not the op's.
-Tensor without_gradient(Tensor result, const char* op, const char* reason) {
+Tensor without_gradient(Tensor result, const char* op, const char* reason,
+                        const TensorList& inputs) {
   if (is_differentiable(result.dtype()))
-    set_history(result, make_ref<NotDifferentiable>(op, reason));
+    set_history(result, not_differentiable(op, reason, inputs));
   return result;
 }
 
-TensorList without_gradient(TensorList results, const char* op, const char* reason) {
-  for (Tensor& t : results) t = without_gradient(std::move(t), op, reason);
+TensorList without_gradient(TensorList results, const char* op, const char* reason,
+                            const TensorList& inputs) {
+  for (Tensor& t : results) t = without_gradient(std::move(t), op, reason, inputs);
   return results;
 }
 

@@ -80,18 +80,33 @@ template <class F> void name_node_in_place(const char* name, const Tensor& chang
 }
 TensorList make_views(const Tensor& of, TensorList views);
 
-// Gives the result a node that refuses to run backward and says why.
-Tensor without_gradient(Tensor result, const char* op, const char* reason);
-TensorList without_gradient(TensorList results, const char* op, const char* reason);
+inline void append_to(TensorList& all, const Tensor& t) { all.push_back(t); }
+inline void append_to(TensorList& all, const TensorList& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+template <class... Given> TensorList inputs_of(const Given&... given) {
+  TensorList all;
+  (append_to(all, given), ...);
+  return all;
+}
+
+// Gives the result a node that refuses to run backward and says why. It has edges to the inputs, so
+// that who asks for their gradients alone is refused too.
+Tensor without_gradient(Tensor result, const char* op, const char* reason,
+                        const TensorList& inputs);
+TensorList without_gradient(TensorList results, const char* op, const char* reason,
+                            const TensorList& inputs);
 template <size_t N>
 std::array<Tensor, N> without_gradient(std::array<Tensor, N> results, const char* op,
-                                       const char* reason) {
-  for (Tensor& t : results) t = without_gradient(std::move(t), op, reason);
+                                       const char* reason, const TensorList& inputs) {
+  for (Tensor& t : results) t = without_gradient(std::move(t), op, reason, inputs);
   return results;
 }
 
 // After an in-place op that has no gradient, or whose gradient is zero, on tensors that record.
-void refuse_gradient(const Tensor& changed, const char* op, const char* reason);
+// `inputs`: what it reads, `changed` first.
+void refuse_gradient(const Tensor& changed, const char* op, const char* reason,
+                     const TensorList& inputs);
 void stop_gradient(const Tensor& changed, const char* op);
 // `t` as an in-place op on `changed` may save it: a copy where both look at the same storage.
 Tensor saved_copy_if_overlapping(const Tensor& t, const Tensor& changed);

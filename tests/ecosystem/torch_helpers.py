@@ -6,12 +6,19 @@ NotImplementedError and names it, so that a test fails by what it uses and not b
 imports.
 """
 
+import ast
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
+import opcode
 import sys
 import types
+from pathlib import Path
+
+import pytest
 
 # Before `torch` is rushlight's.
 HELPERS = f"{importlib.util.find_spec('torch').submodule_search_locations[0]}/testing"
@@ -34,7 +41,8 @@ class _AbsentType(type):
 
 class _Absent(metaclass=_AbsentType):
     def __new__(cls, *args, **kwargs):
-        if _by_helpers(sys._getframe(1)):  # a question about the build, while they are imported
+        # A question about the build, while they or a file of tests are imported.
+        if _by_helpers(sys._getframe(1)) or _is_of_file(sys._getframe(1)):
             return False
         raise NotImplementedError(f"absent: {cls.__name__}")
 
@@ -48,13 +56,22 @@ def _by_helpers(frame):
     return frame.f_code.co_filename.startswith(HELPERS)
 
 
+def _is_of_file(frame):
+    """Is it the code of a file, or of a class, rather than that of a function?"""
+    return not frame.f_code.co_flags & inspect.CO_OPTIMIZED
+
+
+_LOADS = [opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap]
 _TABLES = ("common_methods_invocations", "/opinfo/definitions", "common_modules")
 
 
 def _is_tolerated(frame, module):
     """May the code of a frame have a name that the module has not? Questions by hasattr may not."""
-    if frame.f_code.co_code[frame.f_lasti] == _alias._IMPORT_FROM:
-        return _by_helpers(frame) or frame.f_code.co_name == "<module>"
+    instruction = frame.f_code.co_code[frame.f_lasti]
+    if instruction == _alias._IMPORT_FROM:
+        return _is_of_file(frame) or _by_helpers(frame)
+    if instruction in _LOADS and _is_of_file(frame):
+        return True
     return _by_helpers(frame) and (
         any(part in frame.f_code.co_filename for part in _TABLES)
         or module.__name__.endswith("_C")
@@ -136,6 +153,7 @@ def _from_torch(name, path):
     spec = importlib.util.spec_from_file_location(name, HELPERS.removesuffix("testing") + path)
     sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 class _HooksOfAllModules(types.ModuleType):
@@ -153,7 +171,9 @@ class _HooksOfAllModules(types.ModuleType):
 importlib.import_module("torch.nn.modules.module").__class__ = _HooksOfAllModules
 sys.meta_path.insert(0, _AbsentModules())
 Namespace.__getattr__ = _with_absent_operations(Namespace.__getattr__)
+torch._prims_common.__path__ = []  # so that modules in it are found to be absent
 _from_torch("torch.utils._import_utils", "utils/_import_utils.py")
+importlib.import_module("torch._prims_common.wrappers")._maybe_remove_out_wrapper = lambda f: f
 torch.cuda.jiterator = types.SimpleNamespace(
     _create_jit_fn=lambda *a, **k: absent("jiterator"),
     _create_multi_output_jit_fn=lambda *a, **k: absent("jiterator"),
@@ -163,3 +183,46 @@ torch.cuda._HAS_PYNVML = False
 rushlight._C._TorchFunctionState = types.SimpleNamespace(
     ENABLED=0, SUBCLASSES_DISABLED=1, ALL_DISABLED=2
 )
+
+
+def _table_of_arguments():
+    """torch's table of functions and their arguments, but for functions that rushlight lacks."""
+    name = "torch.testing._internal.generated.annotated_fn_args"
+    tree = ast.parse(Path(HELPERS, "_internal/generated/annotated_fn_args.py").read_text())
+    (table,) = (node.value for node in tree.body if isinstance(node, ast.Assign))
+    module = sys.modules[name] = types.ModuleType(name)
+    module.annotated_args = {}
+    for key, arguments in zip(table.keys, table.values, strict=True):
+        with contextlib.suppress(AttributeError):
+            function = eval(compile(ast.Expression(key), name, "eval"), {"torch": torch})
+            module.annotated_args[function] = ast.literal_eval(arguments)
+
+
+_table_of_arguments()
+
+
+def _masked_tensors_of_tests():
+    """What the tests of masked tensors compare with: torch's own, of Python alone."""
+    package = "torch.masked.maskedtensor"
+    sys.modules[package] = types.ModuleType(package)
+    sys.modules["torch.masked._docs"] = types.ModuleType("torch.masked._docs")
+    for part in ("core", "creation", "unary", "binary", "reductions"):
+        module = _from_torch(f"{package}.{part}", f"masked/maskedtensor/{part}.py")
+        for name in torch.masked.__all__[:4]:  # the class and its constructors are rushlight's
+            if hasattr(module, name):
+                setattr(module, name, getattr(torch.masked, name))
+    steps = _from_torch("masked_steps", "masked/_ops.py")
+    for name in ("_canonical_dim", "_combine_input_and_mask", "_input_mask", "_output_mask",
+                 "_reduction_identity", "_where"):  # fmt: skip
+        setattr(torch.masked, name, getattr(steps, name))
+
+
+_masked_tensors_of_tests()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests that are named after classes have the same names with both libraries."""
+    for item in items:
+        name = item.nodeid.replace("_rushlight_nn_", "_nn_")
+        item._nodeid = name.replace("::test__TensorBase_", "::test_TensorBase_")

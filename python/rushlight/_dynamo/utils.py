@@ -8,6 +8,8 @@ from collections import Counter, defaultdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rushlight.types import Device
 
 
@@ -31,6 +33,7 @@ def warn_once(msg: str, stacklevel: int = 1) -> None:
     warnings.warn(msg, stacklevel=stacklevel + 1)
 
 
-def disable_cache_limit() -> contextlib.nullcontext[None]:
+@contextlib.contextmanager
+def disable_cache_limit() -> Iterator[None]:
     """A context in which functions may be compiled any number of times: none is."""
-    return contextlib.nullcontext()
+    yield

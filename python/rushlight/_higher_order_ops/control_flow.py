@@ -105,7 +105,7 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     return carry, tree_unflatten([rushlight.stack(p, 0) for p in zip(*rows)], spec)
 
 
-def map(f, xs, *args):
+def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     """f of each slice of xs along dim 0, stacked.
 
     Example:

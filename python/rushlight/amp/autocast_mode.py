@@ -186,7 +186,10 @@ class _Autocast(TorchFunctionMode):
 
 def is_autocast_available(device_type: str) -> bool:
     """Can autocast be asked for on this kind of device?"""
-    return device_type == "cpu" or (device_type == "cuda" and rushlight.cuda.is_available())
+    kind = device_type.partition(":")[0]
+    if kind not in _KINDS_OF_DEVICES:
+        raise RuntimeError(f"autocast: Invalid device string: {device_type!r}; expected a kind")
+    return kind == "cpu" or (kind == "cuda" and rushlight.cuda.is_available())
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
@@ -331,10 +334,6 @@ class autocast:
         self.device = device_type
         self.fast_dtype: _dtype | None = _state.dtype.get(device_type) if dtype is None else dtype
         if enabled and not is_autocast_available(device_type):
-            if device_type.partition(":")[0] not in _KINDS_OF_DEVICES:
-                raise RuntimeError(
-                    f"autocast: Invalid device string: {device_type!r}; expected a kind"
-                )
             _warn_program(
                 "CUDA is not available or torch_xla is imported. Disabling autocast."
                 if device_type == "cuda"

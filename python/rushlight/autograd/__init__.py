@@ -319,7 +319,7 @@ def _grad(
 def _as_tuple(tensors):
     if type(tensors) is tuple:
         return tensors
-    if isinstance(tensors, (rushlight.Tensor, graph.GradientEdge)):
+    if isinstance(tensors, graph.GradientEdge) or hasattr(tensors, "__torch_function__"):
         return (tensors,)
     return tuple(tensors.values()) if isinstance(tensors, dict) else tuple(tensors)
 

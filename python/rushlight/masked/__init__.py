@@ -49,9 +49,22 @@ def _filled(name, input, mask, value):
 
 
 def _dims(input, dim):
-    if dim is None:
-        return tuple(range(input.dim()))
-    return _integers(dim)
+    """The dims that are meant, in order; None and () are all of them."""
+    named = range(input.dim()) if dim is None else _integers(dim) or range(input.dim())
+    count = max(input.dim(), 1)
+    dims = sorted({_wrapped(d, count) for d in named})
+    if len(dims) < len(named):
+        raise RuntimeError(f"masked: a dim appears multiple times in {dim}")
+    return tuple(dims)
+
+
+def _wrapped(dim, count):
+    if not -count <= dim < count:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got "
+            f"{dim})"
+        )
+    return dim % count
 
 
 def _extreme(dtype, largest):
@@ -88,9 +101,7 @@ def sum(
 ) -> Tensor:
     """Sum of the elements that the mask keeps."""
     input = _whole(input, dtype)
-    dims = _dims(input, dim)
-    filled = _filled("sum", input, mask, 0)
-    return filled.sum(dims, bool(keepdim)) if dims or not input.dim() else filled.clone()
+    return _filled("sum", input, mask, 0).sum(_dims(input, dim), bool(keepdim))
 
 
 @_of_any_layout
@@ -104,8 +115,7 @@ def prod(
 ) -> Tensor:
     """Product of the elements that the mask keeps."""
     result = _filled("prod", _whole(input, dtype), mask, 1)
-    dims = sorted((d % max(result.dim(), 1) for d in _dims(input, dim)), reverse=True)
-    for d in dims:
+    for d in reversed(_dims(input, dim)):
         result = result.prod(d, keepdim=bool(keepdim))
     return result
 
@@ -194,10 +204,7 @@ def _count(input, dim, keepdim, mask):
         kept = rushlight.ones(input.shape, dtype=rushlight.int64, device=input.device)
     else:
         kept = mask if mask.shape == input.shape else mask.broadcast_to(input.shape)
-    dims = _dims(input, dim)
-    if not dims and input.dim():
-        return kept.to(rushlight.int64)
-    return kept.sum(dims, bool(keepdim), dtype=rushlight.int64)
+    return kept.sum(_dims(input, dim), bool(keepdim), dtype=rushlight.int64)
 
 
 @_of_any_layout
@@ -342,10 +349,7 @@ def logsumexp(
     """Logarithm of the sum of exponentials of the elements that the mask keeps."""
     input = _inexact(input, dtype)
     filled = _filled("logsumexp", input, mask, -math.inf)
-    dims = _dims(input, dim)
-    if dims or not input.dim():
-        return filled.logsumexp(dims, bool(keepdim))
-    return filled.clone()
+    return filled.logsumexp(_dims(input, dim), bool(keepdim))
 
 
 @_of_any_layout

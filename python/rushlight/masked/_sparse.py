@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 
 import rushlight
 
@@ -57,8 +58,7 @@ def _reduced(name, input, dim=None, *, keepdim=False, dtype=None, mask=None, **o
         raise NotImplementedError(f"masked {name}: of a sparse tensor with dense dims")
     if mask is not None:
         elements = elements.sparse_mask(_pattern(mask, input.shape)).coalesce()
-    dims = {d % max(input.dim(), 1) for d in masked._dims(input, dim)}
-    result = _by_group(name, elements, dims, bool(keepdim))
+    result = _by_group(name, elements, masked._dims(input, dim), bool(keepdim))
     return result.to_sparse_csr() if layout is _CSR else result
 
 
@@ -82,11 +82,10 @@ def _by_group(name, elements: Tensor, dims: Sequence[int], keepdim: bool) -> Ten
     """The elements of each place of the other dims, reduced to one."""
     indices, values, shape = elements.indices(), elements.values(), elements.shape
     others = [d for d in range(len(shape)) if d not in dims]
-    if others:
-        places, group = indices[others].unique(dim=1, return_inverse=True)
-    else:  # one place, if there is anything
-        places = indices.new_zeros(0, min(1, len(values)))
-        group = indices.new_zeros(len(values))
+    if not others:
+        total = _of_all(name, values)
+        return (total.reshape([1] * len(shape)) if keepdim else total).to_sparse()
+    places, group = indices[others].unique(dim=1, return_inverse=True)
     reduce = "sum" if name == "mean" else name
     start = values.new_zeros(places.size(1))
     result = start.scatter_reduce(0, group, values, reduce, include_self=False)
@@ -99,3 +98,13 @@ def _by_group(name, elements: Tensor, dims: Sequence[int], keepdim: bool) -> Ten
     else:
         size = [shape[d] for d in others]
     return rushlight.sparse_coo_tensor(places, result, size, is_coalesced=True)
+
+
+def _of_all(name, values):
+    """All of them reduced to one; of none, what the operation gives for nothing."""
+    if len(values):
+        return getattr(values, name)()
+    of_nothing = {"sum": 0, "prod": 1, "mean": math.nan}
+    if name not in of_nothing:
+        return values.new_full((), rushlight.masked._extreme(values.dtype, name == "amin"))
+    return values.new_full((), of_nothing[name])

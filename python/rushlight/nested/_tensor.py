@@ -34,6 +34,9 @@ class RaggedSize(rushlight.SymInt):
     def __repr__(self) -> str:
         return f"j{self._number}"
 
+    def is_nested_int(self) -> bool:
+        return True
+
 
 class NestedTensor(OwnClass):
     """A batch of tensors whose sizes differ; see `nested_tensor`."""
@@ -41,6 +44,7 @@ class NestedTensor(OwnClass):
     _parts: tuple[Tensor, ...]
     _jagged: bool
     _ragged: RaggedSize | None
+    _place: int = 0  # the dim of the tensors that may differ, though none does
     _source: tuple[Tensor, Tensor, Tensor | None] | None = None  # values, offsets, lengths
 
     _is_of_core = True  # asked also where programs have switched __torch_function__ off
@@ -57,7 +61,7 @@ class NestedTensor(OwnClass):
         name = getattr(func, "__name__", "")
         if name in ("__get__", "__set__", "__delete__") and hasattr(func, "__self__"):
             return _attribute(func, name, args)
-        rule = _rules().get(name)
+        rule = _rules().get(name.partition(".")[0])  # of an overload: that of the operation
         if rule is None:
             raise NotImplementedError(
                 f"nested: {name or func}: no implementation for nested tensors; take the tensors "
@@ -162,16 +166,24 @@ class NestedTensor(OwnClass):
         return rushlight.tensor([p.stride() for p in self._parts], dtype=rushlight.int64)
 
 
-def make(parts: Sequence[Tensor], jagged: bool, ragged: RaggedSize | None = None) -> NestedTensor:
-    """A nested tensor of these very tensors."""
+def make(
+    parts: Sequence[Tensor], jagged: bool, ragged: RaggedSize | None = None, place: int = 0
+) -> NestedTensor:
+    """A nested tensor of these very tensors, which differ in the dim `place` if in any."""
     parts = tuple(parts)
     dtype = parts[0].dtype if parts else rushlight.get_default_dtype()
-    place = parts[0].device if parts else None
+    device = parts[0].device if parts else None
     with _C._SubclassesOff():
-        made = Tensor._make_subclass(NestedTensor, rushlight.empty(0, dtype=dtype, device=place))
+        made = Tensor._make_subclass(NestedTensor, rushlight.empty(0, dtype=dtype, device=device))
     made._parts, made._jagged = parts, jagged
     made._ragged = (ragged or RaggedSize()) if jagged else None
+    made._place = place
     return made
+
+
+def _like(x: NestedTensor, parts: Sequence[Tensor]) -> NestedTensor:
+    """A nested tensor of others, whose sizes are those of `x` where these differ."""
+    return make(parts, x._jagged, x._ragged, _ragged_dim(x))
 
 
 def _packed(parts, jagged):
@@ -260,7 +272,11 @@ def as_nested_tensor(
 ) -> NestedTensor:
     """Make a batch of tensors, or of the rows of one; gradients reach them."""
     if isinstance(ts, NestedTensor):
-        return ts
+        if layout is not None and _is_jagged(layout, "as_nested_tensor") != ts._jagged:
+            raise RuntimeError(
+                "nested.as_nested_tensor: Converting between nested tensor layouts is not supported"
+            )
+        return ts.to(device=device, dtype=dtype)
     jagged = _is_jagged(layout, "as_nested_tensor")
     if isinstance(ts, Tensor) and ts.dim() < 1 + jagged:
         raise RuntimeError(
@@ -326,7 +342,8 @@ def nested_tensor_from_jagged(
     low, high = (min_seqlen or 0), max(sizes, default=0) if max_seqlen is None else max_seqlen
     if any(not low <= n <= high for n in sizes):
         raise RuntimeError(f"nested_tensor_from_jagged: lengths {sizes} are not in {low} to {high}")
-    made = make([values.narrow(dim, s, n) for s, n in zip(starts, sizes)], True)
+    parts = [values.narrow(dim, s, n) for s, n in zip(starts, sizes)]
+    made = make(parts, True, place=dim)
     if offsets is not None:
         made._source = values, offsets, lengths
     return made
@@ -361,14 +378,15 @@ def narrow(
 
 
 def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
-    """From each row of a tensor of two dims, the elements where the mask is True."""
-    if tensor.dim() != 2 or mask.dtype != rushlight.bool:
+    """From each row of a tensor, along its last dim, the elements where the mask is True."""
+    if tensor.dim() == 0 or mask.dtype != rushlight.bool:
         raise RuntimeError(
-            f"nested.masked_select: expected a tensor of two dims and a bool mask, got "
+            f"nested.masked_select: expected a tensor with dims and a bool mask, got "
             f"{tuple(tensor.shape)} and {mask.dtype}"
         )
-    mask = mask.broadcast_to(tensor.shape)
-    return make([row[kept] for row, kept in zip(tensor, mask)], True)
+    both = tensor, mask.broadcast_to(tensor.shape)
+    rows, kept = (t.reshape(-1, tensor.shape[-1]) for t in both)
+    return make([row[chosen] for row, chosen in zip(rows, kept)], True)
 
 
 def to_padded_tensor(
@@ -410,12 +428,12 @@ def _dims(x):
 
 
 def _ragged_dim(x):
-    """The dim of the tensors that differs; the first where none does."""
+    """The dim of the tensors that differs, or may."""
     parts = x._parts
     for d in range(_dims(x) - 1):
         if len({p.shape[d] for p in parts}) > 1:
             return d
-    return 0
+    return x._place
 
 
 def _shape(x):
@@ -457,8 +475,7 @@ def _attribute(func, access, args):
             return all(found) if name == "is_leaf" else max(found) if name == "requires_grad" \
                 else found[0]  # fmt: skip
         if name == "grad":
-            grads = [p.grad for p in parts]
-            return None if any(g is None for g in grads) else make(grads, x._jagged, x._ragged)
+            return _whole([p.grad for p in parts], x)
         if name in ("is_nested", "ndim"):
             return True if name == "is_nested" else _dims(x)
         if name == "grad_fn":
@@ -471,7 +488,18 @@ def _attribute(func, access, args):
         return func(*args)
 
 
-def _gradients(func, outputs, inputs, grad_outputs=None, **options):
+def _whole(gradients, x):
+    """The gradient of a nested tensor: 0 for those of its tensors that none reached."""
+    if all(g is None for g in gradients):
+        return None
+    filled = [
+        rushlight.zeros_like(p) if g is None else g
+        for g, p in zip(gradients, x._parts, strict=True)
+    ]
+    return _like(x, filled)
+
+
+def _gradients(func, outputs, inputs, grad_outputs=None, allow_unused=None, **options):
     """`autograd.grad`: the gradients of nested tensors are those of their tensors."""
     roots, targets = list(outputs), list(inputs.values() if isinstance(inputs, dict) else inputs)
     weights = [None] * len(roots)
@@ -487,15 +515,20 @@ def _gradients(func, outputs, inputs, grad_outputs=None, **options):
         for root, weight in zip(roots, weights, strict=True)
         for part in ([None] * len(flat([root])) if weight is None else flat([weight]))
     ]
-    found = iter(func(flat(roots), flat(targets), parts_of_weights, **options))
+    # Of a nested tensor, some may be unused.
+    found = iter(func(flat(roots), flat(targets), parts_of_weights, allow_unused=True, **options))
     results = []
     for target in targets:
         if not isinstance(target, NestedTensor):
             results.append(next(found))
             continue
-        parts = [next(found) for _ in target._parts]
-        whole = all(p is not None for p in parts)
-        results.append(make(parts, target._jagged, target._ragged) if whole else None)
+        results.append(_whole([next(found) for _ in target._parts], target))
+    may_be_unused = options.get("materialize_grads") if allow_unused is None else allow_unused
+    if not may_be_unused and any(r is None for r in results):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior."
+        )
     if isinstance(inputs, dict):
         return dict(zip(inputs, results, strict=True))
     return tuple(results)
@@ -557,9 +590,11 @@ def _rules():
         "values": lambda func, x: NestedTensor.values(x),
         "contiguous": lambda func, x, **options: (
             x if _is_contiguous(x, **options)
-            else make([func(p, **options) for p in x._parts], x._jagged, x._ragged)
+            else _like(x, [func(p, **options) for p in x._parts])
         ),
         "select": lambda func, x, dim, index: _select(x, dim, index),
+        "narrow": lambda func, x, dim, start, length: _narrow(x, dim, start, length),
+        "_is_view": lambda func, x: bool(x._parts) and all(map(func, x._parts)),
     }  # fmt: skip
     return rules
 
@@ -591,7 +626,7 @@ def _each(func, *args, **kwargs):
     ]
     if results and all(r is p for r, p in zip(results, x._parts, strict=True)):
         return x  # changed in place, or nothing to do
-    return make(results, x._jagged, x._ragged)
+    return _like(x, results)
 
 
 def _each_element(func, *args, **kwargs):
@@ -653,7 +688,11 @@ def _along(func, x, dim=None, *args, **kwargs):
     dim = dim + dims if dim < 0 else dim
     if dim == 0:
         raise RuntimeError(f"nested: {func.__name__}: dim 0 is that of the batch")
-    return make([func(p, dim - 1, *args, **kwargs) for p in x._parts], x._jagged, x._ragged)
+    parts = [func(p, dim - 1, *args, **kwargs) for p in x._parts]
+    place = _ragged_dim(x)
+    if parts and dim - 1 < place + (func.__name__ == "unsqueeze"):
+        place += parts[0].dim() - (_dims(x) - 1)
+    return make(parts, x._jagged, x._ragged, place)
 
 
 def _reduction(func, x, dim=None, keepdim=False, **kwargs):
@@ -669,7 +708,13 @@ def _reduction(func, x, dim=None, keepdim=False, **kwargs):
     results = [func(p, whole, keepdim, **kwargs) for p in x._parts]
     if x._jagged and _ragged_dim(x) in inner:
         return rushlight.stack(results)
-    return make(results, x._jagged, x._ragged)
+    place = _ragged_dim(x) - (0 if keepdim else _before(x, inner))
+    return make(results, x._jagged, x._ragged, place)
+
+
+def _before(x, dims):
+    """How many of the dims of its tensors are before that which differs."""
+    return len([d for d in dims if d < _ragged_dim(x)])
 
 
 def _extreme(func, x, dim=None, keepdim=False):
@@ -684,7 +729,8 @@ def _extreme(func, x, dim=None, keepdim=False):
     def joined(parts):
         if x._jagged and inner == _ragged_dim(x):
             return rushlight.stack(parts)
-        return make(parts, x._jagged, x._ragged)
+        place = _ragged_dim(x) - (0 if keepdim else _before(x, [inner]))
+        return make(parts, x._jagged, x._ragged, place)
 
     if isinstance(results[0], Tensor):
         return joined(results)
@@ -700,14 +746,17 @@ def _flatten(func, x, start_dim=0, end_dim=-1):
     start, end = (_inner(x, d, "flatten") for d in (start_dim, end_dim))
     if x._jagged and start <= _ragged_dim(x) <= end:
         raise RuntimeError("nested: flatten: the dim that differs cannot be joined with others")
-    return make([p.flatten(start, end) for p in x._parts], x._jagged, x._ragged)
+    place = _ragged_dim(x) - (end - start if end < _ragged_dim(x) else 0)
+    return make([p.flatten(start, end) for p in x._parts], x._jagged, x._ragged, place)
 
 
 def _permute(func, x, *dims):
     first, *rest = (d % _dims(x) for d in _given(dims))
     if first:
         raise ValueError("nested: permute: dim 0, that of the batch, stays the first")
-    return make([p.permute([d - 1 for d in rest]) for p in x._parts], x._jagged, x._ragged)
+    inner = [d - 1 for d in rest]
+    parts = [p.permute(inner) for p in x._parts]
+    return make(parts, x._jagged, x._ragged, inner.index(_ragged_dim(x)))
 
 
 def _expand(func, x, *sizes):
@@ -718,7 +767,7 @@ def _expand(func, x, *sizes):
             f"{len(x._parts)}"
         )
     inner = [-1 if isinstance(n, RaggedSize) else n for n in inner]
-    return make([p.expand(inner) for p in x._parts], x._jagged, x._ragged)
+    return _like(x, [p.expand(inner) for p in x._parts])
 
 
 def _reshape(func, x, *shape):
@@ -729,12 +778,14 @@ def _reshape(func, x, *shape):
             f"{len(x._parts)}"
         )
     inner = [-1 if isinstance(n, RaggedSize) else n for n in shape[1:]]
-    return make([func(p, inner) for p in x._parts], x._jagged, x._ragged)
+    place = next((d for d, n in enumerate(shape[1:]) if isinstance(n, RaggedSize)), 0)
+    return make([func(p, inner) for p in x._parts], x._jagged, x._ragged, place)
 
 
 def _transpose(func, x, dim0, dim1):
     a, b = (_inner(x, d, "transpose") for d in (dim0, dim1))
-    return make([p.transpose(a, b) for p in x._parts], x._jagged, x._ragged)
+    place = {a: b, b: a}.get(_ragged_dim(x), _ragged_dim(x))
+    return make([p.transpose(a, b) for p in x._parts], x._jagged, x._ragged, place)
 
 
 def _divided(func, x, size, dim=0):
@@ -746,18 +797,18 @@ def _divided(func, x, size, dim=0):
             f"nested: {func.__name__}: dim {dim} differs, and so the number of pieces: "
             f"{[len(p) for p in pieces]}"
         )
-    return tuple(make(piece, x._jagged, x._ragged) for piece in zip(*pieces, strict=True))
+    return tuple(_like(x, piece) for piece in zip(*pieces, strict=True))
 
 
 def _cat(tensors, dim):
     x = _first(tensors)
+    if not all(isinstance(t, NestedTensor) for t in tensors):
+        raise RuntimeError("nested: cat: expected nested tensors alone, and not others beside them")
     if dim == 0:
         return make([p for t in tensors for p in t._parts], x._jagged)
     dim = _inner(x, dim, "cat")
-    return make(
-        [rushlight.cat(ps, dim) for ps in zip(*(t._parts for t in tensors), strict=True)],
-        x._jagged, x._ragged,
-    )  # fmt: skip
+    rows = zip(*(t._parts for t in tensors), strict=True)
+    return _like(x, [rushlight.cat(row, dim) for row in rows])
 
 
 def _unbind(x, dim):
@@ -782,7 +833,21 @@ def _select(x, dim, index):
     if dim % _dims(x) == 0:
         return x._parts[index]
     inner = _inner(x, dim, "select")
-    return make([p.select(inner, index) for p in x._parts], x._jagged, x._ragged)
+    place = _ragged_dim(x) - _before(x, [inner])
+    return make([p.select(inner, index) for p in x._parts], x._jagged, x._ragged, place)
+
+
+def _narrow(x, dim, start, length):
+    if dim % _dims(x) == 0:
+        if start < 0 or length < 0 or start + length > len(x._parts):
+            raise RuntimeError(
+                f"nested: narrow: start {start} and length {length} of {len(x._parts)} tensors"
+            )
+        return _like(x, x._parts[start : start + length])
+    inner = _inner(x, dim, "narrow")
+    if x._jagged and inner == _ragged_dim(x):
+        raise RuntimeError("nested: narrow: the dim that differs has another length in each tensor")
+    return _like(x, [p.narrow(inner, start, length) for p in x._parts])
 
 
 def _backward(func, x, gradient=None, retain_graph=None, create_graph=False, inputs=None):

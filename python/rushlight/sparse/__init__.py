@@ -101,7 +101,7 @@ def sum(
 
 
 _sum_of_all = _shown_as("SumBackward0", "input")(_arithmetic.sum)
-_sum_along = _shown_as("SparseSumBackward0", "input")(_arithmetic.sum)
+_sum_along = _shown_as("SparseSumBackward0", "input")(_arithmetic.sum_along)
 
 
 @_takes_numpy_names
@@ -123,6 +123,7 @@ def spdiags(
 ) -> Any:
     """A sparse matrix with the rows of `diagonals` on the diagonals that `offsets` name."""
     diagonals, offsets = rushlight.atleast_2d(diagonals), rushlight.atleast_1d(offsets)
+    _check_diagonals(diagonals, offsets, shape, layout)
     row, column = rushlight.meshgrid(
         rushlight.arange(len(offsets), device=diagonals.device),
         rushlight.arange(diagonals.size(1), device=diagonals.device),
@@ -134,6 +135,29 @@ def spdiags(
     indices = rushlight.stack([place[inside], column[inside]])
     matrix = sparse_coo_tensor(indices, diagonals[row[inside], column[inside]], shape)
     return matrix if layout is None else matrix.to_sparse(layout=layout)
+
+
+def _check_diagonals(diagonals, offsets, shape, layout):
+    if layout not in (None, rushlight.sparse_coo, rushlight.sparse_csc, rushlight.sparse_csr):
+        raise RuntimeError(
+            "spdiags: Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got "
+            f"{layout}"
+        )
+    if len(shape) != 2:
+        raise RuntimeError(f"spdiags: Output shape must be 2d, got {tuple(shape)}")
+    if diagonals.dim() > 2:
+        raise RuntimeError(f"spdiags: Diagonals must be vector or matrix, got {diagonals.dim()}D")
+    if offsets.dim() > 1:
+        raise RuntimeError(f"spdiags: Offsets must be scalar or vector, got {offsets.dim()}D")
+    if offsets.dtype is not rushlight.int64:
+        raise RuntimeError(f"spdiags: Offset Tensor must have dtype Long but got {offsets.dtype}")
+    if len(offsets) != len(diagonals):
+        raise RuntimeError(
+            f"spdiags: Number of diagonals ({len(diagonals)}) does not match the number of offsets "
+            f"({len(offsets)})"
+        )
+    if len(offsets.unique()) != len(offsets):
+        raise RuntimeError(f"spdiags: Offset tensor contains duplicate values: {offsets.tolist()}")
 
 
 def sampled_addmm(

@@ -35,6 +35,7 @@ from rushlight.sparse._tensor import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from rushlight.nn.parameter import Parameter
@@ -118,7 +119,7 @@ def add_(input: Tensor, other: Tensor, *, alpha: float = 1) -> Parameter | Spars
     return replace(input, add(input, other, alpha=alpha))
 
 
-@function("sub_", "__isub__", layouts=ANY)
+@function("sub_", "subtract_", "__isub__", layouts=ANY)
 def sub_(input: Tensor, other: Tensor, *, alpha: float = 1) -> SparseTensor:
     return add_(input, other, alpha=-alpha)
 
@@ -137,15 +138,19 @@ def mul(input: Tensor, other: Tensor) -> SparseTensor:
             f"mul: a dense tensor of shape {tuple(other.shape)} would make the sparse one of shape"
             f" {tuple(input.shape)} larger"
         )
-    source = coalesced(input if shape == input.shape else _broadcast(input, shape))
+    source = coalesced(input if shape == input.shape else _sparse_broadcast_to(input, shape))
     input = source
     return with_values(
         source, values_of(source) * _C._sparse_take(other.expand(input.shape), source)
     )
 
 
-def _broadcast(sparse, shape):
+def _sparse_broadcast_to(sparse: SparseTensor, shape: Sequence[int]) -> SparseTensor:
     """A COO tensor whose sparse dims of size 1, and those before them, are repeated."""
+    if rushlight.broadcast_shapes(sparse.shape, shape) != tuple(shape):
+        raise RuntimeError(
+            f"_sparse_broadcast_to: {tuple(sparse.shape)} does not broadcast to {tuple(shape)}"
+        )
     source = coalesced(sparse)
     indices, values, added = source._indices(), values_of(source), len(shape) - source.dim()
     places = added + source.sparse_dim()
@@ -165,10 +170,15 @@ def _broadcast(sparse, shape):
 
 
 def _mul_sparse(a, b):
+    if a.dim() == b.dim() == 0:
+        a = to(a, rushlight.promote_types(a.dtype, b.dtype))
+    for one, other in ((a, b), (b, a)):
+        if other.dim() == 0:
+            return mul(one, other.to_dense())
     shape = rushlight.broadcast_shapes(a.shape, b.shape)
     if a.layout is COO and b.layout is COO and not a.shape == b.shape == shape:
         if all(t.dim() - t.dense_dim() for t in (a, b)) and a.dense_dim() == b.dense_dim():
-            return _mul_sparse(_broadcast(a, shape), _broadcast(b, shape))
+            return _mul_sparse(_sparse_broadcast_to(a, shape), _sparse_broadcast_to(b, shape))
         if shape in (a.shape, b.shape):
             return mul(a, b.to_dense()) if shape == a.shape else mul(b, a.to_dense())
     check_same_form("mul", a, b)
@@ -219,9 +229,14 @@ def mul_(input: Tensor, other: Tensor) -> SparseTensor:
     return input.copy_(product.to_dense())
 
 
-@function("div_", "__itruediv__", layouts=ANY)
-def div_(input: Tensor, other: Tensor) -> Any:
-    return replace(input, div(input, other))
+@function("div_", "divide_", "true_divide_", "__itruediv__", layouts=ANY)
+def div_(input: Tensor, other: Tensor, *, rounding_mode: Any = None) -> Any:
+    return replace(input, div(input, other, rounding_mode=rounding_mode))
+
+
+@function("floor_divide_", "__ifloordiv__")
+def floor_divide_(input: Tensor, other: Tensor) -> Any:
+    return replace(input, floor_divide(input, other))
 
 
 @function(layouts=ANY)
@@ -253,18 +268,27 @@ def sum(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: _dtype | None = None
 ) -> Tensor | SparseTensor:
     if dim is None or (isinstance(dim, (list, tuple)) and not dim):
-        return values_of(coalesced(input)).sum(dtype=dtype)
+        return values_of(input).sum(dtype=dtype)
+    if dtype is None and not (input.is_floating_point() or input.is_complex()):
+        dtype = rushlight.int64  # as of other tensors, and before values at equal indices add up
+    return sum_along(input, dim, keepdim, dtype)
+
+
+def sum_along(
+    input: Tensor, dim: Any, keepdim: bool = False, dtype: _dtype | None = None
+) -> Tensor | SparseTensor:
     dims = sorted({wrap_dim(d, input) for d in integers(dim)})
     if len(dims) < len(integers(dim)):
         raise RuntimeError(f"sum: dim {dim} names a dim twice: dim appears multiple times")
     if input.layout is not COO:
         return _sum_compressed(input, dims, keepdim, dtype)
-    source = coalesced(input)
-    sparse_dim = source.sparse_dim()
-    values = values_of(source)
-    values = values if dtype is None else values.to(dtype)
+    sparse_dim = input.sparse_dim()
     inner = [d - sparse_dim + 1 for d in dims if d >= sparse_dim]
-    values = values.sum(inner, keepdim=keepdim) if inner else values
+    if dims[:sparse_dim] == list(range(sparse_dim)) and not keepdim:
+        return values_of(input).sum([0, *inner], dtype=dtype)
+    source = coalesced(input if dtype is None else to(input, dtype))
+    values = values_of(source)
+    values = values.sum(inner, keepdim=keepdim, dtype=source.dtype) if inner else values
     indices = source._indices()
     if keepdim:
         indices = indices.clone()
@@ -274,8 +298,6 @@ def sum(
         total = construct(indices, values, size, unchanged)
         return total if unchanged else coalesced(total)
     kept = [d for d in range(sparse_dim) if d not in dims]
-    if not kept:
-        return values.sum(0)
     size = [s for d, s in enumerate(input.shape) if d not in dims]
     if len(kept) == sparse_dim:
         return construct(indices, values, size, True)
@@ -287,7 +309,7 @@ def _sum_compressed(input, dims, keepdim, dtype):
         refuse("sum", input.layout)
     if not keepdim:
         raise RuntimeError(f"sum: of a tensor in layout {input.layout} needs keepdim=True")
-    total = sum(to_coo(input), dims, True, dtype=dtype)
+    total = sum_along(to_coo(input), dims, True, dtype)
     return to_layout(total, input.layout, like=input)
 
 

@@ -80,7 +80,7 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if name in _OF_THE_SHAPE:
         with _C._SubclassesOff():
             return func(*args, **kwargs)
-    rule, layouts = _FUNCTIONS.get(name, (None, ()))
+    rule, layouts = _FUNCTIONS.get(name) or _own_method(name)
     given = list(_layouts_of([*args, *kwargs.values()]))
     for layout in given:
         if layout not in layouts:
@@ -93,6 +93,12 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if _C._last_node() != since and (node := _node_of(name, args)):
         _C._join_nodes(result, since, node, args, list(kwargs.values()))
     return result
+
+
+def _own_method(name):
+    """What the class of sparse tensors has itself, called as a function of `Tensor`."""
+    own = vars(SparseTensor).get(name)
+    return (own, ANY) if callable(own) else (None, ())
 
 
 def _node_of(name, args):
@@ -111,10 +117,10 @@ def _into(name, out, result):
         raise NotImplementedError(
             f"{name}: out= with a sparse result needs its layout, {result.layout}, got {out.layout}"
         )
-    if out.shape != result.shape:
+    if out.shape != result.shape and out.layout is not COO:
         raise RuntimeError(
-            f"{name}: out= of shape {tuple(out.shape)} for a sparse result of shape "
-            f"{tuple(result.shape)}"
+            f"{name}: out= of shape {tuple(out.shape)} for a result in layout {result.layout} and "
+            f"of shape {tuple(result.shape)}"
         )
     return replace(out, result)
 

@@ -84,16 +84,20 @@ def sparse_coo_tensor(
         values = values.expand(1)
     size = _checked_size(indices, values, size)
     if is_coalesced:
-        keys = keys_of(indices, size[: len(indices)])
-        if not bool((keys[1:] > keys[:-1]).all()):
-            raise RuntimeError(
-                "sparse_coo_tensor: is_coalesced=True, but the indices are not sorted or not unique"
-            )
+        _check_order(indices, size)
     # Like torch.tensor, a leaf of its own, but sharing the memory of `values`.
     known = bool(is_coalesced) or values.size(0) < 2
     if values.requires_grad and not requires_grad:
         return construct(indices, values, size, known)
     return rebuild(COO, indices, None, values.detach(), size, known, requires_grad)
+
+
+def _check_order(indices, size):
+    keys = keys_of(indices, size[: len(indices)])
+    if not bool((keys[1:] > keys[:-1]).all()):
+        raise RuntimeError(
+            "sparse_coo_tensor: is_coalesced=True, but the indices are not sorted or not unique"
+        )
 
 
 def _checked_size(indices, values, size):
@@ -255,14 +259,16 @@ def sparse_compressed_tensor(
 
     Indices are always checked, whatever `check_invariants` is.
     """
-    if layout not in COMPRESSED:
-        raise RuntimeError(
-            f"sparse_compressed_tensor: layout must be one of {COMPRESSED}, not {layout}"
-        )
+    _check_compressed_layout("sparse_compressed_tensor", layout)
     return _make_compressed(
         "sparse_compressed_tensor", layout, compressed_indices, plain_indices, values, size,
         dtype=dtype, device=device, pin_memory=pin_memory, requires_grad=requires_grad,
     )  # fmt: skip
+
+
+def _check_compressed_layout(what, layout):
+    if layout not in COMPRESSED:
+        raise RuntimeError(f"{what}: layout must be one of {COMPRESSED}, not {layout}")
 
 
 def _check_own_layout(what, layout, own):
@@ -358,6 +364,56 @@ def sparse_bsc_tensor(
         "sparse_bsc_tensor", BSC, ccol_indices, row_indices, values, size, dtype=dtype,
         device=device, pin_memory=pin_memory, requires_grad=requires_grad,
     )  # fmt: skip
+
+
+# ---- the checks by themselves ------------------------------------------------------------------
+
+
+def _validate_sparse_coo_tensor_args(
+    indices: Tensor,
+    values: Tensor,
+    size: Sequence[int],
+    is_coalesced: bool | None = None,
+    check_pinning: bool | None = None,
+) -> None:
+    """Raise what `sparse_coo_tensor` would."""
+    _check_one_memory("_validate_sparse_coo_tensor_args", check_pinning, indices, values)
+    size = _checked_size(indices, values, size)
+    if is_coalesced:
+        _check_order(indices, size)
+
+
+def _validate_sparse_compressed_tensor_args(
+    compressed_indices: Tensor,
+    plain_indices: Tensor,
+    values: Tensor,
+    size: Sequence[int],
+    layout: _layout,
+    check_pinning: bool | None = None,
+) -> None:
+    """Raise what `sparse_compressed_tensor` would."""
+    what = "_validate_sparse_compressed_tensor_args"
+    _check_one_memory(what, check_pinning, compressed_indices, plain_indices, values)
+    _check_compressed_layout(what, layout)
+    _checked_compressed(what, layout, compressed_indices, plain_indices, values, size)
+
+
+def _validate_compressed_sparse_indices(
+    is_crow: bool, compressed_idx: Tensor, plain_idx: Tensor, cdim: int, dim: int, nnz: int
+) -> None:
+    """Raise what `sparse_compressed_tensor` would of indices of `cdim` lines of `dim` places."""
+    what = "_validate_compressed_sparse_indices"
+    if plain_idx.shape[-1:] != (nnz,):
+        raise RuntimeError(f"{what}: {nnz} elements, but indices of shape {list(plain_idx.shape)}")
+    size = (*compressed_idx.shape[:-1], *((cdim, dim) if is_crow else (dim, cdim)))
+    values = rushlight.zeros(plain_idx.shape, device=plain_idx.device)
+    layout = CSR if is_crow else CSC
+    _checked_compressed(what, layout, compressed_idx, plain_idx, values, size)
+
+
+def _check_one_memory(what, check_pinning, *parts):
+    if check_pinning and len({part.is_pinned() for part in parts}) > 1:
+        raise RuntimeError(f"{what}: indices and values must be in page-locked memory, or none")
 
 
 set_module(

@@ -115,14 +115,23 @@ def unsqueeze(input: Tensor, dim: int) -> SparseTensor:
     return construct(indices, values_of(input), size, input.is_coalesced())
 
 
+def _checked_length(input, dim, index):
+    """The length of a dim in which there is such an index."""
+    length = input.shape[dim]
+    if not -length <= index < length:
+        raise IndexError(
+            f"select: index {index} out of range for tensor of size {list(input.shape)} at "
+            f"dimension {dim}"
+        )
+    return length
+
+
 @function("select", "select_copy", layouts=ANY)
 def select(input: Tensor, dim: int, index: int) -> Tensor | SparseTensor:
     dim = wrap_dim(dim, input)
     if input.layout is not COO:
         return _select_compressed(input, dim, index)
-    length = input.shape[dim]
-    if not -length <= index < length:
-        raise IndexError(f"select: index {index} out of range for dim {dim} of size {length}")
+    length = _checked_length(input, dim, index)
     index %= length
     size = [s for d, s in enumerate(input.shape) if d != dim]
     sparse_dim = input.sparse_dim()
@@ -142,16 +151,17 @@ def select(input: Tensor, dim: int, index: int) -> Tensor | SparseTensor:
 
 def _select_compressed(input, dim, index):
     """A matrix of a batch, or a row or column in COO layout."""
-    length = input.shape[dim]
-    if not -length <= index < length:
-        raise IndexError(f"select: index {index} out of range for dim {dim} of size {length}")
+    _checked_length(input, dim, index)
     compressed, plain, _ = _C._sparse_parts(input)
     batch = compressed.dim() - 1
+    size = [s for d, s in enumerate(input.shape) if d != dim]
     if dim < batch:
-        size = [s for d, s in enumerate(input.shape) if d != dim]
         values = values_of(input).select(dim, index)
         indices = compressed.select(dim, index), plain.select(dim, index)
         return compress(input.layout, *indices, values, size)
+    if dim >= batch + 2:  # a dense dim
+        values = values_of(input).select(dim - input.dim(), index)
+        return compress(input.layout, compressed, plain, values, size)
     if batch:
         raise RuntimeError(
             "select: selecting sparse dimensions is not supported for batched sparse compressed "
@@ -188,7 +198,9 @@ def get_item(input: Tensor, index: Sequence[Any] | int | slice) -> Tensor | Spar
 
 @function()
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> SparseTensor:
-    dim = wrap_dim(dim, input)
+    if not -input.dim() <= dim < input.dim():
+        raise RuntimeError(f"narrow_copy: dim {dim} of a tensor of {input.dim()} dims")
+    dim %= input.dim()
     start += input.shape[dim] if start < 0 else 0
     end = start + length
     if length < 0 or not 0 <= start <= end <= input.shape[dim]:
@@ -255,9 +267,16 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> SparseTensor:
     if dim >= sparse_dim:
         raise NotImplementedError("cat: along a dense dim of sparse tensors")
     rest = [[s for d, s in enumerate(t.shape) if d != dim] for t in tensors]
-    if any(t.sparse_dim() != sparse_dim for t in tensors) or any(r != rest[0] for r in rest):
-        shapes = [tuple(t.shape) for t in tensors]
-        raise RuntimeError(f"cat: shapes {shapes} differ beside dim {dim}")
+    kinds = [(t.sparse_dim(), t.dense_dim()) for t in tensors]
+    if any(kind != kinds[0] for kind in kinds):
+        raise RuntimeError(
+            f"cat: All tensors must have the same sparse_dim and dense_dim, got {kinds}"
+        )
+    if any(r != rest[0] for r in rest):
+        shapes = [list(t.shape) for t in tensors]
+        raise RuntimeError(
+            f"cat: All tensors must have the same shape: {shapes} differ beside dim {dim}"
+        )
     indices, start = [], 0
     for tensor in tensors:
         moved = tensor._indices().clone()
@@ -330,6 +349,12 @@ def empty_like(input: Tensor, *, layout: _layout | None = None, **options: Any) 
     with rushlight.no_grad():
         empty = map_values(input, lambda values: rushlight.empty_like(values, dtype=dtype))
     return empty.requires_grad_(requires_grad)
+
+
+@function("zeros", "empty")
+def zeros(*size: Any, layout: _layout = COO, **options: Any) -> SparseTensor:
+    """Of `zeros(size, out=sparse)`."""
+    return rushlight.zeros(*size, layout=layout, **options)
 
 
 @function("new_zeros", "new_empty")

@@ -267,8 +267,8 @@ class SparseTensor(Tensor):
 
     def type(self, dtype: _dtype | None = None, non_blocking: bool = False) -> Any:
         if dtype is None:
-            return super().type().replace("torch.", "torch.sparse.")
-        return self.to(_C._sparse_parts(self)[2].type(dtype).dtype)
+            return values_of(self).type().replace("torch.", "torch.sparse.")
+        return self.to(values_of(self).type(dtype).dtype)
 
     def norm(
         self,

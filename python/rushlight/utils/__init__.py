@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     cmake_prefix_path: str  # of the C++ library, where it is installed
 
 _SUBMODULES = (
-    "_contextlib", "_foreach_utils", "_python_dispatch", "_pytree", "_sympy", "_triton",
-    "backcompat", "backend_registration", "checkpoint",
+    "_contextlib", "_foreach_utils", "_mode_utils", "_python_dispatch", "_pytree", "_sympy",
+    "_triton", "backcompat", "backend_registration", "checkpoint",
     "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "flop_counter", "hooks",
     "model_zoo", "tensorboard", "throughput_benchmark", "weak",
 )  # fmt: skip

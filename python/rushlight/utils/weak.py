@@ -127,6 +127,11 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         result.update(other)
         return result
 
+    def __ror__(self, other: Any) -> Self:
+        result = type(self)(other, self.ref_type)
+        result.update(self)
+        return result
+
     def __ior__(self, other: Any) -> Self:
         self.update(other)
         return self

@@ -58,7 +58,7 @@ class _Loss(Module):
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__()
-        self.reduction: str = legacy_get_string(size_average, reduce, reduction)
+        self.reduction: str = legacy_get_string(size_average, reduce, reduction=reduction)
 
 
 class _WeightedLoss(_Loss):
