@@ -127,13 +127,14 @@ class _Run:
         has_aux: bool,
         pushes: bool = False,
     ) -> None:
-        self._recording = _C._records()  # or whoever is around wants no graph
         self._inputs = []
         self._pushes = pushes
         self._level = _C._current_level() + 1
         args = list(args)
-        with self._entered(False):
-            for place in _places(argnums, len(args)):
+        places = _places(argnums, len(args))
+        others = [argument for place, argument in enumerate(args) if place not in places]
+        with self._entered(False), self._lent(tree_leaves((others, kwargs))):
+            for place in places:
                 leaves, structure = tree_flatten(args[place])
                 leaves = [_fresh(leaf, self._level) for leaf in leaves]
                 self._inputs.append((leaves, structure))
@@ -163,22 +164,37 @@ class _Run:
         finally:
             _C._leave_level(outer)
 
+    @contextlib.contextmanager
+    def _lent(self, leaves):
+        """Tensors that the function is given whole: it may change them in place."""
+        tensors = [
+            t for leaf in leaves if isinstance(leaf, rushlight.Tensor) for t in _with_examples(leaf)
+        ]
+        levels = [_C._set_level(t, self._level) for t in tensors]
+        try:
+            yield
+        finally:  # in the order in which one that is given twice gets its own again
+            for tensor, level in zip(reversed(tensors), reversed(levels)):
+                _C._set_level(tensor, level)
+
     def shown(self, tree: Sequence[Any] | Tensor) -> Any:
         """`tree`, whose tensors carry a graph only where it leads out of this run: to an input of
         a transform around it, or to a tensor of the program's that requires a gradient."""
         leaves, structure = tree_flatten(tree)
-        return tree_unflatten(
-            [
-                t.detach()
-                if isinstance(t, rushlight.Tensor) and t.requires_grad and not self.leads_out([t])
-                else t
-                for t in leaves
-            ],
-            structure,
-        )
+        return tree_unflatten([self._shown(leaf) for leaf in leaves], structure)
+
+    def _shown(self, leaf):
+        if not isinstance(leaf, rushlight.Tensor):
+            return leaf
+        shown = leaf if not leaf.requires_grad or self.leads_out([leaf]) else leaf.detach()
+        around = self._level - 1
+        level = _C._set_level(shown, around)
+        if level < around:  # it is of the outside
+            _C._set_level(shown, level)
+        return shown
 
     def leads_out(self, tensors: Sequence[Tensor]) -> bool:
-        if not self._recording:
+        if not _C._records():  # whoever asks now wants no graph
             return False
         level = _C._current_level()
         return any(
@@ -227,13 +243,13 @@ class _Run:
             finally:
                 _transposing.active = outer
         self._own |= {id(t) for weight in self._weights for t in _with_examples(weight)}
-        self._keep = self.leads_out(outputs)
+        self._outputs = outputs
 
     def pushed(self, tangents: Sequence[Tensor], batched: bool = False) -> Any:
         """The products of the Jacobian with tangents of the inputs' leaves, for each output."""
         used = [(g, t) for g, t in zip(self._pulled, tangents) if g.requires_grad]
         size = (len(tangents[0]),) if batched else ()
-        keep = self._keep or _recorded([t for _, t in used])
+        keep = self.leads_out(self._outputs) or _recorded([t for _, t in used])
         with self._entered(True):
             return _gradients(used, self._weights, size, keep, True)
 
@@ -317,12 +333,13 @@ def _gradients(weighted, inputs, batch, keep, retain):
 
 def _fresh(leaf, level):
     leaf = lift(leaf)
-    if leaf.requires_grad:
-        return leaf.view_as(leaf)
-    leaf = leaf.detach().requires_grad_()
+    is_new = not leaf.requires_grad
+    leaf = leaf.detach() if is_new else leaf.view_as(leaf)
     for tensor in _with_examples(leaf):
-        tensor.__dict__["_fresh_at"] = level
-    return leaf
+        _C._set_level(tensor, level)
+        if is_new:
+            tensor.__dict__["_fresh_at"] = level
+    return leaf.requires_grad_() if is_new else leaf
 
 
 def _with_examples(tensor):
@@ -385,7 +402,6 @@ def vjp(
     """func(*primals), and a function that multiplies a cotangent with its Jacobian."""
     run = _Run("vjp(f, *primals)", func, primals, {}, range(len(primals)), has_aux)
     outputs, structure = _tensors_of("vjp(f, *primals)", run.output)
-    keep = run.leads_out(outputs)
 
     @_out_of_inference
     def multiply(*cotangents):
@@ -396,7 +412,8 @@ def vjp(
                 "vjp: Expected pytree structure of cotangents to be the same as that of the "
                 f"outputs of the function, but got {given_structure} for {structure}"
             )
-        found = run.gradients(outputs, weights, keep or _recorded(weights))
+        keep = run.leads_out(outputs) or _recorded(weights)
+        found = run.gradients(outputs, weights, keep)
         return run.shown(run.like_inputs(found))
 
     shown, aux = run.shown((run.output, run.aux))
