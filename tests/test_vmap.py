@@ -4,6 +4,7 @@ import pytest
 from table import PUBLIC, case, cases, function, is_random, listed, of_library
 
 import rushlight as rl
+from rushlight import nn
 from rushlight.func import functional_call, grad, jacrev, vmap
 from rushlight.functorch.experimental import chunk_vmap
 from rushlight.nn import functional as F
@@ -802,3 +803,111 @@ def test_what_outlives_the_call_shows_no_elements():
         assert one.is_meta and one.shape in ((4,), ())
         with pytest.raises((RuntimeError, NotImplementedError)):
             one.sum().item()
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        rl.bernoulli,
+        rl.poisson,
+        lambda x: rl.multinomial(x, 2),
+        lambda x: rl.normal(x, 1.0),
+        lambda x: rl.normal(0.0, x),
+        lambda x: rl.binomial(rl.ones(4), x),
+        lambda x: rl.empty(4).bernoulli_(x),
+    ],
+)
+def test_the_same_numbers_are_not_drawn_for_other_arguments(draw):
+    x = rl.rand(3, 4)
+    with pytest.raises(RuntimeError, match="does not currently support same randomness"):
+        vmap(draw, randomness="same")(x)
+    drawn = vmap(lambda _: draw(x[0]), randomness="same")(x)
+    assert (drawn == drawn[0]).all()
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+def test_multinomial_draws_for_all_examples_in_one_call(replacement):
+    x = rl.rand(2, 3, 40)
+    expected = rl.multinomial(
+        x.view(6, 40), 10, replacement, generator=rl.Generator().manual_seed(0)
+    )
+    generator = rl.Generator().manual_seed(0)
+
+    def draw(weights):
+        return rl.multinomial(weights, 10, replacement, generator=generator)
+
+    assert vmap(draw, randomness="different")(x).equal(expected.view(2, 3, 10))
+    generator.manual_seed(0)
+    assert vmap(draw, randomness="different")(x.view(6, 40)).equal(expected)
+
+
+def test_initializers_draw_as_their_operations_do():
+    with pytest.raises(RuntimeError, match="inplace randomness on an unbatched tensor: normal_"):
+        vmap(lambda x: nn.init.normal_(rl.empty(3)) + x, randomness="different")(rl.zeros(2))
+    with pytest.raises(RuntimeError, match="randomness error mode: uniform_"):
+        vmap(nn.init.uniform_)(rl.zeros(2, 3))
+    drawn = vmap(nn.init.uniform_, randomness="different")(rl.zeros(2, 3))
+    assert drawn[0].ne(drawn[1]).all()
+
+
+@pytest.fixture
+def no_loops():
+    _functorch = rl._C._functorch
+    _functorch._set_vmap_fallback_enabled(False)
+    yield
+    _functorch._set_vmap_fallback_enabled(True)
+
+
+OF_NUMBERS = {
+    "sum": lambda x: x.sum(0),
+    "sum keepdim": lambda x: x.sum(-1, keepdim=True),
+    "softmax": lambda x: x.softmax(-1),
+    "cumsum": lambda x: x.cumsum(0),
+    "max": lambda x: x.max(0),
+    "sort": lambda x: x.sort(0),
+    "topk": lambda x: x.topk(1),
+    "std": lambda x: x.std(0, correction=0),
+    "var_mean": lambda x: rl.var_mean(x, 0, correction=0),
+    "any": lambda x: x.any(0),
+    "transpose": lambda x: x.transpose(0, -1),
+    "index_add": lambda x: x.index_add(0, rl.tensor([0]), rl.tensor(2.0)),
+    "index_copy": lambda x: x.index_copy(0, rl.tensor([0]), rl.tensor(2.0)),
+    "index_fill": lambda x: x.index_fill(0, rl.tensor([0]), 2.0),
+    "index_fill by a tensor": lambda x: x.index_fill(0, rl.tensor([0]), rl.tensor(2.0)),
+    "index_add_": lambda x: x.clone().index_add_(0, rl.tensor([0]), rl.tensor(2.0)),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_examples_without_dims_are_computed_at_once(name, no_loops):
+    function, x = OF_NUMBERS[name], rl.randn(5)
+    found, expected = vmap(function)(x), [function(one) for one in x]
+    if not isinstance(found, tuple):
+        found, expected = (found,), [(one,) for one in expected]
+    for got, of_each in zip(found, zip(*expected)):
+        assert got.equal(rl.stack(of_each))
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x.sum(1), lambda x: x.split(1), lambda x: x.unbind()]
+)
+def test_examples_without_dims_are_refused_as_one_is(function):
+    with pytest.raises((IndexError, RuntimeError)) as of_one:
+        function(rl.randn(()))
+    with pytest.raises(of_one.type):
+        vmap(function)(rl.randn(5))
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 1), (2, 1), (1, 3), (1, 1)])
+@pytest.mark.parametrize("mapped", [True, False])
+def test_gradients_in_two_levels(sizes, mapped):
+    x, y = rl.randn(sizes), rl.randn(sizes)
+
+    def f(x, y):
+        return grad(lambda x: grad(lambda x: x * x * x)(x) * y)(x)
+
+    if mapped:
+        assert vmap(vmap(f))(x, y).allclose(6 * x * y)
+    else:
+        found = vmap(vmap(f, (None, 0)), (0, 0))(x[:, 0], y)
+        assert found.allclose(6 * x[:, :1] * y)

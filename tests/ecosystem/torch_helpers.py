@@ -6,6 +6,7 @@ NotImplementedError and names it, so that a test fails by what it uses and not b
 imports.
 """
 
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -161,7 +162,8 @@ sys.meta_path.insert(0, _AbsentModules())
 Namespace.__getattr__ = _with_absent_operations(Namespace.__getattr__)
 importlib.import_module("torch._utils_internal").get_file_path_2 = os.path.join
 _from_torch("torch.utils._import_utils", "utils/_import_utils.py")
-_from_torch("torch.utils._mode_utils", "utils/_mode_utils.py")
+torch.utils._mode_utils = types.SimpleNamespace(no_dispatch=contextlib.nullcontext)
+rushlight._C._DisableFuncTorch = contextlib.nullcontext
 torch.cuda.jiterator = types.SimpleNamespace(
     _create_jit_fn=lambda *a, **k: absent("jiterator"),
     _create_multi_output_jit_fn=lambda *a, **k: absent("jiterator"),

@@ -224,10 +224,16 @@ def lift(tensor):
 
     What is differentiated within must have one: its gradient differs from example to example.
     """
-    for level in getattr(_active, "levels", ()):
-        if level.examples(tensor) is None:
-            tensor = level.batched_tensor(level.all_examples(tensor))
-    return tensor
+    return _lifted(tensor, getattr(_active, "levels", ()))
+
+
+def _lifted(tensor, levels):
+    if not levels:
+        return tensor
+    *around, innermost = levels
+    found = innermost.examples(tensor)
+    lifted = _lifted(innermost.all_examples(tensor) if found is None else found, around)
+    return tensor if lifted is found else innermost.batched_tensor(lifted)
 
 
 class VmapInfo(NamedTuple):

@@ -45,10 +45,10 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
     leaves = tree_leaves((args, kwargs))
     mapped = [leaf for leaf in leaves if level.examples(leaf) is not None]
     kinds = rules_of_ops().get(name, ())
-    if "random" in kinds:
-        return random(level, func, name, args, kwargs, mapped)
     inner = getattr(func, "__wrapped__", None)
     is_python = inner is not None and isinstance(inspect.unwrap(func), types.FunctionType)
+    if "random" in kinds and not is_python:  # as `nn.init.normal_` is
+        return random(level, func, name, args, kwargs, mapped)
     if not mapped:  # a function written in Python may draw random numbers
         return level.run_inside(inner, args, kwargs) if is_python else func(*args, **kwargs)
     if name in _OF_ONE_VALUE or "value" in kinds:

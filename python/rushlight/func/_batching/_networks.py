@@ -195,7 +195,7 @@ def _element_loss(level, func, args, kwargs):
     rank = max(a.dim() for a in args)
     pair = [padded(level.all_examples(a), rank) for a in args]
     loss = func(*pair, reduction="none", **options)
-    reduced = loss if reduction == "none" else _REDUCTIONS[reduction](loss.flatten(1))
+    reduced = loss if reduction == "none" else _REDUCTIONS[reduction](padded(loss, 1).flatten(1))
     return level.batched_tensor(reduced)
 
 

@@ -62,8 +62,8 @@ def _unsqueeze(func, x, rank, dim):
 
 @of_first("transpose")
 def _transpose(func, x, rank, dim0, dim1):
-    places = shifted((dim0, dim1), rank)
-    return x.transpose(*places) if rank else x.view(x.shape)
+    dim0, dim1 = shifted(dim0, rank), shifted(dim1, rank)
+    return x.transpose(dim0, dim1) if rank else x.view(x.shape)
 
 
 @of_first("t")
@@ -78,7 +78,8 @@ def _permute(func, x, rank, *dims):
 
 @of_first("movedim")
 def _movedim(func, x, rank, source, destination):
-    return x.movedim(shifted(source, rank), shifted(destination, rank))
+    source, destination = shifted(source, rank), shifted(destination, rank)
+    return x.movedim(source, destination) if rank else x.view(x.shape)
 
 
 @of_first("diagonal")
