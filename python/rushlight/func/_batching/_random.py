@@ -69,13 +69,12 @@ def _same(level, func, name, args, kwargs, mapped):
     if not mapped:
         return func(*args, **kwargs)
     others = tree_leaves((args[1:], kwargs))
-    depends = name in _OF_THEIR_ARGUMENTS and (
-        name != "bernoulli" or not (args[1:] or "p" in kwargs)
-    )
+    has_probability = name == "bernoulli" and (len(args) > 1 or "p" in kwargs)
+    depends = name in _OF_THEIR_ARGUMENTS and not has_probability
     if depends or any(level.examples(other) is not None for other in others):
         raise RuntimeError(
-            f"Vmap does not currently support same randomness with a batched tensor input: {name}() "
-            "draws other numbers for other arguments; draw them outside, or pass "
+            "Vmap does not currently support same randomness with a batched tensor input: "
+            f"{name}() draws other numbers for other arguments; draw them outside, or pass "
             "randomness='different'"
         )
     generator = kwargs.get("generator") or rushlight.default_generator
