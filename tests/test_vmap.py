@@ -5,7 +5,7 @@ from table import PUBLIC, case, cases, function, is_random, listed, of_library
 
 import rushlight as rl
 from rushlight import nn
-from rushlight.func import functional_call, grad, jacrev, vmap
+from rushlight.func import functional_call, grad, jacrev, jvp, vmap
 from rushlight.functorch.experimental import chunk_vmap
 from rushlight.nn import functional as F
 
@@ -511,15 +511,15 @@ class Shared(rl.autograd.Function):
 
 def test_rules_of_functions_say_their_dims(monkeypatch):
     x = rl.arange(3.0)
-    with pytest.raises(RuntimeError, match="Shared.vmap must return the output and its dims"):
+    with pytest.raises(RuntimeError, match="Shared.vmap: expected .* to have two returns"):
         vmap(Shared.apply)(x)
     monkeypatch.setattr(Shared, "dims", (None, None))
-    with pytest.raises(ValueError, match="1 outputs, but dims"):
+    with pytest.raises(ValueError, match="out_dims is not compatible"):
         vmap(Shared.apply)(x)
     monkeypatch.setattr(Shared, "dims", (None,))
     assert vmap(Shared.apply)(x).tolist() == [3, 3, 3]
     monkeypatch.setattr(Shared, "generate_vmap_rule", True)
-    with pytest.raises(RuntimeError, match="both a vmap method and generate_vmap_rule"):
+    with pytest.raises(RuntimeError, match="generate_vmap_rule=True and"):
         vmap(Shared.apply)(x)
 
 
@@ -911,3 +911,109 @@ def test_gradients_in_two_levels(sizes, mapped):
     else:
         found = vmap(vmap(f, (None, 0)), (0, 0))(x[:, 0], y)
         assert found.allclose(6 * x[:, :1] * y)
+
+
+@pytest.mark.parametrize("beta", [0, 0.0])
+@pytest.mark.parametrize("name", ["addmm", "addmv", "addr", "baddbmm", "addbmm"])
+def test_what_counts_zero_times_is_not_read(name, beta):
+    ranks = {"addmv": (2, 1), "addr": (1, 1), "addmm": (2, 2)}.get(name, (3, 3))
+    first, second = (rl.rand(4, *(2,) * rank) for rank in ranks)
+    function = getattr(rl, name)
+    shape = function(rl.zeros(()), first[0], second[0]).shape
+    unread = rl.full((4, *shape), float("nan"))
+
+    def of_one(*args):
+        return function(*args, beta=beta, alpha=2)
+
+    expected = rl.stack([of_one(*args) for args in zip(unread, first, second)])
+    assert not expected.isnan().any()
+    assert vmap(of_one)(unread, first, second).allclose(expected)
+    assert vmap(of_one, (None, 0, 0))(unread[0], first, second).allclose(expected)
+
+
+# ---- Functions whose rule follows from their methods
+
+
+class Cubed(rl.autograd.Function):
+    """x^3 * y, and x^2; what is called is noted."""
+
+    generate_vmap_rule = True
+    called = []
+
+    @staticmethod
+    def forward(x, y, options):
+        Cubed.called.append("forward")
+        return x**3 * y, x**2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(*inputs[:2], output[1])
+        ctx.save_for_forward(*inputs[:2], output[1])
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        Cubed.called.append("backward")
+        x, y, squared = ctx.saved_tensors
+        return grad * 3 * x**2 * y if ctx.needs_input_grad[0] else None, grad * x**3, None
+
+    @staticmethod
+    def jvp(ctx, x_tangent, y_tangent, _):
+        Cubed.called.append("jvp")
+        x, y, squared = ctx.saved_tensors
+        return x_tangent * 3 * squared * y + y_tangent * x**3, None
+
+
+def cubed(x, y):
+    return Cubed.apply(x, y, ["of", "any", "kind"])[0]
+
+
+OF_FUNCTIONS = {
+    "value": (lambda x, y: vmap(cubed)(x, y), lambda x, y: x**3 * y, ["forward"]),
+    "shared": (lambda x, y: vmap(cubed, (0, None))(x, y[0]), lambda x, y: x**3 * y[0], ["forward"]),
+    "gradients": (lambda x, y: vmap(grad(lambda x: cubed(x, y[0]).sum()))(x),
+                  lambda x, y: 3 * x**2 * y[0], ["forward", "backward"]),
+    "second gradients": (
+        lambda x, y: vmap(grad(lambda x: grad(lambda x: cubed(x, y[0]).sum())(x).sum()))(x),
+        lambda x, y: 6 * x * y[0], ["forward", "backward"]),
+    "gradients of the mapped": (lambda x, y: grad(lambda x: vmap(cubed)(x, y).sum())(x),
+                                lambda x, y: 3 * x**2 * y, ["forward", "backward"]),
+    "gradients of the shared": (
+        lambda x, y: grad(lambda y: vmap(cubed, (0, None))(x, y).sum())(y[0]),
+        lambda x, y: (x**3).sum(0), ["forward", "backward"]),
+    "tangents": (lambda x, y: jvp(lambda x: vmap(cubed)(x, y), (x,), (x,))[1],
+                 lambda x, y: 3 * x**3 * y, ["forward", "jvp"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_FUNCTIONS)
+def test_a_rule_follows_from_the_methods_of_a_function(name, no_loops):
+    function, expected, called = OF_FUNCTIONS[name]
+    x, y = rl.randn(4, 3, dtype=rl.float64), rl.randn(4, 3, dtype=rl.float64)
+    Cubed.called.clear()
+    assert function(x, y).allclose(expected(x, y))
+    assert Cubed.called == called
+
+
+def test_a_graph_leads_through_a_mapped_function():
+    x = rl.randn(4, 3, dtype=rl.float64, requires_grad=True)
+    y = rl.randn(4, 3, dtype=rl.float64, requires_grad=True)
+    rl.autograd.gradcheck(vmap(cubed), (x, y))
+    rl.autograd.gradgradcheck(vmap(cubed, (1, None), 1), (x, y[:, 0].detach().requires_grad_()))
+    assert vmap(vmap(cubed))(x, y).allclose(x**3 * y)
+
+
+def test_no_rule_follows_for_what_changes_its_arguments():
+    class Doubled(rl.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x.mul_(2)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(*inputs)
+
+    with pytest.raises(NotImplementedError, match="Doubled changes arguments in place"):
+        vmap(Doubled.apply)(rl.ones(2, 3))

@@ -22,7 +22,7 @@ _LEFT_OUT = (
 def _suite(area, *files, sample=400):
     return Library(
         f"pytorch-{area}", "2.6.0", files, archive=_ARCHIVE, folder="test",
-        plugins=("torch_helpers",), install=False, sample=sample,
+        plugins=("torch_helpers",), shared_plugins=("older_names",), install=False, sample=sample,
         arguments=("--noconftest", *_LEFT_OUT),
         environment=(("PYTORCH_TESTING_DEVICE_ONLY_FOR", "cpu"),),
     )  # fmt: skip
@@ -33,6 +33,9 @@ SUITES = [
     _suite("data", "test_dataloader.py", "test_serialization.py", sample=200),
     _suite("distributions", "distributions/test_distributions.py",
            "distributions/test_constraints.py", "distributions/test_utils.py"),
+    _suite("functorch", "functorch/test_eager_transforms.py", "functorch/test_vmap.py",
+           "autograd"),
+    _suite("fx", "test_fx.py", "fx", "export/test_unflatten.py"),
     _suite("nn", "test_nn.py", "nn"),
     _suite("operators", "test_binary_ufuncs.py", "test_unary_ufuncs.py", "test_reductions.py",
            "test_linalg.py", "test_spectral_ops.py"),
