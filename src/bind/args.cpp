@@ -434,7 +434,8 @@ void Arguments::check_what_changes() const {
   const std::string_view op = spec_->name;
   bool in_place = op.back() == '_' && op[op.size() - 2] != '_';
   for (int i = 0; i < overload_->count; ++i)
-    in_place |= slots_[i] == Py_True && overload_->parameters[i].name == std::string_view("inplace");
+    in_place |=
+        slots_[i] == Py_True && overload_->parameters[i].name == std::string_view("inplace");
   if (in_place && slots_[0] && is_tensor(slots_[0]))
     check_not_captured(tensor_of(slots_[0]), spec_->name);
 }
