@@ -133,7 +133,7 @@ class _Run:
         args = list(args)
         places = _places(argnums, len(args))
         others = [argument for place, argument in enumerate(args) if place not in places]
-        with self._entered(False), self._lent(tree_leaves((others, kwargs))):
+        with self._entered(False):
             for place in places:
                 leaves, structure = tree_flatten(args[place])
                 leaves = [_fresh(leaf, self._level) for leaf in leaves]
@@ -143,10 +143,13 @@ class _Run:
             pushed = Function._push_forward(True)
             if not pushes:  # for a run around it, if any
                 Function._push_forward(pushed)
+            lent = _lend(tree_leaves((others, kwargs)), self._level) if others or kwargs else ()
             try:
                 output = func(*args, **kwargs)
             finally:
                 Function._push_forward(pushed)
+                for tensor, level in reversed(lent):
+                    _C._set_level(tensor, level)
         if has_aux and not (isinstance(output, tuple) and len(output) == 2):
             raise RuntimeError(
                 f"{name}: output of function f should be a tuple: (output, aux) if has_aux is "
@@ -163,19 +166,6 @@ class _Run:
             yield
         finally:
             _C._leave_level(outer)
-
-    @contextlib.contextmanager
-    def _lent(self, leaves):
-        """Tensors that the function is given whole: it may change them in place."""
-        tensors = [
-            t for leaf in leaves if isinstance(leaf, rushlight.Tensor) for t in _with_examples(leaf)
-        ]
-        levels = [_C._set_level(t, self._level) for t in tensors]
-        try:
-            yield
-        finally:  # in the order in which one that is given twice gets its own again
-            for tensor, level in zip(reversed(tensors), reversed(levels)):
-                _C._set_level(tensor, level)
 
     def shown(self, tree: Sequence[Any] | Tensor) -> Any:
         """`tree`, whose tensors carry a graph only where it leads out of this run: to an input of
@@ -340,6 +330,12 @@ def _fresh(leaf, level):
         if is_new:
             tensor.__dict__["_fresh_at"] = level
     return leaf.requires_grad_() if is_new else leaf
+
+
+def _lend(leaves, level):
+    """What a function is given whole, it may change in place: (tensor, its own level) of each."""
+    tensors = [leaf for leaf in leaves if isinstance(leaf, rushlight.Tensor)]
+    return [(t, _C._set_level(t, level)) for tensor in tensors for t in _with_examples(tensor)]
 
 
 def _with_examples(tensor):
