@@ -1017,3 +1017,29 @@ def test_no_rule_follows_for_what_changes_its_arguments():
 
     with pytest.raises(NotImplementedError, match="Doubled changes arguments in place"):
         vmap(Doubled.apply)(rl.ones(2, 3))
+
+
+def test_checks_of_values_in_two_levels():
+    x = rl.randn(2, 3, 1, 8)
+    parts = F.max_pool1d(x.flatten(0, 1), 2, return_indices=True)
+    pooled, places = (part.unflatten(0, (2, 3)) for part in parts)
+
+    def unpooled(pooled, places):
+        return F.max_unpool1d(pooled, places, 2)
+
+    expected = unpooled(pooled.flatten(0, 1), places.flatten(0, 1)).view(x.shape)
+    assert vmap(vmap(unpooled))(pooled, places).equal(expected)
+    only_outside = vmap(vmap(lambda _, p, i: unpooled(p, i), (0, None, None)), (0, 0, 0))
+    found = only_outside(rl.ones(2, 1), pooled[:, 0], places[:, 0])
+    assert found[:, 0].equal(expected[:, 0])
+    with pytest.raises(RuntimeError, match="indices must be below"):
+        only_outside(rl.ones(2, 1), pooled[:, 0], places[:, 0] + 8)
+
+
+def test_a_cross_product_wants_as_many_dims_of_an_example():
+    with pytest.raises(RuntimeError):
+        rl.linalg.cross(rl.ones(3), rl.ones(5, 3))
+    with pytest.raises(RuntimeError):
+        vmap(rl.linalg.cross)(rl.ones(2, 3), rl.ones(2, 5, 3))
+    with pytest.raises(RuntimeError):
+        vmap(rl.linalg.cross, (0, None))(rl.ones(2, 3), rl.ones(5, 3))

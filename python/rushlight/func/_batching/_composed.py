@@ -108,6 +108,8 @@ def _cross(level, func, args, kwargs):
     given = {**dict(zip(("input", "other", "dim"), args)), **kwargs}
     pair = [given.pop("input"), given.pop("other")]
     dim = given.pop("dim", -1 if home_of(func) == "rushlight.linalg" else None)
+    if home_of(func) == "rushlight.linalg" and pair[0].dim() != pair[1].dim():
+        return NotImplemented  # refused, example by example
     sizes = rushlight.broadcast_shapes(*(t.shape for t in pair))
     rank = len(sizes)
     if given or (dim is None and 3 not in sizes) or not rank:
