@@ -712,3 +712,26 @@ def test_what_a_product_records_the_call_of_it_says(transform):
     with rushlight.no_grad():
         assert not call().requires_grad
     assert call().requires_grad
+
+
+KEEPING = {  # layers that keep statistics, or vectors, of what they have seen
+    "spectral_norm": lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)),
+    "older spectral_norm": lambda: nn.utils.spectral_norm(nn.Linear(3, 3)),
+    "instance_norm": lambda: nn.InstanceNorm1d(3, track_running_stats=True, affine=True),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", KEEPING)
+def test_layers_keep_what_they_have_seen(name):
+    layer, x = KEEPING[name](), rushlight.randn(4, 3, 3)
+    parameters = {key: one.detach() for key, one in layer.named_parameters()}
+    for one in layer.buffers():  # vectors that have converged would stay what they are
+        if one.is_floating_point():
+            one.uniform_(0.5, 1)
+    before = {key: one.clone() for key, one in layer.named_buffers()}
+    found = grad(lambda p: functional_call(layer, p, (x,)).square().sum())(parameters)
+    assert found.keys() == parameters.keys()
+    after = dict(layer.named_buffers())
+    assert any(not after[key].equal(one) for key, one in before.items())
+    assert not any(one.requires_grad for one in after.values())
