@@ -174,6 +174,7 @@ importlib.import_module("torch._functorch.eager_transforms")._as_tuple = lambda 
     value if isinstance(value, tuple) else (value,)
 )
 importlib.import_module("torch.jit._recursive").ConcreteTypeStore = list  # of no compiled class
+importlib.import_module("torch.jit._state")._clear_class_state = lambda: None
 torch._ops.HigherOrderOperator.py_impl = _rules_are_absent
 torch._C._functorch.TransformType = types.SimpleNamespace(Vmap=1, Grad=2)
 rushlight._C._TorchFunctionState = types.SimpleNamespace(
