@@ -1003,6 +1003,18 @@ def test_a_graph_leads_through_a_mapped_function():
     assert vmap(vmap(cubed))(x, y).allclose(x**3 * y)
 
 
+def test_gradients_of_broadcast_arguments_are_summed():
+    x, y = rl.randn(4, 2, 3, dtype=rl.float64), rl.randn(4, dtype=rl.float64)
+
+    def gradient(x, y):
+        return grad(lambda y: cubed(x, y).sum())(y)
+
+    assert vmap(gradient)(x, y).allclose((x**3).sum((1, 2)))
+    rows = vmap(gradient)(x, y.view(4, 1, 1).expand(4, 1, 3))
+    assert rows.allclose((x**3).sum(1, keepdim=True))
+    assert vmap(gradient, (0, None))(x, y[0]).allclose((x**3).sum((1, 2)))
+
+
 def test_no_rule_follows_for_what_changes_its_arguments():
     class Doubled(rl.autograd.Function):
         generate_vmap_rule = True

@@ -51,6 +51,7 @@ class _Call:
         self._level, self._cls = level, cls
         self.is_mapped = [level.examples(a) is not None for a in args]
         self.values = self._examples(args)  # what is in lists has no gradient
+        self._sizes = [one.shape if m else None for one, m in zip(args, self.is_mapped)]
         self._one = _ContextOfOne()
 
     def _examples(self, values):
@@ -91,7 +92,7 @@ class _Call:
         self._one.needs_input_grad = tuple(ctx.needs_input_grad[1:])
         name = "backward" if self._cls.backward is not Function.backward else "vjp"
         found = self._run(getattr(self._cls, name), grads, self.is_output_mapped)
-        return [self._gradient(g, is_mapped) for g, is_mapped in zip(found, self.is_mapped)]
+        return [self._gradient(g, size) for g, size in zip(found, self._sizes)]
 
     def jvp(self, ctx, tangents):
         self._restore(ctx, self._is_saved_mapped[1])
@@ -109,11 +110,18 @@ class _Call:
         self._one.saved_tensors = ()
         return found if isinstance(found, tuple) else (found,)
 
-    def _gradient(self, gradient, is_mapped):
+    def _gradient(self, gradient, size):
+        """That of an argument; of a mapped one, an example has this size, to which it is summed."""
+        if gradient is None:
+            return None
         examples = self._level.examples(gradient)
-        if is_mapped:
-            return gradient if gradient is None else self._level.all_examples(gradient)
-        return gradient if examples is None else examples.sum(0)
+        if size is None:  # the argument is the same for all
+            return gradient if examples is None else examples.sum(0)
+        found = self._level.all_examples(gradient)
+        if gradient.shape == size:
+            return found
+        missing = gradient.dim() - len(size)
+        return found.sum_to_size(len(found), *[1] * missing, *size).reshape(len(found), *size)
 
 
 def apply_mapped(level: Level, cls: Any, args: Any) -> Any:
