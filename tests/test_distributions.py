@@ -746,3 +746,13 @@ def test_continuous_bernoulli_of_large_logits_has_samples():
     rushlight.manual_seed(0)
     sample = distributions.ContinuousBernoulli(logits=rushlight.tensor([1e9, -1e9])).sample((50,))
     assert sample.isfinite().all() and sample[:, 0].mean() > 0.8 and sample[:, 1].mean() < 0.2
+
+
+def test_points_of_the_simplex_are_drawn_from_a_generator():
+    from rushlight.distributions import Dirichlet
+
+    concentration = rushlight.tensor([0.5, 1.0, 2.0])
+    rushlight.manual_seed(3)
+    expected = Dirichlet(concentration).sample()
+    found = rushlight._sample_dirichlet(concentration, rushlight.Generator().manual_seed(3))
+    assert found.equal(expected)

@@ -583,3 +583,197 @@ def test_what_is_masked_has_derivatives(function, point):
         value, pushed = jvp(derivative, (x,), (rushlight.ones_like(x),))
         assert value.isfinite().all() and not pushed.any()
     assert not vjp(grad(function), x)[1](rushlight.ones_like(x))[0].any()
+
+
+# ---- what a function changes in place
+
+
+def changed_by_constant(y, x):
+    y.add_(1)
+
+
+def changed_by_input(y, x):
+    y.copy_(x)
+
+
+def changed_by_operator(y, x):
+    y *= x
+
+
+def changed_by_power(y, x):
+    y **= 2
+
+
+def changed_at_index(y, x):
+    y[0] = 1.0
+
+
+def changed_at_mask(y, x):
+    y[y > 0] = 1.0
+
+
+def changed_by_view(y, x):
+    y[1:].zero_()
+
+
+def changed_by_function(y, x):
+    nn.functional.relu(y, inplace=True)
+
+
+def changed_without_graph(y, x):
+    with rushlight.no_grad():
+        y.mul_(2)
+
+
+def changed_by_random_numbers(y, x):
+    y.normal_()
+
+
+def changed_past_detach(y, x):
+    y.detach().add_(1)
+
+
+CHANGES = [value for name, value in list(globals().items()) if name.startswith("changed_")]
+RUNS = {
+    "grad": lambda f, x: grad(lambda x: f(x).sum())(x),
+    "vjp": lambda f, x: vjp(f, x),
+    "jvp": lambda f, x: jvp(f, (x,), (x,)),
+    "jacrev": lambda f, x: jacrev(f)(x),
+    "jacfwd": lambda f, x: jacfwd(f)(x),
+    "linearize": lambda f, x: linearize(f, x),
+    "grad of vmap": lambda f, x: grad(lambda xs: vmap(f)(xs).sum())(x.expand(2, -1)),
+    "vmap of grad": lambda f, x: vmap(grad(lambda x: f(x).sum()))(x.expand(2, -1)),
+    "inner grad": lambda f, x: jacrev(grad(lambda x: f(x).sum()))(x),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("run", RUNS)
+def test_a_tensor_of_the_outside_is_not_changed(run, change):
+    y = rushlight.tensor([1.0, -2.0, 3.0])
+    before = y.clone()
+
+    def f(x):
+        change(y, x)
+        return x * y
+
+    with pytest.raises(RuntimeError, match=r"mutate a captured Tensor|vmap"):
+        RUNS[run](f, rushlight.tensor([1.0, 2.0, 3.0]))
+    assert y.equal(before) and not y.requires_grad
+    change(y, before)  # outside, it is
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_tensor_of_its_own_is_changed(change):
+    def f(x):
+        y = rushlight.zeros(3) + 1
+        rushlight.manual_seed(0)
+        change(y, x)
+        return x * y
+
+    x = rushlight.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    (expected,) = rushlight.autograd.grad(f(x).sum(), x)
+    x = x.detach()
+    assert grad(lambda x: f(x).sum())(x).equal(expected)
+    assert jacrev(f)(x).sum(0).equal(expected) and jacfwd(f)(x).sum(0).equal(expected)
+
+
+def test_an_inner_function_does_not_change_what_the_outer_one_made():
+    def outer(x):
+        y = x * 2
+        grad(lambda z: (y.mul_(2) * z).sum())(x)
+        return y.sum()
+
+    with pytest.raises(RuntimeError, match="mutate a captured Tensor of shape"):
+        grad(outer)(rushlight.ones(3))
+
+
+def test_arguments_are_changed_and_stay_the_callers():
+    mean, x = rushlight.zeros(3), rushlight.tensor([1.0, 2.0, 3.0])
+
+    def f(x, mean, *, count):
+        mean.mul_(0.5).add_(x.detach(), alpha=0.5)
+        mean.add_(mean)
+        count += 1
+        return (x * x).sum()
+
+    count = rushlight.tensor(0)
+    assert grad(f)(x, mean, count=count).tolist() == [2, 4, 6]
+    assert mean.tolist() == [1, 2, 3] and count.item() == 1
+    with pytest.raises(RuntimeError, match="captured"):
+        grad(lambda x: f(x, mean, count=count))(x)
+    assert mean.tolist() == [1, 2, 3]
+    means = rushlight.zeros(2, 3)
+    vmap(grad(lambda x, mean: f(x, mean, count=rushlight.tensor(0))))(x.expand(2, -1), means)
+    assert means.tolist() == [[1, 2, 3]] * 2
+
+
+def test_results_of_one_run_are_of_the_outside_in_the_next():
+    x = rushlight.ones(3)
+    found, (value, aux) = grad_and_value(lambda x: ((x * x).sum(), x * 2), has_aux=True)(x)
+    for result in (found, value, aux):
+        result.add_(1)
+        with pytest.raises(RuntimeError, match="captured"):
+            grad(lambda x, result=result: x.sum() + result.add_(1).sum())(x)
+
+    def outer(x):  # and an inner run's are the outer one's own
+        inner = grad(lambda z: (z * z).sum())(x)
+        return inner.mul_(3).sum()
+
+    assert grad(outer)(x).tolist() == [6, 6, 6]
+
+
+def test_running_statistics_of_a_captured_module_are_refused():
+    norm, x = nn.BatchNorm1d(3), rushlight.randn(4, 3)
+    parameters, buffers = dict(norm.named_parameters()), dict(norm.named_buffers())
+
+    def f(parameters, buffers):
+        return functional_call(norm, (parameters, buffers), x).square().sum()
+
+    with pytest.raises(RuntimeError, match="captured"):
+        grad(lambda p: f(p, buffers))(parameters)
+    grad(f)(parameters, buffers)
+    assert buffers["num_batches_tracked"].item() == 1
+
+
+def test_out_is_written_wherever_it_is_from():
+    y, x = rushlight.zeros(3), rushlight.ones(3)
+    assert grad(lambda x: rushlight.add(y, 1, out=y).sum() + x.sum())(x).tolist() == [1, 1, 1]
+    assert y.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("transform", ["vjp", "linearize"])
+def test_what_a_product_records_the_call_of_it_says(transform):
+    x = number(X, requires_grad=True)
+
+    def product():
+        f = vjp(rushlight.square, x)[1] if transform == "vjp" else linearize(rushlight.square, x)[1]
+        return lambda: f(number(1.0))[0] if transform == "vjp" else f(number(1.0))
+
+    call = product()
+    with rushlight.no_grad():
+        assert not call().requires_grad
+    assert call().requires_grad
+
+
+KEEPING = {  # layers that keep statistics, or vectors, of what they have seen
+    "spectral_norm": lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)),
+    "older spectral_norm": lambda: nn.utils.spectral_norm(nn.Linear(3, 3)),
+    "instance_norm": lambda: nn.InstanceNorm1d(3, track_running_stats=True, affine=True),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", KEEPING)
+def test_layers_keep_what_they_have_seen(name):
+    layer, x = KEEPING[name](), rushlight.randn(4, 3, 3)
+    parameters = {key: one.detach() for key, one in layer.named_parameters()}
+    for one in layer.buffers():  # vectors that have converged would stay what they are
+        if one.is_floating_point():
+            one.uniform_(0.5, 1)
+    before = {key: one.clone() for key, one in layer.named_buffers()}
+    found = grad(lambda p: functional_call(layer, p, (x,)).square().sum())(parameters)
+    assert found.keys() == parameters.keys()
+    after = dict(layer.named_buffers())
+    assert any(not after[key].equal(one) for key, one in before.items())
+    assert not any(one.requires_grad for one in after.values())

@@ -1420,3 +1420,96 @@ def test_without_compilation(monkeypatch):
     monkeypatch.setenv("PYTORCH_JIT", "maybe")
     with pytest.raises(ValueError, match="PYTORCH_JIT"):
         _state.EnabledProxy()
+
+
+# ---- lists and dicts that are changed where a computed value says so
+
+
+def of_list(x):
+    w = [0, 0]
+    if x.shape[0] > 2:
+        w[0] = 5
+    return x.sum() + w[0]
+
+
+def of_dict(x):
+    w = {"a": 1}
+    if x.shape[0] > 2:
+        w["a"] = 2
+    else:
+        w["a"] = 3
+    return x.sum() + w["a"]
+
+
+def of_inner_branch(x):
+    w = [0, 0]
+    if x.shape[0] > 2:
+        if x.shape[0] > 4:
+            w[0] = 5
+        w[1] = 1
+    return x.sum() + w[0] * 10 + w[1]
+
+
+def of_operator(x):
+    w = [1, 2]
+    if x.shape[0] > 2:
+        w[0] += 4
+    return x.sum() + w[0]
+
+
+def of_other_name(x):
+    w = [0]
+    v = w
+    if x.shape[0] > 2:
+        w[0] = 5
+    return x.sum() + v[0]
+
+
+def changing(w: list[int], x):
+    if x.shape[0] > 2:
+        w[0] = 5
+
+
+def of_argument(x):
+    w = [0]
+    changing(w, x)
+    return x.sum() + w[0]
+
+
+def of_inner_list(x):
+    w = [[0], [0]]
+    if x.shape[0] > 2:
+        w[0][0] = 5
+        w[1].append(1)
+    return x.sum() + w[0][0] + len(w[1])
+
+
+def of_loop(x):
+    w = [0]
+    for i in range(x.shape[0]):
+        w[0] = i
+    return x.sum() + w[0]
+
+
+def of_one_of_several(x):
+    w = [x, x]
+    y = w if x.sum() > 3 else [x + 1, x]
+    y[0] = x * 5
+    return w[0].sum()
+
+
+@pytest.mark.parametrize("function", [of_list, of_dict, of_inner_branch, of_operator])
+def test_branches_change_lists(function):
+    scripted = torch.jit.script(function)
+    for count in (1, 3, 5):
+        assert scripted(torch.ones(count)).equal(function(torch.ones(count)))
+
+
+@pytest.mark.parametrize(
+    "function", [of_other_name, of_argument, of_inner_list, of_loop, of_one_of_several]
+)
+def test_what_changes_lists_of_several_names_runs_as_python(function):
+    with pytest.warns(UserWarning, match="runs as Python"):
+        scripted = torch.jit.script(function)
+    for count in (1, 3, 5):
+        assert scripted(torch.ones(count)).equal(function(torch.ones(count)))

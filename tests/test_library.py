@@ -483,6 +483,27 @@ def test_vmap(scratch):
     assert calls == [(3, "error", (0, None))]
 
 
+def test_vmap_of_several_results(scratch):
+    @custom_op(f"{scratch}::halves", mutates_args=())
+    def halves(x: Tensor, size: int) -> list[Tensor]:
+        return [part.clone() for part in x.split(size)]
+
+    dims = []
+
+    @halves.register_vmap
+    def rule(info, in_dims, x, size):
+        return [part.clone() for part in x.split(size, 1)], dims[-1]
+
+    xs = torch.arange(10.0).reshape(2, 5)
+    for given in (0, [0, 0, 0]):  # one for all, or for each
+        dims.append(given)
+        found = torch.vmap(lambda x: halves(x, 2))(xs)
+        assert [part.tolist() for part in found] == [p.tolist() for p in xs.split(2, 1)]
+    dims.append([0, 0])
+    with pytest.raises(ValueError, match="out_dims"):
+        torch.vmap(lambda x: halves(x, 2))(xs)
+
+
 def test_functions_of_modes_see_operations():
     seen = []
 

@@ -4,7 +4,8 @@ import pytest
 from table import PUBLIC, case, cases, function, is_random, listed, of_library
 
 import rushlight as rl
-from rushlight.func import functional_call, grad, jacrev, vmap
+from rushlight import nn
+from rushlight.func import functional_call, grad, jacrev, jvp, vmap
 from rushlight.functorch.experimental import chunk_vmap
 from rushlight.nn import functional as F
 
@@ -510,15 +511,15 @@ class Shared(rl.autograd.Function):
 
 def test_rules_of_functions_say_their_dims(monkeypatch):
     x = rl.arange(3.0)
-    with pytest.raises(RuntimeError, match="Shared.vmap must return the output and its dims"):
+    with pytest.raises(RuntimeError, match="Shared.vmap: expected .* to have two returns"):
         vmap(Shared.apply)(x)
     monkeypatch.setattr(Shared, "dims", (None, None))
-    with pytest.raises(ValueError, match="1 outputs, but dims"):
+    with pytest.raises(ValueError, match="out_dims is not compatible"):
         vmap(Shared.apply)(x)
     monkeypatch.setattr(Shared, "dims", (None,))
     assert vmap(Shared.apply)(x).tolist() == [3, 3, 3]
     monkeypatch.setattr(Shared, "generate_vmap_rule", True)
-    with pytest.raises(RuntimeError, match="both a vmap method and generate_vmap_rule"):
+    with pytest.raises(RuntimeError, match="generate_vmap_rule=True and"):
         vmap(Shared.apply)(x)
 
 
@@ -860,3 +861,255 @@ def test_an_example_is_resized_to_the_same_elements():
     for call in (lambda t: t.clone().resize_(2), lambda t: t.clone().resize_as_(rl.ones(5))):
         with pytest.raises(RuntimeError, match=r"resize_.*\(\) to .* gives .* other elements"):
             vmap(call)(x)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        rl.bernoulli,
+        rl.poisson,
+        lambda x: rl.multinomial(x, 2),
+        lambda x: rl.normal(x, 1.0),
+        lambda x: rl.normal(0.0, x),
+        lambda x: rl.binomial(rl.ones(4), x),
+        lambda x: rl.empty(4).bernoulli_(x),
+    ],
+)
+def test_the_same_numbers_are_not_drawn_for_other_arguments(draw):
+    x = rl.rand(3, 4)
+    with pytest.raises(RuntimeError, match="does not currently support same randomness"):
+        vmap(draw, randomness="same")(x)
+    drawn = vmap(lambda _: draw(x[0]), randomness="same")(x)
+    assert (drawn == drawn[0]).all()
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+def test_multinomial_draws_for_all_examples_in_one_call(replacement):
+    x = rl.rand(2, 3, 40)
+    expected = rl.multinomial(
+        x.view(6, 40), 10, replacement, generator=rl.Generator().manual_seed(0)
+    )
+    generator = rl.Generator().manual_seed(0)
+
+    def draw(weights):
+        return rl.multinomial(weights, 10, replacement, generator=generator)
+
+    assert vmap(draw, randomness="different")(x).equal(expected.view(2, 3, 10))
+    generator.manual_seed(0)
+    assert vmap(draw, randomness="different")(x.view(6, 40)).equal(expected)
+
+
+def test_initializers_draw_as_their_operations_do():
+    with pytest.raises(RuntimeError, match="inplace randomness on an unbatched tensor: normal_"):
+        vmap(lambda x: nn.init.normal_(rl.empty(3)) + x, randomness="different")(rl.zeros(2))
+    with pytest.raises(RuntimeError, match="randomness error mode: uniform_"):
+        vmap(nn.init.uniform_)(rl.zeros(2, 3))
+    drawn = vmap(nn.init.uniform_, randomness="different")(rl.zeros(2, 3))
+    assert drawn[0].ne(drawn[1]).all()
+
+
+@pytest.fixture
+def no_loops():
+    _functorch = rl._C._functorch
+    _functorch._set_vmap_fallback_enabled(False)
+    yield
+    _functorch._set_vmap_fallback_enabled(True)
+
+
+OF_NUMBERS = {
+    "sum": lambda x: x.sum(0),
+    "sum keepdim": lambda x: x.sum(-1, keepdim=True),
+    "softmax": lambda x: x.softmax(-1),
+    "cumsum": lambda x: x.cumsum(0),
+    "max": lambda x: x.max(0),
+    "sort": lambda x: x.sort(0),
+    "topk": lambda x: x.topk(1),
+    "std": lambda x: x.std(0, correction=0),
+    "var_mean": lambda x: rl.var_mean(x, 0, correction=0),
+    "any": lambda x: x.any(0),
+    "transpose": lambda x: x.transpose(0, -1),
+    "index_add": lambda x: x.index_add(0, rl.tensor([0]), rl.tensor(2.0)),
+    "index_copy": lambda x: x.index_copy(0, rl.tensor([0]), rl.tensor(2.0)),
+    "index_fill": lambda x: x.index_fill(0, rl.tensor([0]), 2.0),
+    "index_fill by a tensor": lambda x: x.index_fill(0, rl.tensor([0]), rl.tensor(2.0)),
+    "index_add_": lambda x: x.clone().index_add_(0, rl.tensor([0]), rl.tensor(2.0)),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_examples_without_dims_are_computed_at_once(name, no_loops):
+    function, x = OF_NUMBERS[name], rl.randn(5)
+    found, expected = vmap(function)(x), [function(one) for one in x]
+    if not isinstance(found, tuple):
+        found, expected = (found,), [(one,) for one in expected]
+    for got, of_each in zip(found, zip(*expected)):
+        assert got.equal(rl.stack(of_each))
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x.sum(1), lambda x: x.split(1), lambda x: x.unbind()]
+)
+def test_examples_without_dims_are_refused_as_one_is(function):
+    with pytest.raises((IndexError, RuntimeError)) as of_one:
+        function(rl.randn(()))
+    with pytest.raises(of_one.type):
+        vmap(function)(rl.randn(5))
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 1), (2, 1), (1, 3), (1, 1)])
+@pytest.mark.parametrize("mapped", [True, False])
+def test_gradients_in_two_levels(sizes, mapped):
+    x, y = rl.randn(sizes), rl.randn(sizes)
+
+    def f(x, y):
+        return grad(lambda x: grad(lambda x: x * x * x)(x) * y)(x)
+
+    if mapped:
+        assert vmap(vmap(f))(x, y).allclose(6 * x * y)
+    else:
+        found = vmap(vmap(f, (None, 0)), (0, 0))(x[:, 0], y)
+        assert found.allclose(6 * x[:, :1] * y)
+
+
+@pytest.mark.parametrize("beta", [0, 0.0])
+@pytest.mark.parametrize("name", ["addmm", "addmv", "addr", "baddbmm", "addbmm"])
+def test_what_counts_zero_times_is_not_read(name, beta):
+    ranks = {"addmv": (2, 1), "addr": (1, 1), "addmm": (2, 2)}.get(name, (3, 3))
+    first, second = (rl.rand(4, *(2,) * rank) for rank in ranks)
+    function = getattr(rl, name)
+    shape = function(rl.zeros(()), first[0], second[0]).shape
+    unread = rl.full((4, *shape), float("nan"))
+
+    def of_one(*args):
+        return function(*args, beta=beta, alpha=2)
+
+    expected = rl.stack([of_one(*args) for args in zip(unread, first, second)])
+    assert not expected.isnan().any()
+    assert vmap(of_one)(unread, first, second).allclose(expected)
+    assert vmap(of_one, (None, 0, 0))(unread[0], first, second).allclose(expected)
+
+
+# ---- Functions whose rule follows from their methods
+
+
+class Cubed(rl.autograd.Function):
+    """x^3 * y, and x^2; what is called is noted."""
+
+    generate_vmap_rule = True
+    called = []
+
+    @staticmethod
+    def forward(x, y, options):
+        Cubed.called.append("forward")
+        return x**3 * y, x**2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(*inputs[:2], output[1])
+        ctx.save_for_forward(*inputs[:2], output[1])
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        Cubed.called.append("backward")
+        x, y, squared = ctx.saved_tensors
+        return grad * 3 * x**2 * y if ctx.needs_input_grad[0] else None, grad * x**3, None
+
+    @staticmethod
+    def jvp(ctx, x_tangent, y_tangent, _):
+        Cubed.called.append("jvp")
+        x, y, squared = ctx.saved_tensors
+        return x_tangent * 3 * squared * y + y_tangent * x**3, None
+
+
+def cubed(x, y):
+    return Cubed.apply(x, y, ["of", "any", "kind"])[0]
+
+
+OF_FUNCTIONS = {
+    "value": (lambda x, y: vmap(cubed)(x, y), lambda x, y: x**3 * y, ["forward"]),
+    "shared": (lambda x, y: vmap(cubed, (0, None))(x, y[0]), lambda x, y: x**3 * y[0], ["forward"]),
+    "gradients": (lambda x, y: vmap(grad(lambda x: cubed(x, y[0]).sum()))(x),
+                  lambda x, y: 3 * x**2 * y[0], ["forward", "backward"]),
+    "second gradients": (
+        lambda x, y: vmap(grad(lambda x: grad(lambda x: cubed(x, y[0]).sum())(x).sum()))(x),
+        lambda x, y: 6 * x * y[0], ["forward", "backward"]),
+    "gradients of the mapped": (lambda x, y: grad(lambda x: vmap(cubed)(x, y).sum())(x),
+                                lambda x, y: 3 * x**2 * y, ["forward", "backward"]),
+    "gradients of the shared": (
+        lambda x, y: grad(lambda y: vmap(cubed, (0, None))(x, y).sum())(y[0]),
+        lambda x, y: (x**3).sum(0), ["forward", "backward"]),
+    "tangents": (lambda x, y: jvp(lambda x: vmap(cubed)(x, y), (x,), (x,))[1],
+                 lambda x, y: 3 * x**3 * y, ["forward", "jvp"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_FUNCTIONS)
+def test_a_rule_follows_from_the_methods_of_a_function(name, no_loops):
+    function, expected, called = OF_FUNCTIONS[name]
+    x, y = rl.randn(4, 3, dtype=rl.float64), rl.randn(4, 3, dtype=rl.float64)
+    Cubed.called.clear()
+    assert function(x, y).allclose(expected(x, y))
+    assert Cubed.called == called
+
+
+def test_a_graph_leads_through_a_mapped_function():
+    x = rl.randn(4, 3, dtype=rl.float64, requires_grad=True)
+    y = rl.randn(4, 3, dtype=rl.float64, requires_grad=True)
+    rl.autograd.gradcheck(vmap(cubed), (x, y))
+    rl.autograd.gradgradcheck(vmap(cubed, (1, None), 1), (x, y[:, 0].detach().requires_grad_()))
+    assert vmap(vmap(cubed))(x, y).allclose(x**3 * y)
+
+
+def test_gradients_of_broadcast_arguments_are_summed():
+    x, y = rl.randn(4, 2, 3, dtype=rl.float64), rl.randn(4, dtype=rl.float64)
+
+    def gradient(x, y):
+        return grad(lambda y: cubed(x, y).sum())(y)
+
+    assert vmap(gradient)(x, y).allclose((x**3).sum((1, 2)))
+    rows = vmap(gradient)(x, y.view(4, 1, 1).expand(4, 1, 3))
+    assert rows.allclose((x**3).sum(1, keepdim=True))
+    assert vmap(gradient, (0, None))(x, y[0]).allclose((x**3).sum((1, 2)))
+
+
+def test_no_rule_follows_for_what_changes_its_arguments():
+    class Doubled(rl.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x.mul_(2)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(*inputs)
+
+    with pytest.raises(NotImplementedError, match="Doubled changes arguments in place"):
+        vmap(Doubled.apply)(rl.ones(2, 3))
+
+
+def test_checks_of_values_in_two_levels():
+    x = rl.randn(2, 3, 1, 8)
+    parts = F.max_pool1d(x.flatten(0, 1), 2, return_indices=True)
+    pooled, places = (part.unflatten(0, (2, 3)) for part in parts)
+
+    def unpooled(pooled, places):
+        return F.max_unpool1d(pooled, places, 2)
+
+    expected = unpooled(pooled.flatten(0, 1), places.flatten(0, 1)).view(x.shape)
+    assert vmap(vmap(unpooled))(pooled, places).equal(expected)
+    only_outside = vmap(vmap(lambda _, p, i: unpooled(p, i), (0, None, None)), (0, 0, 0))
+    found = only_outside(rl.ones(2, 1), pooled[:, 0], places[:, 0])
+    assert found[:, 0].equal(expected[:, 0])
+    with pytest.raises(RuntimeError, match="indices must be below"):
+        only_outside(rl.ones(2, 1), pooled[:, 0], places[:, 0] + 8)
+
+
+def test_a_cross_product_wants_as_many_dims_of_an_example():
+    with pytest.raises(RuntimeError):
+        rl.linalg.cross(rl.ones(3), rl.ones(5, 3))
+    with pytest.raises(RuntimeError):
+        vmap(rl.linalg.cross)(rl.ones(2, 3), rl.ones(2, 5, 3))
+    with pytest.raises(RuntimeError):
+        vmap(rl.linalg.cross, (0, None))(rl.ones(2, 3), rl.ones(5, 3))

@@ -164,9 +164,17 @@ for _name in (
     "_jit_set_profiling_mode", "_jit_set_profiling_executor", "_jit_set_autocast_mode",
     "_jit_set_llga_enabled", "_jit_set_te_must_use_llvm_cpu", "_get_graph_executor_optimize",
     "_set_graph_executor_optimize", "_jit_set_num_profiled_runs", "_jit_set_fusion_strategy",
-    "_jit_set_emit_hooks", "_jit_set_bailout_depth",
+    "_jit_set_bailout_depth",
 ):  # fmt: skip
     globals()[_name] = _switch(_name, False)
+
+
+def _jit_set_emit_hooks(module_hook, function_hook) -> None:
+    """Take no hooks, and warn of those that are given: no graph of TorchScript is made."""
+    from rushlight._ignored import warn_once
+
+    if module_hook or function_hook:
+        warn_once(f"_C._jit_set_emit_hooks: {_REFUSED}")
 
 
 del _name

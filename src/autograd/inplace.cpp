@@ -338,6 +338,15 @@ void check_in_place(const Tensor& t, const char* op, bool recorded) {
   if (__builtin_expect(impl->lazy, 0)) begin_lazy_write(t);
 }
 
+void check_not_captured(const Tensor& t, const char* op) {
+  check(
+      !(mode() & Transformed) || t.impl()->level >= thread_state().levels.counted(), op,
+      ": During a grad (vjp, jvp, jacrev, ...) transform, the function attempted to call in-place "
+      "operation ",
+      op, " that would mutate a captured Tensor of shape ", t.sizes(),
+      ". Pass it to the function as an argument, or use an operation that is not in place.");
+}
+
 void bump_version(const Tensor& t, const char* op) {
   if (__builtin_expect(t.impl()->lazy, 0)) end_lazy_write(t);
   if (t.impl()->inference) return;

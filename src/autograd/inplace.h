@@ -10,6 +10,10 @@ Tensor make_view(const Tensor& of, Tensor view, Ref<ViewRule> rule = nullptr);
 // Before an in-place op: leaves that require grad, expanded memory, read-only memory, views that
 // cannot be recorded: RuntimeError naming the op. `recorded`: another input needs a gradient.
 void check_in_place(const Tensor& t, const char* op, bool recorded = false);
+// Before one that a program calls in a function which a transform of func runs: RuntimeError if the
+// tensor is neither an argument of that function nor made by it. What the function left in it would
+// be there for the next run, with a graph that ends in this one.
+void check_not_captured(const Tensor& t, const char* op);
 // After the bytes changed: bumps the version and leaves a note where saved bytes changed.
 void bump_version(const Tensor& t, const char* op);
 // After check_in_place, the op and bump_version: makes `node` the producer of `t`; on a view it

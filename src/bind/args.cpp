@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
+#include "autograd/inplace.h"
 #include "bind/convert.h"
 #include "bind/cuda.h"
 #include "bind/types.h"
@@ -125,8 +127,9 @@ int Arguments::parse(const Spec& spec, PyObject* self, PyObject* const* args, Py
     for (int k = 0; k < spec.count; ++k) {
       overload_ = &spec.overloads[k];
       if (!fit(call, nullptr)) continue;
-      if (__builtin_expect(overridden_ || calls_are_watched(), 0)) {
-        if (ask_subclasses(call) < 0) return -1;
+      if (__builtin_expect(overridden_ || (mode() & (WatchesCalls | Transformed)), 0)) {
+        if ((overridden_ || calls_are_watched()) && ask_subclasses(call) < 0) return -1;
+        if (mode() & Transformed) check_what_changes();
       }
       return k;
     }
@@ -425,6 +428,17 @@ int Arguments::ask_subclasses(const Call& call) {
     if (!volatile_exists() || !any_volatile(spec_->name, slots)) return 0;
   }
   return hand_over(call, found, taken);
+}
+
+// What an operation in place would change, in a function that a transform of func runs.
+void Arguments::check_what_changes() const {
+  const std::string_view op = spec_->name;
+  bool in_place = op.back() == '_' && op[op.size() - 2] != '_';
+  for (int i = 0; i < overload_->count; ++i)
+    in_place |=
+        slots_[i] == Py_True && overload_->parameters[i].name == std::string_view("inplace");
+  if (in_place && slots_[0] && is_tensor(slots_[0]))
+    check_not_captured(tensor_of(slots_[0]), spec_->name);
 }
 
 // Who overrides a function that torch writes in Python gets the arguments as that gives them.

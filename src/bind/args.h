@@ -142,6 +142,7 @@ class Arguments {
   bool wants_one_element(const Call& call) const;
   int refuse(const Call& call);
   int ask_subclasses(const Call& call);
+  void check_what_changes() const;
   int ask_others(const Call& call);
   int hand_over(const Call& call, const Overriding& found, bool taken = true);
   [[noreturn]] void overflow(int i) const;

@@ -346,6 +346,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     if ((may_override(self) || may_override(value) || holds_subclass(index)) &&
         overrides_method("__setitem__", {self, index, value}, result))
       return result;
+    check_not_captured(tensor_of(self), "__setitem__");
     assign(tensor_of(self), index, value);
     Py_RETURN_NONE;
   }));

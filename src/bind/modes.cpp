@@ -56,6 +56,8 @@ PyObject* current_level(PyObject*, PyObject*) {
 
 PyObject* records(PyObject*, PyObject*) { return PyBool_FromLong(grad_enabled()); }
 
+constexpr uint32_t bits_of_levels = NoGrad | Pushing | Transformed;
+
 // _enter_level(level, pushes, is_pass): runs a function, or a backward pass for one, at that level;
 // `pushes`: for derivatives in forward direction. Returns what _leave_level() takes.
 PyObject* enter_level(PyObject*, PyObject* args) {
@@ -64,11 +66,12 @@ PyObject* enter_level(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "Ipp", &level, &pushes, &is_pass)) return nullptr;
   DerivativeLevels& levels = thread_state().levels;
   const DerivativeLevels outer = levels;
-  const uint32_t bits = mode() & (NoGrad | Pushing);
+  const uint32_t bits = mode() & bits_of_levels;
   if (bits & NoGrad) levels.least = levels.current + 1;
   levels.current = level;
   levels.least_outside = levels.least;
   levels.seeing = pushes && is_pass ? UINT32_MAX : level;
+  set_bit(Transformed, !is_pass);
   if (!is_pass) {
     set_bit(NoGrad, false);
     if (pushes) set_bit(Pushing, true);
@@ -84,8 +87,20 @@ PyObject* leave_level(PyObject*, PyObject* state) {
                         &outer.seeing))
     return nullptr;
   thread_state().levels = outer;
-  mode() = (mode() & ~uint32_t{NoGrad | Pushing}) | bits;
+  mode() = (mode() & ~bits_of_levels) | bits;
   Py_RETURN_NONE;
+}
+
+// _set_level(tensor, level): in-place operations of a function that runs at that level may change
+// it. Returns the level that it had.
+PyObject* set_level(PyObject*, PyObject* args) {
+  PyObject* tensor;
+  DerivativeLevels given;
+  if (!PyArg_ParseTuple(args, "OI", &tensor, &given.current)) return nullptr;
+  return guarded([&] {
+    uint8_t& level = tensor_of(tensor).impl()->level;
+    return PyLong_FromUnsignedLong(std::exchange(level, given.counted()));
+  });
 }
 
 PyObject* set_inference_mode(PyObject*, PyObject* enabled) {
@@ -257,6 +272,7 @@ PyMethodDef functions[] = {
     {"set_grad_enabled", set_grad_enabled, METH_O, nullptr},
     {"_enter_level", enter_level, METH_VARARGS, nullptr},
     {"_leave_level", leave_level, METH_O, nullptr},
+    {"_set_level", set_level, METH_VARARGS, nullptr},
     {"_current_level", current_level, METH_NOARGS, nullptr},
     {"_records", records, METH_NOARGS, nullptr},
     {"is_inference_mode_enabled", has_bit<Inference>, METH_NOARGS,

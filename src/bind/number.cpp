@@ -1,6 +1,7 @@
 // Number and comparison slots of Tensor: +, -, ==, int(), ...
 #include <atomic>
 
+#include "autograd/inplace.h"
 #include "bind/collector.h"
 #include "bind/convert.h"
 #include "bind/factory.h"
@@ -109,6 +110,7 @@ PyObject* in_place(PyObject* self, PyObject* other) {
       if (overrides_method(op.method, {self, other}, result)) return result;
     }
     if (!is_tensor(other) && !is_number(other)) Py_RETURN_NOTIMPLEMENTED;
+    check_not_captured(tensor_of(self), op.method);
     op.call(tensor_of(self), operand(other, self, false));
     track_history(self);
     return Object::share(self).release();
@@ -117,16 +119,12 @@ PyObject* in_place(PyObject* self, PyObject* other) {
 
 PyObject* power_in_place(PyObject* self, PyObject* other, PyObject*) {
   if (!is_number(other)) return in_place<slots::nb_inplace_power>(self, other);
-  if (is_exact_tensor(self) && !calls_are_watched())
-    return guarded([&] {
-      ops::pow_(tensor_of(self), to_scalar(other));
-      return Object::share(self).release();
-    });
   return or_not_implemented([&]() -> PyObject* {
     PyObject* result = nullptr;
     if (may_override(self) &&
         overrides_method(slots::nb_inplace_power.method, {self, other}, result))
       return result;
+    check_not_captured(tensor_of(self), slots::nb_inplace_power.method);
     ops::pow_(tensor_of(self), to_scalar(other));
     return Object::share(self).release();
   });

@@ -170,6 +170,7 @@ PyObject* get_imag(const Tensor& t) {
   return wrap(ops::imag(t));
 }
 void assign_part(const Tensor& target, PyObject* value) {
+  check_not_captured(target, "__setattr__");
   if (is_tensor(value)) ops::copy_(target, tensor_of(value));
   else ops::fill_(target, to_scalar(value));
 }

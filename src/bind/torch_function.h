@@ -23,7 +23,8 @@ inline bool function_mode_active() { return mode() & FunctionMode; }
 // says so by a true `_observes_only`.
 bool function_modes_only_observe();
 // Must calls be looked at before they are made: is there a mode, or may an argument be volatile?
-inline bool calls_are_watched() { return mode() & (FunctionMode | VolatileExists); }
+inline constexpr uint32_t WatchesCalls = FunctionMode | VolatileExists;
+inline bool calls_are_watched() { return mode() & WatchesCalls; }
 
 // The arguments (or members of lists) that take over, subclasses before their bases; borrowed.
 using Overriding = std::vector<PyObject*>;

@@ -25,6 +25,7 @@ enum ModeBit : uint32_t {
   Pushing = 32768,         // no_grad() hides what is recorded instead (DerivativeLevels)
   Batched = 65536,         // gradients stand for many (dispatch/batched.h)
   BatchedOnce = 131072,    // and how they are computed is not recorded
+  Transformed = 262144,    // a function runs in a transform of func (check_not_captured)
   Observed = Profiled | Trapped | Batched,
 };
 // Set in every thread at once, and cleared so.
@@ -56,6 +57,9 @@ struct DerivativeLevels {
   uint32_t least = 0;          // the least level of a pass that sees what is recorded now
   uint32_t least_outside = 0;  // and where no no_grad() of this level is around
   uint32_t seeing = 0;         // the level of a pass that begins now
+
+  // As tensors count levels (TensorImpl::level).
+  uint8_t counted() const { return static_cast<uint8_t>(current < 255 ? current : 255); }
 };
 
 struct ThreadState {

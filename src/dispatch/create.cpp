@@ -244,7 +244,12 @@ void copy_across(const Tensor& from, const Tensor& input) {
 Tensor copy_(const Tensor& input, const Tensor& src, bool non_blocking) {
   if (__builtin_expect(mode() & Batched, 0)) {
     const GivenList given = {{"input", input}, {"other", src}, {"non_blocking", non_blocking}};
-    if (op_batch->compute("copy_\0", given, Spread::ByRule) == Batching::Results) return input;
+    const Batching how = op_batch->compute("copy_\0", given, Spread::ByRule);
+    if (how == Batching::Results) return input;
+    if (how == Batching::Plain) {
+      ModeGuard plain = op_batch->outside();
+      return copy_(input, src, non_blocking);
+    }
   }
   CopiesMayWait scope(non_blocking || copies_may_wait());
   if (src.is_complex() && !input.is_complex() && input.dtype() != DType::Bool) warn_of_complex();

@@ -21,7 +21,9 @@ namespace {
 
 TensorImpl* fresh() {
   count(CountedTensors, 1);
-  return new (pool_allocate(thread_state().tensors, sizeof(TensorImpl))) TensorImpl;
+  auto* impl = new (pool_allocate(thread_state().tensors, sizeof(TensorImpl))) TensorImpl;
+  impl->level = thread_state().levels.counted();
+  return impl;
 }
 
 void check_dims(IntSpan sizes) {
@@ -232,6 +234,7 @@ Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
   impl->dtype = from->dtype;
   impl->device = from->device;
   impl->lazy = from->lazy;
+  impl->level = from->level;
   impl->storage = from->storage;
   impl->offset = offset;
   impl->inference = from->inference;

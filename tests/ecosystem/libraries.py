@@ -17,6 +17,7 @@ class Library:
         archive: its address, instead of a repository; of what it holds the tests are unpacked.
         folder: where the tests are in the source.
         plugins: of pytest, in this folder, for the run with rushlight.
+        shared_plugins: for the runs with both.
         install: False where the tests run in the source's folder without an installation.
         ignore: files that are left out, as they need a network, a GPU or an hour.
         arguments: further arguments for pytest.
@@ -33,6 +34,7 @@ class Library:
     archive: str = ""
     folder: str = ""
     plugins: tuple = ()
+    shared_plugins: tuple = ()
     install: bool = True
     ignore: tuple = ()
     arguments: tuple = ()

@@ -135,14 +135,14 @@ def run(library, side, seconds):
         "PYTHONHASHSEED": "0", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "",
         "PYTHONDONTWRITEBYTECODE": "1",
     }  # fmt: skip
-    plugins = ["-p", "record"]
+    named = [*library.shared_plugins, "record"]
     if side == "rushlight":
         only = record.with_suffix(".only")
         only.write_text("\n".join(sorted(passed(library, "torch"))))
         environment["ECOSYSTEM_ONLY"] = str(only)
         environment["PYTHONPATH"] += os.pathsep + str(HERE.parents[1] / "python")
-        given = ("rushlight.pytest_plugin", *library.plugins)
-        plugins = [*(part for name in given for part in ("-p", name)), *plugins]
+        named = ["rushlight.pytest_plugin", *library.plugins, *named]
+    plugins = [part for name in named for part in ("-p", name)]
     command = [
         PYTHON, "-m", "pytest", *plugins, "-p", "no:cacheprovider", "-o", "addopts=", "-q",
         "--tb=short", "--continue-on-collection-errors", "--timeout", SECONDS_PER_TEST,

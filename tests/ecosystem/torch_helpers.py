@@ -14,6 +14,7 @@ import importlib.machinery
 import importlib.util
 import inspect
 import opcode
+import os
 import sys
 import types
 from pathlib import Path
@@ -122,7 +123,7 @@ class _AbsentModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds modules below torch that rushlight does not have."""
 
     def find_spec(self, name, path=None, target=None):
-        if not name.startswith("torch.") or _is_there(name):
+        if not name.startswith(("torch.", "functorch.")) or _is_there(name):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
@@ -168,18 +169,32 @@ class _HooksOfAllModules(types.ModuleType):
             super().__setattr__(name, value)
 
 
+def _rules_are_absent(operation, key):
+    """`py_impl` of an operation of higher order, which has none here."""
+    return lambda rule: absent(f"{operation.__name__}.py_impl")
+
+
 importlib.import_module("torch.nn.modules.module").__class__ = _HooksOfAllModules
 sys.meta_path.insert(0, _AbsentModules())
 Namespace.__getattr__ = _with_absent_operations(Namespace.__getattr__)
 torch._prims_common.__path__ = []  # so that modules in it are found to be absent
 _from_torch("torch.utils._import_utils", "utils/_import_utils.py")
 importlib.import_module("torch._prims_common.wrappers")._maybe_remove_out_wrapper = lambda f: f
+importlib.import_module("torch._utils_internal").get_file_path_2 = os.path.join
+rushlight._C._DisableFuncTorch = contextlib.nullcontext
 torch.cuda.jiterator = types.SimpleNamespace(
     _create_jit_fn=lambda *a, **k: absent("jiterator"),
     _create_multi_output_jit_fn=lambda *a, **k: absent("jiterator"),
 )
 torch.backends.python_native = types.SimpleNamespace(available_dsls=[])
 torch.cuda._HAS_PYNVML = False
+importlib.import_module("torch._functorch.eager_transforms")._as_tuple = lambda value: (
+    value if isinstance(value, tuple) else (value,)
+)
+importlib.import_module("torch.jit._recursive").ConcreteTypeStore = list  # of no compiled class
+importlib.import_module("torch.jit._state")._clear_class_state = lambda: None
+torch._ops.HigherOrderOperator.py_impl = _rules_are_absent
+torch._C._functorch.TransformType = types.SimpleNamespace(Vmap=1, Grad=2)
 rushlight._C._TorchFunctionState = types.SimpleNamespace(
     ENABLED=0, SUBCLASSES_DISABLED=1, ALL_DISABLED=2
 )

@@ -22,7 +22,7 @@ _LEFT_OUT = (
 def _suite(area, *files, sample=400):
     return Library(
         f"pytorch-{area}", "2.6.0", files, archive=_ARCHIVE, folder="test",
-        plugins=("torch_helpers",), install=False, sample=sample,
+        plugins=("torch_helpers",), shared_plugins=("older_names",), install=False, sample=sample,
         arguments=("--noconftest", *_LEFT_OUT),
         environment=(("PYTORCH_TESTING_DEVICE_ONLY_FOR", "cpu"),),
     )  # fmt: skip
@@ -39,6 +39,9 @@ SUITES = [
     _suite("modules", "test_modules.py", "test_native_mha.py", "test_foreach.py",
            "test_segment_reductions.py", "test_testing.py", "test_flop_counter.py",
            "test_autocast.py"),
+    _suite("functorch", "functorch/test_eager_transforms.py", "functorch/test_vmap.py",
+           "autograd"),
+    _suite("fx", "test_fx.py", "fx", "export/test_unflatten.py"),
     _suite("nn", "test_nn.py", "nn"),
     _suite("operators", "test_binary_ufuncs.py", "test_unary_ufuncs.py", "test_reductions.py",
            "test_linalg.py", "test_spectral_ops.py"),

@@ -133,9 +133,9 @@ class _StandardGamma(Function):
 
 class _Dirichlet(Function):
     @staticmethod
-    def forward(ctx: Any, concentration: Tensor) -> Tensor:
+    def forward(ctx: Any, concentration: Tensor, generator: Any = None) -> Tensor:
         # In float64, where gammas of small concentrations are 0 less often.
-        gamma = rushlight._standard_gamma(concentration.double())
+        gamma = rushlight._standard_gamma(concentration.double(), generator)
         finfo = rushlight.finfo(concentration.dtype)
         x = (gamma / gamma.sum(-1, True)).clamp(min=finfo.tiny, max=1 - finfo.eps / 2)
         x = x.to(concentration.dtype)
@@ -147,10 +147,11 @@ class _Dirichlet(Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         concentration, x = ctx.saved_tensors
         shift = _dirichlet_shift(x, concentration, concentration.sum(-1, True).expand_as(x))
-        return shift.to(grad.dtype) * (grad - (x * grad).sum(-1, True))
+        return shift.to(grad.dtype) * (grad - (x * grad).sum(-1, True)), None
 
 
-_sample_dirichlet = _Dirichlet.apply
+def _sample_dirichlet(input: Tensor, generator: Any = None) -> Tensor:
+    return _Dirichlet.apply(input, generator)
 
 
 class _GammaCdf(Function):
@@ -175,7 +176,7 @@ def standard_gamma(concentration: Tensor) -> Tensor:
 
 def dirichlet(concentration: Tensor) -> Tensor:
     """Points of the simplex, Dirichlet distributed."""
-    return _Dirichlet.apply(concentration)
+    return _sample_dirichlet(concentration)
 
 
 def gamma_cdf(concentration: Tensor, value: Any) -> Tensor:

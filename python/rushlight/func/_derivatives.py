@@ -129,13 +129,14 @@ class _Run:
         has_aux: bool,
         pushes: bool = False,
     ) -> None:
-        self._recording = _C._records()  # or whoever is around wants no graph
         self._inputs = []
         self._pushes = pushes
         self._level = _C._current_level() + 1
         args = list(args)
+        places = _places(argnums, len(args))
+        others = [argument for place, argument in enumerate(args) if place not in places]
         with self._entered(False):
-            for place in _places(argnums, len(args)):
+            for place in places:
                 leaves, structure = tree_flatten(args[place])
                 leaves = [_fresh(leaf, self._level) for leaf in leaves]
                 self._inputs.append((leaves, structure))
@@ -144,10 +145,13 @@ class _Run:
             pushed = Function._push_forward(True)
             if not pushes:  # for a run around it, if any
                 Function._push_forward(pushed)
+            lent = _lend(tree_leaves((others, kwargs)), self._level) if others or kwargs else ()
             try:
                 output = func(*args, **kwargs)
             finally:
                 Function._push_forward(pushed)
+                for tensor, level in reversed(lent):
+                    _C._set_level(tensor, level)
         if has_aux and not (isinstance(output, tuple) and len(output) == 2):
             raise RuntimeError(
                 f"{name}: output of function f should be a tuple: (output, aux) if has_aux is "
@@ -169,18 +173,20 @@ class _Run:
         """`tree`, whose tensors carry a graph only where it leads out of this run: to an input of
         a transform around it, or to a tensor of the program's that requires a gradient."""
         leaves, structure = tree_flatten(tree)
-        return tree_unflatten(
-            [
-                t.detach()
-                if isinstance(t, rushlight.Tensor) and t.requires_grad and not self.leads_out([t])
-                else t
-                for t in leaves
-            ],
-            structure,
-        )
+        return tree_unflatten([self._shown(leaf) for leaf in leaves], structure)
+
+    def _shown(self, leaf):
+        if not isinstance(leaf, rushlight.Tensor):
+            return leaf
+        shown = leaf if not leaf.requires_grad or self.leads_out([leaf]) else leaf.detach()
+        around = self._level - 1
+        level = _C._set_level(shown, around)
+        if level < around:  # it is of the outside
+            _C._set_level(shown, level)
+        return shown
 
     def leads_out(self, tensors: Sequence[Tensor]) -> bool:
-        if not self._recording:
+        if not _C._records():  # whoever asks now wants no graph
             return False
         level = _C._current_level()
         return any(
@@ -229,13 +235,13 @@ class _Run:
             finally:
                 _transposing.active = outer
         self._own |= {id(t) for weight in self._weights for t in _with_examples(weight)}
-        self._keep = self.leads_out(outputs)
+        self._outputs = outputs
 
     def pushed(self, tangents: Sequence[Tensor], batched: bool = False) -> Any:
         """The products of the Jacobian with tangents of the inputs' leaves, for each output."""
         used = [(g, t) for g, t in zip(self._pulled, tangents) if g.requires_grad]
         size = (len(tangents[0]),) if batched else ()
-        keep = self._keep or _recorded([t for _, t in used])
+        keep = self.leads_out(self._outputs) or _recorded([t for _, t in used])
         with self._entered(True):
             return _gradients(used, self._weights, size, keep, True)
 
@@ -319,12 +325,19 @@ def _gradients(weighted, inputs, batch, keep, retain):
 
 def _fresh(leaf, level):
     leaf = lift(leaf)
-    if leaf.requires_grad:
-        return leaf.view_as(leaf)
-    leaf = leaf.detach().requires_grad_()
+    is_new = not leaf.requires_grad
+    leaf = leaf.detach() if is_new else leaf.view_as(leaf)
     for tensor in _with_examples(leaf):
-        tensor.__dict__["_fresh_at"] = level
-    return leaf
+        _C._set_level(tensor, level)
+        if is_new:
+            tensor.__dict__["_fresh_at"] = level
+    return leaf.requires_grad_() if is_new else leaf
+
+
+def _lend(leaves, level):
+    """What a function is given whole, it may change in place: (tensor, its own level) of each."""
+    tensors = [leaf for leaf in leaves if isinstance(leaf, rushlight.Tensor)]
+    return [(t, _C._set_level(t, level)) for tensor in tensors for t in _with_examples(tensor)]
 
 
 def _with_examples(tensor):
@@ -389,7 +402,6 @@ def vjp(
     """func(*primals), and a function that multiplies a cotangent with its Jacobian."""
     run = _Run("vjp(f, *primals)", func, primals, {}, range(len(primals)), has_aux)
     outputs, structure = _tensors_of("vjp(f, *primals)", run.output)
-    keep = run.leads_out(outputs)
 
     @_out_of_inference
     def multiply(*cotangents):
@@ -400,7 +412,8 @@ def vjp(
                 "vjp: Expected pytree structure of cotangents to be the same as that of the "
                 f"outputs of the function, but got {given_structure} for {structure}"
             )
-        found = run.gradients(outputs, weights, keep or _recorded(weights))
+        keep = run.leads_out(outputs) or _recorded(weights)
+        found = run.gradients(outputs, weights, keep)
         return run.shown(run.like_inputs(found))
 
     shown, aux = run.shown((run.output, run.aux))

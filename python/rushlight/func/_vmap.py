@@ -246,17 +246,29 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def _dims_of(cls, outputs, out_dims):
-    """The dim of each output of a Function's own rule; one is that of all."""
-    if out_dims is None or isinstance(out_dims, int):
-        return [out_dims] * len(outputs)
-    dims = tree_leaves(out_dims, lambda value: value is None)
-    if len(dims) != len(outputs):
-        raise ValueError(
-            f"{cls.__name__}.vmap: {len(outputs)} outputs, but dims {out_dims}: they must have "
-            "the same structure"
+def by_rule_of_program(
+    level: Level, name: str, rule: Callable[..., Any], args: Any, **kwargs: Any
+) -> Any:
+    """The results of a custom operation, by the rule that it has for all examples."""
+    leaves, structure = tree_flatten(tuple(args))
+    found = [level.examples(leaf) for leaf in leaves]
+    in_dims = tree_unflatten([None if f is None else 0 for f in found], structure)
+    given = tree_unflatten([a if f is None else f for a, f in zip(leaves, found)], structure)
+    returned = rule(VmapInfo(level.size, level.randomness), in_dims, *given, **kwargs)
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise RuntimeError(
+            f"{name}: expected the rule for vmap to have two returns, the output and its dims, but "
+            f"got {type(returned).__name__}"
         )
-    return dims
+    output, out_dims = returned
+    outputs, shape = tree_flatten(output)
+    return tree_unflatten(
+        [
+            one if d is None else level.batched_tensor(one.movedim(d, 0) if d else one)
+            for one, d in zip(outputs, _output_dims(out_dims, output, outputs))
+        ],
+        shape,
+    )
 
 
 class _Mode:
@@ -277,41 +289,27 @@ class _Mode:
     def apply_function(self, cls: Any, args: Any) -> Tensor:
         """Of a custom Function: by its own rule, or for each example."""
         level = self._level
-        leaves, structure = tree_flatten(args)
-        if all(level.examples(a) is None for a in leaves):
+        if all(level.examples(leaf) is None for leaf in tree_leaves(args)):
             return cls.apply(*args)
-        if cls.vmap is not rushlight.autograd.Function.vmap:
-            return self._by_its_own_rule(cls, leaves, structure)
+        base = rushlight.autograd.Function
+        if cls.vmap is not base.vmap:
+            return self._by_its_own_rule(cls, args)
+        if cls.generate_vmap_rule and cls.setup_context is not base.setup_context:
+            from rushlight.func._mapped_function import apply_mapped
+
+            return apply_mapped(level, cls, args)
 
         def apply(*arguments):
             return cls.apply(*arguments)
 
         return level.loop_fallback(apply, args, {})
 
-    def _by_its_own_rule(self, cls, leaves, structure):
+    def _by_its_own_rule(self, cls, args):
         if cls.generate_vmap_rule:
             raise RuntimeError(
-                f"{cls.__name__} has both a vmap method and generate_vmap_rule=True: leave one out"
+                f"{cls.__name__} has generate_vmap_rule=True and a vmap method: leave one out"
             )
-        level = self._level
-        found = [level.examples(leaf) for leaf in leaves]
-        in_dims = tree_unflatten([None if f is None else 0 for f in found], structure)
-        given = tree_unflatten([a if f is None else f for a, f in zip(leaves, found)], structure)
-        returned = cls.vmap(VmapInfo(level.size, level.randomness), in_dims, *given)
-        if not isinstance(returned, tuple) or len(returned) != 2:
-            raise RuntimeError(
-                f"{cls.__name__}.vmap must return the output and its dims, as two values"
-            )
-        output, out_dims = returned
-        outputs, shape = tree_flatten(output)
-        dims = _dims_of(cls, outputs, out_dims)
-        return tree_unflatten(
-            [
-                one if dim is None else level.batched_tensor(one.movedim(dim, 0) if dim else one)
-                for one, dim in zip(outputs, dims)
-            ],
-            shape,
-        )
+        return by_rule_of_program(self._level, f"{cls.__name__}.vmap", cls.vmap, args)
 
 
 def vmap(

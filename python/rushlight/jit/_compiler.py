@@ -123,7 +123,9 @@ class Function:
         self.function = inspect.unwrap(function)
         self.tree, self.file, self.first = _source(self.function)
         self.builder, self.depth = builder, depth
-        self.names = {}
+        self.names, self.given = {}, set()
+        self.aliases = []  # lists and dicts that are one of several, by a computed value
+        self.changed = set()  # names of lists and dicts that inner branches have changed in place
         if not isinstance(self.tree, ast.FunctionDef):
             self.refuse(self.tree, f"a {type(self.tree).__name__}")
 
@@ -151,6 +153,7 @@ class Function:
             raise CompilationError(f"jit.script: {self.function.__qualname__}: {error}") from None
         bound.apply_defaults()
         self.names = dict(bound.arguments)
+        self.given = {id(v) for v in self.names.values()}
         try:
             self.block(self.tree.body)
         except _Return as result:
@@ -261,6 +264,7 @@ class Function:
             if isinstance(owner, Computed) and owner.kind == "Tensor":
                 self.set_item(target, owner, index, value)
             elif isinstance(owner, (list, dict)) and _is_known(index):
+                self.expect_a_name(target.value, owner)
                 owner[index] = value
             else:
                 self.refuse(target, "an assignment to an element of this")
@@ -269,6 +273,13 @@ class Function:
                         ": it would change the module; use a buffer and copy_")  # fmt: skip
         else:
             self.refuse(target, f"an assignment to {ast.unparse(target)}")
+
+    def expect_a_name(self, expression, owner):
+        """Of a list or dict that is changed in place: branches and loops have a copy of it."""
+        if self.builder.outer is not None and not isinstance(expression, ast.Name):
+            self.refuse(expression, f"in a branch or loop, a change of {ast.unparse(expression)}")
+        if any(owner is one for one in self.aliases):
+            self.refuse(expression, "a change of what is one of several lists or dicts")
 
     def unpack(self, node, value, count):
         """A value as so many parts."""
@@ -331,9 +342,12 @@ class Function:
     def branches(self, statement, condition, bodies, returns):
         """Compile two blocks as graphs of cond, and take over what they assign or return."""
         outer, before = self.builder, dict(self.names)
-        builders, outcomes = [], []
+        builders, outcomes, changed_before = [], [], self.changed
+        changed, scopes = set(), []
         for body in bodies:
-            self.builder, self.names = Builder(outer), _copied(before)
+            copies, self.changed = _copied(before), set()
+            scopes.append(copies)
+            self.builder, self.names = Builder(outer), dict(copies)
             result = None
             try:
                 self.block(body)
@@ -341,12 +355,14 @@ class Function:
                 result = returned.value
             builders.append(self.builder)
             outcomes.append((result, self.names))
+            changed |= self.changed_in_place(statement, before, copies)
         self.builder, self.names = outer, dict(before)
+        self.changed = changed_before | changed
         if returns:
             values = [result for result, _ in outcomes]
             names = None
         else:
-            assigned = {n for body in bodies for s in body for n in _assigned(s)}
+            assigned = changed | {n for body in bodies for s in body for n in _assigned(s)}
             both = outcomes[0][1].keys() & outcomes[1][1].keys()
             names = [n for n in sorted(assigned & both)
                      if not _identical(outcomes[0][1][n], outcomes[1][1][n])]  # fmt: skip
@@ -357,10 +373,33 @@ class Function:
                     self.names.pop(n, None)
             values = [[found[n] for n in names] for _, found in outcomes]
         made = self.emit(statement, "cond", [condition], builders, values, [])
+        results = [(None, made, values)] if returns else list(zip(names, made, zip(*values)))
+        self.aliases += [
+            one
+            for name, one, found in results
+            if isinstance(one, (list, dict))
+            and any(
+                v is copy and name != other
+                for v, copies in zip(found, scopes)
+                for other, copy in copies.items()
+            )
+        ]
         if returns:
             return made
         self.names.update(zip(names, made))
         return None
+
+    def changed_in_place(self, statement, before, copies):
+        """The names of lists and dicts that a branch, or the body of a loop, has changed."""
+        changed = {n for n, v in before.items() if not _same_members(v, copies[n])}
+        changed |= self.changed & before.keys()
+        for n in changed:
+            if id(before[n]) in self.given or any(
+                v is before[n] for other, v in before.items() if other != n
+            ):
+                self.refuse(statement, f"what depends on a computed value and changes {n}, which "
+                            "has another name too,")  # fmt: skip
+        return changed
 
     def emit(self, statement, name, first, builders, values, last):
         """The node of cond: its graphs, their captured operands, its results in the structure."""
@@ -514,10 +553,13 @@ class Function:
             builder = self.builder = Builder(outer)
             carried = iter([Computed(builder, builder.placeholder(f"carried_{i}"), *kind)
                             for i, kind in enumerate(kinds)])  # fmt: skip
-            self.names = _copied(before)
+            copies, self.changed = _copied(before), set()
+            self.names = dict(copies)
             self.names.update({n: _unflatten(s, carried) for n, s in zip(names, structures)})
             if is_body:
                 body()
+                for n in self.changed_in_place(statement, before, copies):
+                    self.refuse(statement, f"a loop of computed length that changes {n} in place")
                 found = []
                 for n, structure in zip(names, structures):
                     if _flatten(self.names[n], found, lists=True) != structure:
@@ -1058,6 +1100,8 @@ class Function:
                 return self.call_python(node, function, [owner, *args], kwargs)
             self.refuse(node, f"the method {name} of a tensor")
         if isinstance(owner, list):
+            if name in _CHANGING_LISTS and isinstance(node, ast.Call):
+                self.expect_a_name(node.func.value, owner)
             if name == "append":
                 owner.append(args[0])
                 return None
@@ -1183,6 +1227,13 @@ def _copied(names):
             for n, v in names.items()}  # fmt: skip
 
 
+def _same_members(v, copy):
+    """Is a copy still what was copied?"""
+    if type(v) is dict:
+        return list(v) == list(copy) and all(v[k] is copy[k] for k in v)
+    return type(v) is not list or (len(v) == len(copy) and all(map(operator.is_, v, copy)))
+
+
 def _flatten(v, leaves, lists=False):
     """The structure of a value; its parts that are values of graphs go to `leaves`."""
     if isinstance(v, tuple):
@@ -1219,6 +1270,9 @@ def _targets(target):
     return [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
 
 
+_CHANGING_LISTS = ("append", "extend", "insert", "pop", "reverse")
+
+
 def _assigned(statement):
     """Names that a statement assigns, those of lists and dicts that it may change included."""
     for n in ast.walk(statement):
@@ -1226,7 +1280,7 @@ def _assigned(statement):
             yield n.id
         elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and isinstance(
             n.func.value, ast.Name
-        ) and n.func.attr in ("append", "extend", "insert", "pop", "reverse"):  # fmt: skip
+        ) and n.func.attr in _CHANGING_LISTS:  # fmt: skip
             yield n.func.value.id
 
 

@@ -253,7 +253,7 @@ def instance_norm(
     with rushlight.no_grad():
         for stats, per_sample in ((running_mean, repeated[0]), (running_var, repeated[1])):
             if stats is not None and use_input_stats:
-                stats.copy_(per_sample.view(batch, channels).mean(0))
+                rushlight.mean(per_sample.view(batch, channels), 0, out=stats)
     return output.view(input.shape)
 
 

@@ -150,7 +150,7 @@ _register_sequence(
     lambda tree: (list(tree), type(tree)),
     lambda children, kind: kind(*children) if hasattr(kind, "_fields") else kind(children),
 )
-_register_sequence(Size, lambda tree: (list(tree), None), lambda children, _: Size(children))
+_register_sequence(Size, lambda tree: (list(tree), None), lambda children, _: tuple(children))
 _register_mapping(dict, list, lambda children, keys: dict(zip(keys, children, strict=True)))
 _register_mapping(
     OrderedDict, list, lambda children, keys: OrderedDict(zip(keys, children, strict=True))

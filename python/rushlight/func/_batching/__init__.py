@@ -45,12 +45,14 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
     leaves = tree_leaves((args, kwargs))
     mapped = [leaf for leaf in leaves if level.examples(leaf) is not None]
     kinds = rules_of_ops().get(name, ())
-    if "random" in kinds:
-        return random(level, func, name, args, kwargs, mapped)
     inner = getattr(func, "__wrapped__", None)
     is_python = inner is not None and isinstance(inspect.unwrap(func), types.FunctionType)
-    if not mapped:  # a function written in Python may draw random numbers
-        return level.run_inside(inner, args, kwargs) if is_python else func(*args, **kwargs)
+    if "random" in kinds and not is_python:  # as `nn.init.normal_` is
+        return random(level, func, name, args, kwargs, mapped)
+    if not mapped:
+        if is_python:  # it may draw random numbers
+            return _parts_or_whole(level, inner, name, args, kwargs, func)
+        return func(*args, **kwargs)
     if name in _OF_ONE_VALUE or "value" in kinds:
         call = _OF_ONE_VALUE.get(name) or f"{name.strip('_').removesuffix('_tuple')}()"
         raise DependsOnValues(
@@ -70,12 +72,22 @@ def compute(level: int, func: Callable[..., Any], args: Any, kwargs: Any) -> Any
             return result
     if not is_python:
         return level.loop_fallback(func, args, kwargs)
-    try:  # its operations have rules
+
+    def loop(*args, **kwargs):
+        return level.loop_fallback(func, args, kwargs)
+
+    return _parts_or_whole(level, inner, name, args, kwargs, loop)
+
+
+def _parts_or_whole(level, inner, name, args, kwargs, whole):
+    """A function written in Python, as its operations; or, where it asks for values that differ
+    among examples, for its checks, by `whole`."""
+    try:
         return level.run_inside(inner, args, kwargs)
-    except DependsOnValues:  # which it asks for its checks
+    except DependsOnValues:
         if name.endswith("_"):  # of what it has changed already
             raise
-        return level.loop_fallback(func, args, kwargs)
+    return whole(*args, **kwargs)
 
 
 class DependsOnValues(RuntimeError):

@@ -108,6 +108,8 @@ def _cross(level, func, args, kwargs):
     given = {**dict(zip(("input", "other", "dim"), args)), **kwargs}
     pair = [given.pop("input"), given.pop("other")]
     dim = given.pop("dim", -1 if home_of(func) == "rushlight.linalg" else None)
+    if home_of(func) == "rushlight.linalg" and pair[0].dim() != pair[1].dim():
+        return NotImplemented  # refused, example by example
     sizes = rushlight.broadcast_shapes(*(t.shape for t in pair))
     rank = len(sizes)
     if given or (dim is None and 3 not in sizes) or not rank:
@@ -177,11 +179,21 @@ def _fill_at(name, tensor, dim, index, value):
     return getattr(tensor, name.replace("fill", "copy"))(dim, index, value.expand(shape))
 
 
+def _at_same_index_of_number(func, tensor, dim, index, *values, **kwargs):
+    """Without dims, a tensor counts as one dim of size 1."""
+    if "fill" not in func.__name__:
+        values = (values[0].reshape(1), *values[1:])
+    changed = func(tensor.unsqueeze(0), dim, index, *values, **kwargs)
+    return tensor if func.__name__.endswith("_") else changed.squeeze(0)
+
+
 def _at_same_index(level, func, args, kwargs):
     """index_add, index_copy and index_fill at the same places of each example."""
-    if len(args) < 3 or not args[0].dim():
+    if len(args) < 3:
         return NotImplemented
     tensor, dim, index, *values = args
+    if not tensor.dim():
+        return level.run_inside(_at_same_index_of_number, (func, *args), kwargs)
     if values and isinstance(values[0], Tensor) and not values[0].dim():  # of index_fill
         return level.run_inside(_fill_at, (func.__name__, *args), kwargs)
     if level.examples(index) is not None:

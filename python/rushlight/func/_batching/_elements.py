@@ -193,15 +193,26 @@ def along_dim(func: Callable[..., Any], x: Tensor, rank: int, *args: Any, **kwar
             args[place - 1] = 1
         result = func(x.reshape(x.shape[0], -1), *args, **kwargs)
         return result[0] if first else result
-    if not rank or not isinstance(given, (int, tuple, list)) or isinstance(given, bool):
+    if not isinstance(given, (int, tuple, list)) or isinstance(given, bool):
         return NotImplemented
     if isinstance(given, (tuple, list)) and not given:
         return NotImplemented
+    if not rank:
+        return _of_numbers(func, x, args, kwargs)
     if key:
         kwargs[key] = shifted(given, rank)
     else:
         args[place - 1] = shifted(given, rank)
     return func(x, *args, **kwargs)
+
+
+def _of_numbers(func, x, args, kwargs):
+    """Where an example has no dims, it counts as one dim of size 1."""
+    leaves, structure = tree_flatten(func(x.new_zeros(()), *args, **kwargs))  # or it raises
+    found = tree_leaves(along_dim(func, x.unsqueeze(1), 1, *args, **kwargs))
+    return tree_unflatten(
+        [one.reshape((len(x), *leaf.shape)) for one, leaf in zip(found, leaves)], structure
+    )
 
 
 @of_first("extremum")

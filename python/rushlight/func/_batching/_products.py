@@ -72,7 +72,8 @@ def _scaled_sum(product, args, beta, alpha):
     numbers = [a for a in args if not isinstance(a, rushlight.Tensor)]  # in the order of 2017
     beta, alpha = (*numbers, *(beta, alpha)[len(numbers) :])
     found = product(first, second)
-    return beta * input + (found if alpha == 1 else alpha * found)
+    found = found if alpha == 1 else alpha * found
+    return beta * input + found if beta else found  # not the NaNs of the input
 
 
 @inside("add_product")

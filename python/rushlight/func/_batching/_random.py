@@ -5,6 +5,7 @@ from __future__ import annotations
 import rushlight
 from rushlight import Tensor
 from rushlight.func._batching._rules import words
+from rushlight.utils._pytree import tree_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def random(
         )
     if name in _FACTORIES and not mapped:
         return level.batched_tensor(_drawn_together(level, func, name, args, kwargs))
+    if name == "multinomial":
+        return _multinomial(level, func, *args, **kwargs)
     if name in _ELEMENTWISE:
         all_args, all_kwargs = _aligned(level, args, kwargs)
         whole = func(*all_args, **all_kwargs)
@@ -58,9 +61,22 @@ _ELEMENTWISE = words(
 )
 
 
+# What they draw depends on what they are given.
+_OF_THEIR_ARGUMENTS = words("_standard_gamma bernoulli binomial multinomial normal poisson")
+
+
 def _same(level, func, name, args, kwargs, mapped):
     if not mapped:
         return func(*args, **kwargs)
+    others = tree_leaves((args[1:], kwargs))
+    has_probability = name == "bernoulli" and (len(args) > 1 or "p" in kwargs)
+    depends = name in _OF_THEIR_ARGUMENTS and not has_probability
+    if depends or any(level.examples(other) is not None for other in others):
+        raise RuntimeError(
+            "Vmap does not currently support same randomness with a batched tensor input: "
+            f"{name}() draws other numbers for other arguments; draw them outside, or pass "
+            "randomness='different'"
+        )
     generator = kwargs.get("generator") or rushlight.default_generator
     state = generator.get_state()
 
@@ -70,6 +86,12 @@ def _same(level, func, name, args, kwargs, mapped):
 
     repeated.__name__ = name
     return level.loop_fallback(repeated, args, kwargs)
+
+
+def _multinomial(level, func, input, num_samples, replacement=False, **options):
+    weights = level.all_examples(input)
+    drawn = func(weights.reshape(-1, weights.shape[-1]), num_samples, replacement, **options)
+    return level.batched_tensor(drawn.reshape(*weights.shape[:-1], -1))
 
 
 def _drawn_together(level, func, name, args, kwargs):

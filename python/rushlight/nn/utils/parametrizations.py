@@ -221,9 +221,9 @@ class _SpectralNorm(Module):
         with rushlight.no_grad():
             for _ in range(iterations):
                 u = rushlight.mv(matrix, self._v)
-                self._u.copy_(F.normalize(u, dim=0, eps=self.eps))
+                F.normalize(u, dim=0, eps=self.eps, out=self._u)
                 v = rushlight.mv(matrix.mH, self._u)
-                self._v.copy_(F.normalize(v, dim=0, eps=self.eps))
+                F.normalize(v, dim=0, eps=self.eps, out=self._v)
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:

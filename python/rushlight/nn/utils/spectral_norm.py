@@ -61,8 +61,8 @@ class SpectralNorm:
         if do_power_iteration:
             with rushlight.no_grad():
                 for _ in range(self.n_power_iterations):
-                    v.copy_(F.normalize(rushlight.mv(matrix.t(), u), dim=0, eps=self.eps))
-                    u.copy_(F.normalize(rushlight.mv(matrix, v), dim=0, eps=self.eps))
+                    F.normalize(rushlight.mv(matrix.t(), u), dim=0, eps=self.eps, out=v)
+                    F.normalize(rushlight.mv(matrix, v), dim=0, eps=self.eps, out=u)
             # The buffers change in the next forward; backward needs these values.
             u, v = u.clone(), v.clone()
         return weight / rushlight.dot(u, rushlight.mv(matrix, v))
