@@ -18,9 +18,7 @@ def normalize(
 
 def value_at_least(x: Tensor, least: float) -> Tensor:
     """max(x, least), whose derivative by x is 1 for both: the bound concerns the value alone."""
-    with rushlight.no_grad():
-        missing = (least - x).clamp_min(0)
-    return x + missing
+    return x + (least - x.detach()).clamp_min(0)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Any:
