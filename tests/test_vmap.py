@@ -1113,3 +1113,49 @@ def test_a_cross_product_wants_as_many_dims_of_an_example():
         vmap(rl.linalg.cross)(rl.ones(2, 3), rl.ones(2, 5, 3))
     with pytest.raises(RuntimeError):
         vmap(rl.linalg.cross, (0, None))(rl.ones(2, 3), rl.ones(5, 3))
+
+
+@pytest.mark.parametrize(
+    ("function", "mapped"),
+    [
+        (lambda a, b: rl.select_scatter(a, b[0], 0, 1), (2, 3)),
+        (lambda a, b: rl.slice_scatter(a, b, 0, 1, 3), (4, 3)),
+        (lambda a, b: rl.addbmm(a, b[:, :, None], b[:, None]), (3, 3)),
+        (lambda a, b: a.index_reduce(0, rl.tensor([1, 0]), b, "mean"), (2, 3)),
+        (lambda a, b: a.index_fill(0, rl.tensor([1, 1]), b[0, 0]), (2, 3)),
+    ],
+    ids=["select_scatter", "slice_scatter", "addbmm", "index_reduce", "index_fill"],
+)
+def test_gradients_by_what_all_examples_share(function, mapped):
+    """Of operations that are computed as those that they are made of."""
+    a = rl.randn(4, *mapped, dtype=rl.float64, requires_grad=True)
+    b = rl.randn(2, 3, dtype=rl.float64, requires_grad=True)
+    found = vmap(function, (0, None))(a, b)
+    expected = rl.stack([function(one, b) for one in a])
+    for f, e in zip(*(rl.autograd.grad(t.sin().sum(), (a, b)) for t in (found, expected))):
+        rl.testing.assert_close(f, e)
+
+
+def test_gradients_by_factors_that_were_made_before():
+    a = rl.randn(3, 4, 4, dtype=rl.float64) + 4 * rl.eye(4, dtype=rl.float64)
+    factors, pivots = rl.linalg.lu_factor(a[0])
+    b = rl.randn(3, 4, 2, dtype=rl.float64)
+
+    def slope(lu, b):
+        return grad(lambda lu: rl.linalg.lu_solve(lu, pivots, b).sin().sum())(lu)
+
+    lu = rl.stack([factors * k for k in (1, 2, 3)])
+    expected = rl.stack([slope(*pair) for pair in zip(lu, b)])
+    rl.testing.assert_close(vmap(slope)(lu, b), expected)
+    assert expected.abs().min() > 0
+
+
+def test_statistics_that_are_given_have_no_gradients():
+    x, mean, var = rl.randn(2, 5, 3), rl.randn(2, 3), rl.rand(2, 3) + 1
+
+    def loss(x, mean, var):
+        return F.batch_norm(x, mean, var).sum()
+
+    found = vmap(grad(loss, argnums=(0, 1, 2)))(x, mean, var)
+    for f, e in zip(found, zip(*(grad(loss, (0, 1, 2))(*one) for one in zip(x, mean, var)))):
+        rl.testing.assert_close(f, rl.stack(list(e)))

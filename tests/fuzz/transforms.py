@@ -18,7 +18,9 @@ import rushlight as rl
 
 SHAPES = [(3,), (2, 3), (3, 3), (2, 3, 4), (1, 2, 4, 4), (), (4, 1)]
 # By vmap: what would be written into what all examples share, and what depends on values.
-REFUSED = re.compile("inplace arithmetic|data-dependent|other sizes|not possible")
+REFUSED = re.compile(
+    "inplace arithmetic|data-dependent|other sizes|not possible|no second derivative"
+)
 LARGEST = 60  # elements of a step's result
 MOST_PASSES = 100  # backward passes of `Plain`, about
 

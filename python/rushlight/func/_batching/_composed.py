@@ -174,9 +174,11 @@ register("searchsorted", _searchsorted)
 
 
 def _fill_at(name, tensor, dim, index, value):
-    shape = [*tensor.shape]
-    shape[dim] = index.numel()
-    return getattr(tensor, name.replace("fill", "copy"))(dim, index, value.expand(shape))
+    shape = [1] * tensor.dim()
+    shape[dim] = size = tensor.shape[dim]
+    nowhere = rushlight.zeros(size, dtype=rushlight.bool, device=tensor.device)
+    filled = nowhere.index_fill(0, index, True).reshape(shape)
+    return getattr(tensor, name.replace("index", "masked"))(filled, value)
 
 
 def _at_same_index_of_number(func, tensor, dim, index, *values, **kwargs):

@@ -94,6 +94,7 @@ def _rest(given, *without):
 
 
 def _by_statistics(input, mean, var, weight, bias, eps):
+    mean, var = mean.detach(), var.detach()  # which have no gradients
     scale = _by_channel((var + eps).rsqrt(), input)
     return _scaled((input - _by_channel(mean, input)) * scale, weight, bias)
 
