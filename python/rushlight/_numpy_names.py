@@ -46,7 +46,13 @@ def takes_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args, **kwargs):
         return function(*args, **(rename(function, names, kwargs) if kwargs else kwargs))
 
-    # As functools.wraps, which the start of the library does without.
+    return wrapping(called, function)
+
+
+def wrapping(called: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """`called`, named and documented as the function that it calls: `functools.wraps` for the
+    start of the library, which does without that module.
+    """
     for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         setattr(called, name, getattr(function, name))
     called.__wrapped__ = function

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import types
-
 import rushlight
 from rushlight import _C, Tensor
-from rushlight._numpy_names import takes_numpy_names
+from rushlight._numpy_names import takes_numpy_names, wrapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -530,7 +527,6 @@ def _handed_over(function):
     """
     name = function.__name__
 
-    @functools.wraps(function)
     def method(self, *args, **kwargs):
         kind = type(self)
         if kind is not Tensor:
@@ -542,7 +538,7 @@ def _handed_over(function):
                     return _C._handle_torch_function(method, (self, *args), (self, *args), kwargs)
         return function(self, *args, **kwargs)
 
-    return method
+    return wrapping(method, function)
 
 
 def _takes_over(kind):
@@ -568,7 +564,7 @@ def give(members: Iterable[tuple[str, Any]]) -> None:
         function = getattr(member, "__func__", member)
         if callable(function):
             function.__qualname__ = f"Tensor.{name}"
-        if isinstance(member, types.FunctionType):
+        if type(member) is type(give):
             member = _handed_over(member)
         setattr(Tensor, name, member)
 
