@@ -7,6 +7,21 @@ ALLOWED = {
     "torch has 0.5 at NaN": [
         (["T.i0(x)"], "float32 float64", ["0 dx dx"], ["nan"]),
     ],
+    "torch has NaN backward and 0 forward, where the first derivative is taken as 0": [
+        (["0.0 ** x"], "float32 float64", ["0 dx dx", "0 dx dweight"], ["x >= 0"]),
+        (
+            ["T.pow(x, y)", "T.float_power(x, y)"],
+            "float32 float64",
+            ["0 dx dx", "0 dx dy", "0 dx dweight", "0 dy dx", "0 dy dy", "0 dy dweight"],
+            ["zero"],
+        ),
+        (
+            ["T.std(x, dim=1)", "T.std_mean(x, 1)"],
+            "float32 float64",
+            ["0 dx dx", "0 dx dweight"],
+            ["x.std(1) == 0"],
+        ),
+    ],
     "torch has NaN where the derivative is finite: its formula overflows": [
         (["T.sinc(x)"], "float32", ["0 dx dweight"], ["zero"]),
         (["T.sinc(x)"], "float64", ["0 dx dweight"], ["tiny", "zero"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
 
 
 def normalize(
@@ -18,7 +18,12 @@ def normalize(
 
 def value_at_least(x: Tensor, least: float) -> Tensor:
     """max(x, least), whose derivative by x is 1 for both: the bound concerns the value alone."""
-    return x + (least - x.detach()).clamp_min(0)
+    if _C._current_level():  # transforms of func would see a change in place differently
+        return x + (least - x.detach()).clamp_min(0)
+    bounded = x.clone()
+    with rushlight.no_grad():
+        bounded.clamp_min_(least)
+    return bounded
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Any:
