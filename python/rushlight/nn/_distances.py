@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
-from rushlight import _C, Tensor
+from rushlight import Tensor
 
 
 def normalize(
@@ -18,7 +18,7 @@ def normalize(
 
 def value_at_least(x: Tensor, least: float) -> Tensor:
     """max(x, least), whose derivative by x is 1 for both: the bound concerns the value alone."""
-    if _C._current_level():  # transforms of func would see a change in place differently
+    if rushlight._C._current_level():  # transforms of func would see a change in place differently
         return x + (least - x.detach()).clamp_min(0)
     bounded = x.clone()
     with rushlight.no_grad():
