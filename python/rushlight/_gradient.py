@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import rushlight
-from rushlight._integers import integers
+from rushlight._integers import integers, wrapped_dim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,14 +50,10 @@ def gradient(
         )
     found = []
     for d in dims:
-        if not -input.dim() <= d < input.dim():
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-input.dim()}, "
-                f"{input.dim() - 1}], but got {d})"
-            )
-        if d % input.dim() in found:
+        place = wrapped_dim(d, input.dim())
+        if place in found:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
-        found.append(d % input.dim())
+        found.append(place)
     for d, step in zip(found, spacings):
         size = input.shape[d]
         if size < edge_order + 1:

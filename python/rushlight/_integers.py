@@ -13,3 +13,15 @@ def integers(value):
     if not is_integer(value):
         return tuple(value)
     return (index(value) if hasattr(value, "ndim") else value,)
+
+
+def wrapped_dim(dim, ndim):
+    """The place of a dim among so many, where negative ones count from the end; IndexError if there
+    is none.
+    """
+    if not -ndim <= dim < ndim:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
+            f"{dim})"
+        )
+    return dim % ndim

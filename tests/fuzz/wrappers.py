@@ -45,6 +45,10 @@ class Tagged(rl.Tensor):
     """A class of tensors that takes nothing over."""
 
 
+def plainly(f, args):
+    return f(*args)
+
+
 def under(mode):
     def run(f, args):
         with mode():
@@ -169,7 +173,7 @@ def run(seed, report):
         return
     values = line.values
     for wants, wrappers in ((True, RECORDED), (False, {**RECORDED, **PLAIN})):
-        expected = outcome(line, lambda f, args: f(*args), values, wants)
+        expected = outcome(line, plainly, values, wants)
         if isinstance(expected, Exception):
             continue
         for name, wrapper in wrappers.items():
@@ -189,5 +193,5 @@ def run(seed, report):
     except Exception as error:
         report.finding("refused", f"meta: {line}: {type(error).__name__}: {str(error)[:300]}")
     else:
-        if shape != outcome(line, lambda f, args: f(*args), values, False)[0].shape:
+        if shape != outcome(line, plainly, values, False)[0].shape:
             report.finding("differs", f"meta: {line}: {shape}")

@@ -6,7 +6,7 @@ import math
 
 import rushlight
 from rushlight._autocast import autocasts
-from rushlight._integers import is_integer
+from rushlight._integers import is_integer, wrapped_dim
 from rushlight._out import into
 from rushlight._table import linalg as _native
 from rushlight.linalg._checks import check_matrix, check_square, eps
@@ -44,7 +44,7 @@ def matrix_norm(
     dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
     if len(dims) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dims}")
-    rows, columns = (_wrap(d, input.dim()) for d in dims)
+    rows, columns = (wrapped_dim(d, input.dim()) for d in dims)
     if rows == columns:
         raise RuntimeError(
             f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})"
@@ -78,15 +78,6 @@ def _largest(sizes, dim, keepdim=False):
     if sizes.shape[dim] == 0:
         return sizes.sum(dim, keepdim)
     return sizes.amax(dim, keepdim)
-
-
-def _wrap(d, ndim):
-    if not -ndim <= d < ndim:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
-            f"{d})"
-        )
-    return d % ndim
 
 
 def norm(

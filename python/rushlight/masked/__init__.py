@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 import rushlight
-from rushlight._integers import integers as _integers
+from rushlight._integers import integers as _integers, wrapped_dim as _wrapped_dim
 from rushlight.masked._sparse import of_any_layout as _of_any_layout
 
 TYPE_CHECKING = False
@@ -52,19 +52,10 @@ def _dims(input, dim):
     """The dims that are meant, in order; None and () are all of them."""
     named = range(input.dim()) if dim is None else _integers(dim) or range(input.dim())
     count = max(input.dim(), 1)
-    dims = sorted({_wrapped(d, count) for d in named})
+    dims = sorted({_wrapped_dim(d, count) for d in named})
     if len(dims) < len(named):
         raise RuntimeError(f"masked: a dim appears multiple times in {dim}")
     return tuple(dims)
-
-
-def _wrapped(dim, count):
-    if not -count <= dim < count:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got "
-            f"{dim})"
-        )
-    return dim % count
 
 
 def _extreme(dtype, largest):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._integers import wrapped_dim
 from rushlight._out import into
 from rushlight._python_types import as_dtype
 from rushlight.sparse._tensor import (
@@ -330,12 +331,7 @@ def data_ptr(input: Tensor, *args: Any) -> Any:
 
 
 def wrap_dim(dim: int, tensor: Tensor) -> int:
-    if not -tensor.dim() <= dim < tensor.dim():
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-tensor.dim()},"
-            f" {tensor.dim() - 1}], but got {dim})"
-        )
-    return dim % tensor.dim()
+    return wrapped_dim(dim, tensor.dim())
 
 
 def need_sparse(name: str, *tensors: Any) -> None:

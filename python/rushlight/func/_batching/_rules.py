@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 
 from rushlight import Tensor
+from rushlight._integers import wrapped_dim
 from rushlight._set_module import home_of
 from rushlight.utils._pytree import tree_leaves
 
@@ -140,13 +141,7 @@ def shifted(d: Sequence[int] | int, rank: int) -> Any:
     """The place in the tensor of all examples of dim `d` of one example; or of several dims."""
     if isinstance(d, (tuple, list)):
         return [shifted(one, rank) for one in d]
-    if not -max(rank, 1) <= d < max(rank, 1):
-        last = max(rank, 1) - 1
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-last - 1}, {last}], "
-            f"but got {d})"
-        )
-    return d % max(rank, 1) + 1
+    return wrapped_dim(d, max(rank, 1)) + 1
 
 
 def padded(examples: Tensor, rank: int) -> Tensor:
