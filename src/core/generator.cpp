@@ -16,7 +16,7 @@ struct StateLayout {
   int32_t left;
   int32_t seeded;
   uint64_t next;
-  uint64_t state[624];
+  uint64_t state[twister_words];
   double unused_normal_x;
   double next_double_normal;
   double unused_normal_rho;
@@ -33,7 +33,7 @@ void Generator::manual_seed(uint64_t seed) {
   next_double_normal.reset();
   next_float_normal.reset();
   state_[0] = static_cast<uint32_t>(seed);
-  for (uint32_t i = 1; i < words; ++i)
+  for (uint32_t i = 1; i < twister_words; ++i)
     state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
   left_ = 1;
   next_ = 0;
@@ -47,35 +47,6 @@ uint64_t Generator::seed() {
   return drawn;
 }
 
-// Matsumoto and Nishimura, "Mersenne Twister" (1998). In three loops without a modulus, and with a
-// mask for the conditional, gcc vectorises the two long ones.
-void Generator::refill() {
-  constexpr int shift = 397;
-  auto mix = [](uint32_t high, uint32_t low, uint32_t far) {
-    uint32_t y = (high & 0x80000000u) | (low & 0x7fffffffu);
-    return far ^ (y >> 1) ^ ((0u - (low & 1u)) & 0x9908b0dfu);
-  };
-  uint32_t* s = state_;
-  for (int k = 0; k < words - shift; ++k) s[k] = mix(s[k], s[k + 1], s[k + shift]);
-  for (int k = words - shift; k < words - 1; ++k) s[k] = mix(s[k], s[k + 1], s[k + shift - words]);
-  s[words - 1] = mix(s[words - 1], s[0], s[shift - 1]);
-  left_ = words + 1;
-  next_ = 0;
-}
-
-void Generator::random(uint32_t* out, int64_t n) {
-  while (n > 0) {
-    if (left_ == 1) refill();
-    int take = static_cast<int>(std::min<int64_t>(n, left_ - 1));
-    const uint32_t* from = state_ + next_;
-    for (int i = 0; i < take; ++i) out[i] = temper(from[i]);
-    left_ -= take;
-    next_ += take;
-    out += take;
-    n -= take;
-  }
-}
-
 std::vector<uint8_t> Generator::get_state() const {
   StateLayout s;
   std::memset(&s, 0, sizeof s);
@@ -83,7 +54,7 @@ std::vector<uint8_t> Generator::get_state() const {
   s.left = left_;
   s.seeded = 1;
   s.next = static_cast<uint64_t>(next_);
-  std::copy(state_, state_ + words, s.state);
+  std::copy(state_, state_ + twister_words, s.state);
   s.has_next_double_normal = next_double_normal.has_value();
   s.next_double_normal = next_double_normal.value_or(0);
   s.has_next_float_normal = next_float_normal.has_value();
@@ -97,13 +68,13 @@ void Generator::set_state(const uint8_t* bytes, int64_t size) {
   check(size == state_bytes, "set_state: expected a state of ", state_bytes, " bytes, got ", size);
   StateLayout s;
   std::memcpy(&s, bytes, sizeof s);
-  check(s.seeded == 1 && s.left > 0 && s.left <= words && s.next <= words &&
-            (s.left == 1 || s.left + static_cast<int64_t>(s.next) == words + 1),
+  check(s.seeded == 1 && s.left > 0 && s.left <= twister_words && s.next <= twister_words &&
+            (s.left == 1 || s.left + static_cast<int64_t>(s.next) == twister_words + 1),
         "set_state: not a state of this generator");
   initial_seed_ = s.initial_seed;
   left_ = s.left;
   next_ = static_cast<int>(s.next);
-  for (int i = 0; i < words; ++i) state_[i] = static_cast<uint32_t>(s.state[i]);
+  for (int i = 0; i < twister_words; ++i) state_[i] = static_cast<uint32_t>(s.state[i]);
   next_double_normal.reset();
   next_float_normal.reset();
   if (s.has_next_double_normal) next_double_normal = s.next_double_normal;

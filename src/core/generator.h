@@ -3,6 +3,7 @@
 //
 // A sampler locks `mutex` for its whole fill; the methods themselves do not lock.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/mersenne_twister.h"
 
 namespace rl {
 
@@ -31,7 +33,7 @@ class Generator {
 
   // Always inlined: a call for each number would be a fifth of bernoulli's time.
   [[gnu::always_inline]] uint32_t random() {
-    if (left_ == 1) refill();
+    if (left_ == 1) refill([](uint32_t* state) { twist(state); });
     --left_;
     return temper(state_[next_++]);
   }
@@ -39,7 +41,17 @@ class Generator {
     uint64_t high = random();
     return high << 32 | random();
   }
-  void random(uint32_t* out, int64_t n);  // n draws at once
+  // n draws at once, by a twist(state) and temper(words, out, n) that take many words together.
+  template <class Twist, class Temper>
+  void random(uint32_t* out, int64_t n, Twist twist, Temper temper) {
+    for (int64_t taken = 0; n > 0; out += taken, n -= taken) {
+      if (left_ == 1) refill(twist);
+      taken = std::min<int64_t>(n, left_ - 1);
+      temper(state_ + next_, out, taken);
+      left_ -= static_cast<int>(taken);
+      next_ += static_cast<int>(taken);
+    }
+  }
 
   // The second value of the last Box-Muller pair, kept for the next normal draw.
   std::optional<double> next_double_normal;
@@ -54,21 +66,18 @@ class Generator {
   std::mutex mutex;
 
  private:
-  static constexpr int words = 624;
-  static uint32_t temper(uint32_t y) {
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
+  template <class Twist> void refill(Twist twist) {
+    twist(state_);
+    left_ = twister_words + 1;
+    next_ = 0;
   }
-  void refill();
 
   uint64_t initial_seed_ = 0;
   // `left_` is one more than the unread words of the state: 1 asks for a refill. After seeding it
   // is 1 and `next_` 0; both are kept because they are part of the exchanged state.
   int left_ = 1;
   int next_ = 0;
-  uint32_t state_[words];
+  uint32_t state_[twister_words];
 };
 
 // That of the calling thread if it has one of its own, or that of the process.

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/random_fill.h"
 #include "kernels/cpu/random_loops.h"
+#include "kernels/cpu/strip.h"
 
 namespace rl::kernels {
 
@@ -38,7 +39,7 @@ void draw_uniforms(float* out, int64_t count, float low, float span, Generator& 
   for (int64_t chunk = 1; count > 0; count -= random_chunk, out += random_chunk, ++chunk) {
     if (chunk % (polled_elements / random_chunk) == 0) lock.poll();
     int64_t n = std::min(random_chunk, count);
-    generator.random(words, n);
+    draw(generator, words, n);
     uniform_floats(words, out, n, low, span);
   }
 }
@@ -48,7 +49,7 @@ void draw_uniforms(double* out, int64_t count, double low, double span, Generato
   for (int64_t chunk = 1; count > 0; count -= random_chunk, out += random_chunk, ++chunk) {
     if (chunk % (polled_elements / random_chunk) == 0) lock.poll();
     int64_t n = std::min(random_chunk, count);
-    generator.random(words, 2 * n);
+    draw(generator, words, 2 * n);
     uniform_doubles(words, out, n, low, span);
   }
 }
@@ -179,8 +180,14 @@ void bernoulli(const View& out, double p, Generator& generator) {
   int64_t threshold = static_cast<int64_t>(std::ceil(p * 0x1p53));
   visit_real("bernoulli", out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    fill<T, 2>(out, generator,
-               [=](const uint32_t* w) { return from_bool<T>(bits53(w) < threshold); });
+    fill_chunks<T, 2>(
+        out, generator, [&](T* to, int64_t step, int64_t count, const uint32_t* words) {
+          uint8_t below[random_chunk];
+          T values[random_chunk];
+          below_threshold(words, below, count, threshold);
+          convert_contiguous(DType::UInt8, out.dtype, below, step == 1 ? to : values, count);
+          for (int64_t i = 0; step != 1 && i < count; ++i) to[i * step] = values[i];
+        });
   });
 }
 

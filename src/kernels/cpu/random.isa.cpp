@@ -1,3 +1,4 @@
+#include "core/mersenne_twister.h"
 #include "kernels/cpu/random_loops.h"
 #include "math/arithmetic.h"
 
@@ -63,6 +64,19 @@ RL_INLINE SineCosine cephes_sincos(float x) {
 }
 
 }  // namespace
+
+void twist_words(uint32_t* state) { twist(state); }
+
+void temper_words(const uint32_t* words, uint32_t* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = temper(words[i]);
+}
+
+void below_threshold(const uint32_t* words, uint8_t* out, int64_t n, int64_t threshold) {
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t bits = static_cast<int64_t>(words[2 * i] & 0x1fffffu) << 32 | words[2 * i + 1];
+    out[i] = bits < threshold;
+  }
+}
 
 void uniform_floats(const uint32_t* words, float* out, int64_t n, float low, float span) {
   for (int64_t i = 0; i < n; ++i) {

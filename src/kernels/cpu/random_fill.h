@@ -5,6 +5,7 @@
 #include "core/generator.h"
 #include "core/interpreter.h"
 #include "kernels/cpu/memory_order.h"
+#include "kernels/cpu/random_loops.h"
 
 namespace rl::kernels {
 
@@ -44,8 +45,14 @@ inline double fraction53(Generator& generator) {
   return fraction53(w);
 }
 
-// out[i] = f(words): each element takes `words` draws.
-template <class T, int words, class F> void fill(const View& out, Generator& generator, F f) {
+// n words at once.
+inline void draw(Generator& generator, uint32_t* words, int64_t n) {
+  generator.random(words, n, twist_words, temper_words);
+}
+
+// put(to, step, count, words) writes some elements: each takes `words` draws.
+template <class T, int words, class Put>
+void fill_chunks(const View& out, Generator& generator, Put put) {
   GeneratorLock lock(generator);
   uint32_t buffer[random_chunk * words];
   for_each_run<1>({&out}, [&](auto data, auto step, int64_t n) {
@@ -53,10 +60,18 @@ template <class T, int words, class F> void fill(const View& out, Generator& gen
     for (int64_t begin = 0; begin < n; begin += random_chunk) {
       if (begin % polled_elements == 0) lock.poll();
       int64_t count = std::min(random_chunk, n - begin);
-      generator.random(buffer, count * words);
-      for (int64_t i = 0; i < count; ++i) to[(begin + i) * step[0]] = f(buffer + i * words);
+      draw(generator, buffer, count * words);
+      put(to + begin * step[0], step[0], count, buffer);
     }
   });
+}
+
+// out[i] = f(words).
+template <class T, int words, class F> void fill(const View& out, Generator& generator, F f) {
+  fill_chunks<T, words>(out, generator,
+                        [=](T* to, int64_t step, int64_t count, const uint32_t* drawn) {
+                          for (int64_t i = 0; i < count; ++i) to[i * step] = f(drawn + i * words);
+                        });
 }
 
 // out[i] = f(): each element takes as many draws as it likes.

@@ -6,6 +6,13 @@
 
 namespace rl::kernels {
 
+// The words of MT19937: its next state, and the numbers of some words of one.
+RL_ISA_KERNEL(twist_words, (uint32_t* state))
+RL_ISA_KERNEL(temper_words, (const uint32_t* words, uint32_t* out, int64_t n))
+
+// out[i] = whether the 53 bits of words[2i] and words[2i + 1] are below the threshold.
+RL_ISA_KERNEL(below_threshold, (const uint32_t* words, uint8_t* out, int64_t n, int64_t threshold))
+
 // out[i] = low + span * (24 bits of words[i], or 53 of words[2i] and words[2i + 1], as a fraction),
 // rounded once.
 RL_ISA_KERNEL(uniform_floats, (const uint32_t* words, float* out, int64_t n, float low, float span))
