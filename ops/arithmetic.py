@@ -11,7 +11,7 @@ from ops.schema import (
     kernel,
 )
 
-composite("rsub(input: Tensor, other: Tensor | Number, *, alpha: Scalar = 1)",
+composite("rsub(input: Tensor, other: Tensor | Number, alpha: Scalar = 1)",
           "sub(other, input, alpha)", names=("torch.rsub",),
           node={None: "RsubBackward0", "other": "RsubBackward1"},
           grad={"input": "scale(grad, -conj(alpha))", "other": "grad"},

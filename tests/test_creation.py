@@ -30,6 +30,7 @@ def test_histogram():
     density, edges = rl.histogram(x, rl.tensor([0.0, 2.0, 5.0]), density=True)
     assert density.tolist() == pytest.approx([0.25, 1 / 6]) and edges.tolist() == [0.0, 2.0, 5.0]
     assert rl.histogram(rl.ones(2), 2).bin_edges.tolist() == [0.5, 1.0, 1.5]
+    assert x.histogram().hist.shape == (100,)
     assert rl.histogram(rl.ones(0), 2).hist.tolist() == [0.0, 0.0]
     for bins, options, why in (
         (0, {}, "bins must be"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def histogram(
     input: Tensor,
-    bins: Tensor | int,
+    bins: Tensor | int = 100,
     *,
     range: Sequence[int] | None = None,
     weight: Tensor | None = None,

@@ -354,7 +354,12 @@ class _Methods:
         return rushlight.stft(self, n_fft, *args, **kwargs)
 
     def histogram(
-        self, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
+        self,
+        bins: Any = 100,
+        *,
+        range: Any = None,
+        weight: Tensor | None = None,
+        density: bool = False,
     ) -> Any:
         """Return how many elements lie in each bin, as `torch.histogram`."""
         return rushlight.histogram(self, bins, range=range, weight=weight, density=density)
