@@ -390,7 +390,7 @@ Object private_function(const std::string& path) {
 // A function of Python that a program has put in the place of the library's, which it may call.
 bool is_patch(PyObject* function) {
   if (!function || !PyFunction_Check(function)) return false;
-  PyObject* module = PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "__name__");
+  PyObject* module = find_item(PyFunction_GET_GLOBALS(function), "__name__");
   const char* name = module ? PyUnicode_AsUTF8(module) : "";
   return name && std::strncmp(name, "rushlight", 9) != 0;
 }
@@ -468,7 +468,7 @@ int Arguments::hand_over(const Call& call, const Overriding& found, bool taken) 
     if (is_patch(function.get()))
       function = Object(
           PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type->tp_base), spec_->name));
-    if (!function) PyErr_Clear();
+    if (!function) clear_error();
   }
   if (!function) function = public_function(spec_->qualified);
   Py_ssize_t first = call.self ? 1 : 0;

@@ -21,7 +21,8 @@ class SmallVector {
     }
     return *this;
   }
-  SmallVector(const SmallVector& other) {
+  SmallVector(const SmallVector& other) : SmallVector() {  // complete, should a copy throw
+    reserve(other.size_);
     for (const T& x : other) push_back(x);
   }
   SmallVector& operator=(const SmallVector& other) { return *this = SmallVector(other); }
