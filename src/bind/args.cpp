@@ -9,6 +9,7 @@
 #include "bind/cuda.h"
 #include "bind/types.h"
 #include "bind/volatile.h"
+#include "core/text_stream.h"
 #include "dispatch/op_types.h"
 
 namespace rl::bind {
@@ -109,7 +110,7 @@ bool all_of(PyObject* list, Fits fits) {
 template <class... Parts>
 void explain(std::string* why, const Parts&... parts) {
   if (!why) return;
-  std::ostringstream text;
+  TextStream text;
   (text << ... << parts);
   *why = text.str();
 }
@@ -199,7 +200,7 @@ PyObject* Arguments::unchanging(PyObject* list) {
 // ": argument 'size' (position 1) must be tuple of ints, but element 1 is str"
 std::string Arguments::explain_type(int i, bool is_method) const {
   const Parameter& p = overload_->parameters[i];
-  std::ostringstream text;
+  TextStream text;
   text << ": argument '" << p.name << "'";
   if (i < overload_->positional) text << " (position " << (is_method ? i : i + 1) << ")";
   text << " must be " << kind_name(p.kind) << ", ";

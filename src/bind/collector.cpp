@@ -283,7 +283,7 @@ void gradient_leads_back(const Tensor& t) {
   WithGil gil;
   try {
     Object object(wrap(t));
-    note_gradient(object.get());
+    note_gradient(object.get(), true);
   } catch (const PythonError&) {
     throw CarriedError::take();
   }
@@ -325,9 +325,9 @@ void free_own_history(PyObject* self, TensorImpl* t) {
   }
 }
 
-void note_gradient(PyObject* tensor) {
+void note_gradient(PyObject* tensor, bool has_history) {
   show(tensor);
-  if (!may_lead_back(tensor_of(tensor))) return;
+  if (!has_history) return;
   note_objects();
   if (!lists_change) GradientsWithHistory::get().all.insert(tensor);
 }
@@ -377,7 +377,7 @@ void clear_owned(Node* node) {
 }
 
 void init_collector() {
-  gradient_got_history = gradient_leads_back;
+  gradient_gets_history = gradient_leads_back;
   hold_hooked_leaf = hold_leaf;
 }
 

@@ -347,7 +347,7 @@ void* address(const Tensor& t) {
 // Memory that others look at must stay where it is.
 void pin(const Tensor& t) { t.storage()->resizable = false; }
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+int fill_buffer(PyObject* self, Py_buffer* view, int flags) {
   const Tensor& t = tensor_of(self);
   const char* problem = nullptr;
   if (requires_grad(t)) problem = "a Tensor that requires grad has no buffer. Use tensor.detach()";
@@ -369,12 +369,12 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   }
   pin(t);
   int64_t n = t.dim();
+  view->buf = address(t);
   auto* numbers = new Py_ssize_t[2 * n + 1];
   for (int64_t i = 0; i < n; ++i) {
     numbers[i] = t.sizes()[i];
     numbers[n + i] = t.strides()[i] * itemsize(t.dtype());
   }
-  view->buf = address(t);
   view->obj = Object::share(self).release();
   view->len = t.numel() * itemsize(t.dtype());
   view->itemsize = itemsize(t.dtype());
@@ -386,6 +386,15 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->suboffsets = nullptr;
   view->internal = numbers;
   return 0;
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  try {
+    return fill_buffer(self, view, flags);
+  } catch (...) {
+    set_error_from_current_exception();
+    return -1;
+  }
 }
 
 void release_buffer(PyObject*, Py_buffer* view) {
@@ -461,10 +470,11 @@ PyObject* to_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
       t = ops::clone(t);
     }
     pin(t);
+    Object tensor = checked(wrap(alias(t)));
     auto* source = PyObject_New(ArraySource, array_source_type);
     if (!source) throw PythonError{};
     Object owned(reinterpret_cast<PyObject*>(source));
-    source->tensor = wrap(alias(t));
+    source->tensor = tensor.release();
     return PyObject_CallFunctionObjArgs(import_attribute("numpy", "asarray").get(), owned.get(),
                                         nullptr);
   });
@@ -558,28 +568,30 @@ void hand_over(const Tensor& t, PyObject* stream) {
 
 template <class M>
 M* make_managed(const Tensor& t, dlpack::DataType type) {
-  auto* e = new Export{t, t.sizes(), t.strides()};
-  auto* m = new M();
+  std::unique_ptr<Export> e(new Export{t, t.sizes(), t.strides()});
+  auto m = std::make_unique<M>();
   m->array = {address(t), dlpack_device_of(t), static_cast<int32_t>(t.dim()),
               type,       e->sizes.data(),     e->strides.data(),
               0};
-  m->context = e;
+  m->context = e.release();
   m->deleter = [](M* managed) {
     delete static_cast<Export*>(managed->context);
     delete managed;
   };
-  return m;
+  return m.release();
 }
 
 // A capsule that nobody consumed deletes what it holds.
 template <class M>
 PyObject* make_capsule(M* managed, const char* name) {
-  return PyCapsule_New(managed, name, [](PyObject* capsule) {
+  PyObject* capsule = PyCapsule_New(managed, name, [](PyObject* capsule) {
     const char* current = PyCapsule_GetName(capsule);
     if (!current || std::strncmp(current, "used", 4) == 0) return;
     auto* m = static_cast<M*>(PyCapsule_GetPointer(capsule, current));
     if (m->deleter) m->deleter(m);
   });
+  if (!capsule) managed->deleter(managed);
+  return capsule;
 }
 
 // Tensor.__dlpack__(*, stream=-1, max_version=None, dl_device=None, copy=None)

@@ -15,6 +15,7 @@
 #include "bind/types.h"
 #include "core/interpreter.h"
 #include "core/shared_memory.h"
+#include "core/text_stream.h"
 #include "dispatch/host_elements.h"
 #include "ops_shape.h"
 #include "tensor/lazy_view.h"
@@ -109,8 +110,8 @@ PyObject* detach_in_place(PyObject* self, const Tensor& t) {
 }
 
 PyObject* keep_grad(PyObject* self, const Tensor& t) {
+  note_gradient(self, true);
   retain_grad(t);
-  note_gradient(self);
   Py_RETURN_NONE;
 }
 

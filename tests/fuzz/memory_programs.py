@@ -163,15 +163,15 @@ def retained_and_hooked():
     x = leaf(3)
 
     def call():
-        seen = []
+        seen, handles = [], []
         y = x * 2
         y.retain_grad()
-        handles = [y.register_hook(lambda g: seen.append(g) or g * 2)]
-        handles.append(x.register_hook(lambda g: g + 1))
-        handles.append(x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad)))
-        y.grad_fn.register_hook(lambda inputs, outputs: seen.append(outputs))
-        y.grad_fn.register_prehook(lambda outputs: seen.append(outputs))
         try:
+            handles.append(y.register_hook(lambda g: seen.append(g) or g * 2))
+            handles.append(x.register_hook(lambda g: g + 1))
+            handles.append(x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad)))
+            y.grad_fn.register_hook(lambda inputs, outputs: seen.append(outputs))
+            y.grad_fn.register_prehook(lambda outputs: seen.append(outputs))
             y.exp().sum().backward()
             return y.grad, x.grad, seen
         finally:
@@ -251,7 +251,12 @@ def nested_backward():
     def call():
         x = leaf(2)
         y = x * 2
-        y.register_hook(lambda g: rl.autograd.grad((x * x).sum(), x)[0] + g)
+
+        def inner(g):
+            with rl.enable_grad():
+                return rl.autograd.grad((x * x).sum(), x)[0] + g
+
+        y.register_hook(inner)
         return rl.autograd.grad(y.sum(), x)
 
     return [], call
