@@ -13,7 +13,7 @@
 
 namespace rl {
 
-void (*gradient_gets_history)(const Tensor& t) = nullptr;
+void (*gradient_got_history)(const Tensor& t) = nullptr;
 void (*hold_hooked_leaf)(TensorImpl* leaf) = nullptr;
 
 // Keeps the gradient that arrives at a non-leaf. The graph owns it, the tensor may die before.
@@ -284,9 +284,14 @@ void AccumulateGrad::add(Tensor& incoming) {
   if (seen.defined()) {
     set_grad(variable, seen);
   } else if (grad_enabled()) {
-    Tensor sum = known.defined() ? engine_ops.add(known, incoming) : engine_ops.clone(incoming);
-    if (gradient_gets_history && sum.impl()->grad_fn) gradient_gets_history(variable);
-    set_grad(variable, std::move(sum));
+    set_grad(variable,
+             known.defined() ? engine_ops.add(known, incoming) : engine_ops.clone(incoming));
+    try {
+      if (gradient_got_history && gradient_has_history(variable)) gradient_got_history(variable);
+    } catch (...) {  // nobody would look for a cycle
+      set_grad(variable, known);
+      throw;
+    }
   } else if (known.defined()) {
     // A sparse gradient has no room for a dense one.
     if (known.is_sparse() && !incoming.is_sparse())

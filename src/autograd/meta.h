@@ -34,8 +34,8 @@ void add_tensor_hook(const Tensor& t, std::shared_ptr<TensorHook> hook);
 void retain_grad(const Tensor& t);
 // Whether the gradient of `t` has a history, which may lead back to `t`.
 bool gradient_has_history(const Tensor& t);
-// Called where backward is about to leave such a gradient; installed by bind/.
-extern void (*gradient_gets_history)(const Tensor& t);
+// Called where backward has left such a gradient; installed by bind/.
+extern void (*gradient_got_history)(const Tensor& t);
 // Called where the graph comes to own a count of a leaf that has hooks; installed by bind/.
 extern void (*hold_hooked_leaf)(TensorImpl* leaf);
 // After the producer of `t` changed from `from` to its present one.

@@ -377,7 +377,7 @@ void clear_owned(Node* node) {
 }
 
 void init_collector() {
-  gradient_gets_history = gradient_leads_back;
+  gradient_got_history = gradient_leads_back;
   hold_hooked_leaf = hold_leaf;
 }
 

@@ -15,7 +15,6 @@
 #include "bind/types.h"
 #include "core/interpreter.h"
 #include "core/shared_memory.h"
-#include "core/text_stream.h"
 #include "dispatch/host_elements.h"
 #include "ops_shape.h"
 #include "tensor/lazy_view.h"

@@ -229,7 +229,7 @@ class Attempt:
         del result
         if not self.failed:
             return
-        if modes() != was:
+        if self.how != "python" and modes() != was:  # Python's own __exit__ takes memory
             self.problems.append(f"modes: {modes()}, not {was}")
         if not self.changes and digest(kept) != before:
             self.problems.append("changed its inputs")
@@ -314,7 +314,7 @@ def attempt(make, how, first, expected):
     for _ in range(3):
         if live() > before:
             gc.collect()
-    if live() > before:
+    if live() > before and how != "python":  # CPython 3.11 leaks arguments of calls that fail
         made.problems.append(f"leaks {live() - before}")
     return made
 
