@@ -148,15 +148,13 @@ def _read_saved(op):
     for o in op.saved_outputs:
         kind = "tensors" if op.signature.returns == "list[Tensor]" else "tensor"
         lines.append(f'    reader.{kind}("{shown.get(o, o)}", saved_{o});')
-    values = [f'    reader.value("{p.name}", {cxx_variable(p.name)});' for p in op.saved_values]
+    lines += [f'    reader.value("{p.name}", {cxx_variable(p.name)});' for p in op.saved_values]
     for function, name in sorted(op.meta):
         p = op.signature.parameter(name)
         if function in facts and p and not p.is_tensor_list:
             fact, part = facts[function]
             shown_as = f"{shown.get(name, name)}_{fact}"
-            values.append(f'    reader.value("{shown_as}", {name}_{function}{part});')
-    if values:
-        lines += ["    if (!reader.reads_values) return;", *values]
+            lines.append(f'    reader.value("{shown_as}", {name}_{function}{part});')
     return (
         ["  void read_saved(SavedReader& reader) const override {", *lines, "  }"] if lines else []
     )

@@ -192,6 +192,7 @@ struct SavedFinder final : SavedReader {
   void tensors(const char* name, const std::vector<SavedTensor>& saved) override {
     for (const SavedTensor& s : saved) tensor(name, s);
   }
+  void value(const char*, SavedValue) override {}
   const TensorImpl* wanted;
   bool found = false;
 };

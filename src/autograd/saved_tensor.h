@@ -48,21 +48,17 @@ class SavedTensor {
 using SavedValue = std::variant<std::monostate, bool, int64_t, double, std::string, Scalar, DType,
                                 Dims, std::vector<double>>;
 
-// What reads the things that a node keeps, under the names of the op's arguments. To be shown
-// numbers and texts takes memory.
+// What reads the things that a node keeps, under the names of the op's arguments.
 struct SavedReader {
-  explicit SavedReader(bool reads_values = false) : reads_values(reads_values) {}
   virtual ~SavedReader() = default;
   virtual void tensor(const char* name, const SavedTensor& saved) = 0;
   virtual void tensors(const char* name, const std::vector<SavedTensor>& saved) = 0;
-  virtual void value(const char*, SavedValue) {}
+  virtual void value(const char* name, SavedValue value) = 0;
   virtual void inner(Node*) {}  // a node that is run as a part of this one
   template <class T> void value(const char* name, const std::optional<T>& given) {
     if (given) value(name, SavedValue(*given));
     else value(name, SavedValue());
   }
-
-  const bool reads_values;
 };
 
 }  // namespace rl

@@ -106,7 +106,7 @@ struct WrapValue {
 
 // Finds the thing of one name.
 struct Finder final : SavedReader {
-  Finder(Node* node, std::string_view name) : SavedReader(true), node(node), wanted(name) {}
+  Finder(Node* node, std::string_view name) : node(node), wanted(name) {}
   void tensor(const char* name, const SavedTensor& saved) override {
     if (wanted == name) found = checked(wrap_or_none(saved));
   }
@@ -149,6 +149,7 @@ struct SavedFinder final : SavedReader {
   void tensors(const char* name, const std::vector<SavedTensor>& saved) override {
     if (wanted == name && index < saved.size()) found = &saved[index];
   }
+  void value(const char*, SavedValue) override {}
   std::string_view wanted;
   size_t index;
   const SavedTensor* found = nullptr;
@@ -219,7 +220,7 @@ PyObject* wrap_saved(Node* node, std::string_view name, size_t index) {
 
 // The names of what a node keeps; of one of them, its raw form.
 struct SavedNames final : SavedReader {
-  SavedNames(Node* node, std::string_view name) : SavedReader(true), node(node), wanted(name) {}
+  SavedNames(Node* node, std::string_view name) : node(node), wanted(name) {}
   void tensor(const char* name, const SavedTensor&) override {
     tensors_.emplace_back(name);
     if (wanted == name) raw = checked(wrap_saved(node, name, 0));

@@ -75,6 +75,7 @@ struct KeptPieces final : SavedReader {
   void tensors(const char* name, const std::vector<SavedTensor>& saved) override {
     for (const SavedTensor& t : saved) tensor(name, t);
   }
+  void value(const char*, SavedValue) override {}
   void inner(Node* node) override { f(Piece{nullptr, node}); }
   F& f;
 };
@@ -108,6 +109,7 @@ struct VisitPacked final : SavedReader {
   void tensors(const char* name, const std::vector<SavedTensor>& saved) override {
     for (const SavedTensor& t : saved) tensor(name, t);
   }
+  void value(const char*, SavedValue) override {}
   visitproc visit;
   void* arg;
   int stop = 0;
@@ -221,38 +223,13 @@ class Tally {
  public:
   // For the first question: shows what is accounted for by the count that the object of `root` has.
   int subtract(const Piece& root, visitproc visit, void* arg) noexcept {
-    WaitingPieces ahead;
-    int stop = 0;
-    auto meet = [&](auto& self, const Piece& piece) -> void {
-      if (!accounts_for(piece)) return;
-      if (!held(piece)) look_into(piece, ahead, self);
-      else if (!stop) stop = visit(held_object(piece.tensor), arg);
-    };
-    if (held(root) ? graph_is_still() : accounts_for(root)) look_into(root, ahead, meet);
-    while (std::optional<Piece> piece = ahead.take()) {
-      if (!stop) stop = visit_objects(*piece, visit, arg);
-      each_reference(*piece, [&](const Piece& next) { meet(meet, next); });
-    }
-    return stop;
+    Answer answer{visit, arg, false};
+    return give(answer, root);
   }
-
   // For the second one: shows all that the object of `root` leads to and that has not been reached.
   int reach(const Piece& root, visitproc visit, void* arg) noexcept {
-    WaitingPieces ahead;
-    int stop = 0;
-    auto meet = [&](auto& self, const Piece& piece) -> void {
-      if (held(piece)) {
-        if (!stop) stop = visit(held_object(piece.tensor), arg);
-      } else if (is_new(piece)) {
-        look_into(piece, ahead, self);
-      }
-    };
-    if (held(root) ? graph_is_still() : is_new(root)) look_into(root, ahead, meet);
-    while (std::optional<Piece> piece = ahead.take()) {
-      if (!stop) stop = visit_objects(*piece, visit, arg);
-      each_reference(*piece, [&](const Piece& next) { meet(meet, next); });
-    }
-    return stop;
+    Answer answer{visit, arg, true};
+    return give(answer, root);
   }
 
   // Of a piece that several objects own, when both questions have been asked.
@@ -267,11 +244,44 @@ class Tally {
     bool accounted = false, reached = false;
   };
 
-  // Now, if it is a tensor without hooks or a gradient: what has such is its base at most.
-  template <class F>
-  static void look_into(const Piece& piece, WaitingPieces& ahead, F& meet) {
-    if (WaitingPieces::can_wait(piece)) ahead.add(piece);
-    else each_reference(piece, [&](const Piece& next) { meet(meet, next); });
+  struct Answer {
+    visitproc visit;
+    void* arg;
+    bool is_second;
+    int stop = 0;
+    WaitingPieces ahead{};
+  };
+
+  int give(Answer& answer, const Piece& root) {
+    if (held(root) ? graph_is_still() : is_shown(answer, root)) enter(answer, root);
+    while (std::optional<Piece> piece = answer.ahead.take()) look_into(answer, *piece);
+    return answer.stop;
+  }
+  // At once, if it is a tensor without hooks or a gradient, of which no chain is long.
+  void enter(Answer& answer, const Piece& piece) {
+    if (WaitingPieces::can_wait(piece)) answer.ahead.add(piece);
+    else look_into(answer, piece);
+  }
+  // What nodes have kept is read for this: tensors first, then numbers and texts, for which alone
+  // there may be no memory.
+  void look_into(Answer& answer, const Piece& piece) {
+    try {
+      if (!answer.stop) answer.stop = visit_objects(piece, answer.visit, answer.arg);
+    } catch (const std::bad_alloc&) {}
+    auto meet = [&](const Piece& next) {
+      if (held(next)) {
+        const bool shown = answer.is_second || accounts_for(next);
+        if (shown && !answer.stop) answer.stop = answer.visit(held_object(next.tensor), answer.arg);
+      } else if (is_shown(answer, next)) {
+        enter(answer, next);
+      }
+    };
+    try {
+      each_reference(piece, meet);
+    } catch (const std::bad_alloc&) {}
+  }
+  bool is_shown(const Answer& answer, const Piece& piece) {
+    return answer.is_second ? is_new(piece) : accounts_for(piece);
   }
 
   // Is it accounted for, and has not been reached? Who asks has the one count, or one of several.

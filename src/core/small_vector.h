@@ -21,8 +21,8 @@ class SmallVector {
     }
     return *this;
   }
-  SmallVector(const SmallVector& other) : SmallVector() {  // complete, should a copy throw
-    reserve(other.size_);
+  SmallVector(const SmallVector& other) {
+    reserve(other.size_);  // throws before there are elements, which nobody would destroy
     for (const T& x : other) push_back(x);
   }
   SmallVector& operator=(const SmallVector& other) { return *this = SmallVector(other); }

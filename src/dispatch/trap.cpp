@@ -281,6 +281,7 @@ struct SavedValues final : SavedReader {
   void tensors(const char* name, const std::vector<SavedTensor>& saved) override {
     for (const SavedTensor& s : saved) tensor(name, s);
   }
+  void value(const char*, SavedValue) override {}
 };
 
 [[noreturn]] void fail_gradient(const Node& node, const SmallVector<const void*, 2>& grads,
