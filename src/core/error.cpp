@@ -1,4 +1,5 @@
 #include "core/error.h"
+
 #include "core/text_stream.h"
 
 namespace rl {
