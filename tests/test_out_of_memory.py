@@ -60,6 +60,38 @@ for act in (lambda x: x, lambda x: kept.append(x + 1), change_and_raise):
     assert "a wrong result" in wrong and "leaks" in leak and "changed its inputs" in changed
 
 
+@can_fail
+def test_linear_algebra_without_work_memory(tmp_path):
+    """A code of LAPACKE for it was taken for a decomposition that does not converge."""
+    program = """
+import ctypes
+import rushlight as rl
+
+failing = ctypes.PyDLL(None)
+assert failing.watch_module(b"libscipy_openblas")
+x = rl.rand(40, 40, dtype=rl.float64)
+y = x + x.T
+for f in (lambda: rl.linalg.svd(x), lambda: rl.linalg.eigh(y), lambda: rl.linalg.eig(x),
+          lambda: rl.linalg.qr(x), lambda: rl.linalg.ldl_factor(y), lambda: rl.linalg.lstsq(x, y)):
+    expected, told = list(f()), False
+    for first in range(1, 10):
+        failing.begin_failing(first, 1)
+        try:
+            found = list(f())
+        except rl.OutOfMemoryError:
+            told, found = True, expected
+        made = failing.end_failing()
+        assert all(map(rl.equal, found, expected)), first
+        if made < first:
+            break
+    print(told)
+"""
+    env = {**fuzz.environment(), **fuzz.preloaded("memory", tmp_path)}
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env)
+    assert run.returncode == 0, run.stderr
+    assert "True" in run.stdout and "False" in run.stdout  # of those that ask for memory and others
+
+
 @pytest.mark.skipif(sys.platform != "linux" or sanitizers.ADDRESS, reason="needs RLIMIT_AS")
 def test_a_collection_of_garbage_without_memory():
     """It ended the process. What it cannot find then, it finds when there is memory."""
