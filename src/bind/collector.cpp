@@ -51,7 +51,14 @@ class Collection {
   int answer(PyObject* self, const Piece& root, visitproc visit, void* arg) {
     if (is_running() && arg == self) return note(self) ? tally_.subtract(root, visit, arg) : 0;
     if (is_running() && asked_.find(self)) return tally_.reach(root, visit, arg);
-    return Tally().subtract(root, visit, arg);
+    if constexpr (!lists_change) return Tally().subtract(root, visit, arg);
+    // Without a GIL another thread may ask at this moment, and pieces wait in one list at a time:
+    // what is not shown is in use.
+    static std::atomic<bool> asks{false};
+    if (asks.exchange(true)) return 0;
+    int stop = Tally().subtract(root, visit, arg);
+    asks.store(false);
+    return stop;
   }
   // An object was asked the first question. False where there is no memory to know that: nobody
   // shows anything then until the collection is over, and what it would have been is in use.
