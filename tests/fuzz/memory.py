@@ -107,6 +107,8 @@ def sample(op, number, form):
                 raise Unusable
             out = rl.empty(0, dtype=result.dtype)
             return [args, named], lambda: f(*args, out=out, **named)
+        if form == "in place":
+            return [args, named], lambda: in_place(op, args, named, leaves)
         if not leaves:
             raise Unusable
         create = form == "double"
@@ -131,6 +133,18 @@ def sample(op, number, form):
     return make
 
 
+def in_place(op, args, named, leaves):
+    """The method of that name with an underscore, on a copy, and its gradients."""
+    method = getattr(rl.Tensor, f"{op.python_names[0].rpartition('.')[2]}_", None)
+    if method is None or not args or not isinstance(args[0], rl.Tensor):
+        raise Unusable
+    changed = args[0].clone()
+    method(changed, *args[1:], **named)
+    if not changed.requires_grad:
+        return changed
+    return changed.detach(), rl.autograd.grad(changed.sum(), leaves, allow_unused=True)
+
+
 def tree_detach(value):
     if isinstance(value, rl.Tensor):
         return value.detach()
@@ -145,7 +159,7 @@ class Unusable(Exception):
     """There is no such form of this sample."""
 
 
-FORMS = ("forward", "backward", "double", "out")
+FORMS = ("forward", "backward", "double", "out", "in place")
 SAMPLES = [
     (op, number, form) for op in PUBLIC for number in range(len(texts_of(op))) for form in FORMS
 ]

@@ -75,6 +75,31 @@ def a_thread_that_frees():
     return [], call
 
 
+@program
+def two_threads():
+    x = leaf(50, 50)
+
+    def call():
+        results = []
+
+        def work():
+            try:
+                results.append(rl.autograd.grad((x @ x).tanh().sum(), x))
+            except rl.OutOfMemoryError as error:
+                results.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        work()
+        thread.join()
+        for result in results:
+            if isinstance(result, rl.OutOfMemoryError):
+                raise result
+        return results
+
+    return [x], call
+
+
 # ---- autograd
 
 
