@@ -99,12 +99,12 @@ bool runs_later(const Node* a, const Node* b) { return a->sequence < b->sequence
 // one, or one of another thread) was there first: then in a table of its own.
 struct GraphTask {
  public:
-  GraphTask(bool keep_graph, bool create_graph, const std::vector<Edge>& inputs, bool accumulate,
-            GradientBatch* batch)
-      : keep_graph_(keep_graph), create_graph_(create_graph), restricted_(!inputs.empty()) {
-    batch_ = batch;
+  GraphTask(bool keep_graph, bool create_graph, bool restricted, GradientBatch* batch)
+      : keep_graph_(keep_graph),
+        create_graph_(create_graph),
+        restricted_(restricted),
+        batch_(batch) {
     claimed_.reserve(256);
-    for (const Edge& input : inputs) request(input, accumulate);
   }
 
   ~GraphTask() {
@@ -128,6 +128,21 @@ struct GraphTask {
   void at_end(std::function<void()> f) { at_end_.push_back(std::move(f)); }
   void end() {
     for (size_t i = 0; i < at_end_.size(); ++i) std::exchange(at_end_[i], nullptr)();
+  }
+
+  void request(const Edge& input, bool accumulate) {
+    Capture capture{input.nr, -1, {}};
+    if (input) {
+      NodeState& s = claim(input.node.get());
+      s.needed = true;
+      if (accumulate) {
+        s.needs_apply = true;  // of a computed tensor too, so that the hooks of its node are called
+      } else {
+        capture.next = s.capture;
+        s.capture = static_cast<int32_t>(captures_.size());
+      }
+    }
+    if (!accumulate) captures_.push_back(std::move(capture));
   }
 
   Tensor take_sum(const Node& node, size_t i) {
@@ -193,9 +208,10 @@ struct GraphTask {
       if (found != elsewhere_.end()) return found->second;
     }
     GraphTask* nobody = nullptr;
+    claimed_.push_back(node);  // first, as what is claimed must be cleared
     bool mine = replace_if_equal(node->task, nobody, this);
+    if (!mine) claimed_.pop_back();
     NodeState& s = mine ? node->state : elsewhere_[node];
-    if (mine) claimed_.push_back(node);
     s.needed = s.needs_apply = !restricted_;
     return s;
   }
@@ -203,21 +219,6 @@ struct GraphTask {
   void clear(Node& node) {
     node.state = NodeState();
     node.task.store(nullptr, std::memory_order_release);
-  }
-
-  void request(const Edge& input, bool accumulate) {
-    Capture capture{input.nr, -1, {}};
-    if (input) {
-      NodeState& s = claim(input.node.get());
-      s.needed = true;
-      if (accumulate) {
-        s.needs_apply = true;  // of a computed tensor too, so that the hooks of its node are called
-      } else {
-        capture.next = s.capture;
-        s.capture = static_cast<int32_t>(captures_.size());
-      }
-    }
-    if (!accumulate) captures_.push_back(std::move(capture));
   }
 
   bool sees(const Node& node) const { return node.least_level <= level_; }
@@ -488,7 +489,8 @@ TensorList run_backward(const TensorList& roots, const TensorList& grads, bool k
   LeastLevel outside_no_grad(thread_state().levels.least_outside);
   ModeGuard inside(InBackward, 0);
   observer::Scope event(EventKind::Backward, "autograd::engine::run_backward");
-  GraphTask task(keep_graph, create_graph, inputs, accumulate, batch);
+  GraphTask task(keep_graph, create_graph, !inputs.empty(), batch);
+  for (const Edge& input : inputs) task.request(input, accumulate);
   CurrentTask current(&task);
   TensorList found = task.run(edges, grads);
   task.end();

@@ -76,16 +76,22 @@ static void discard_parked(Node* node) {
 }
 
 // A gradient may have a gradient, and so on for a million tensors: those that die while another is
-// let go wait in a list instead of on the stack.
+// let go wait in a list instead of on the stack. It is linked by the addresses of their elements,
+// which nobody asks for any more: to let something go takes no memory.
 static void release_operands(Tensor grad) {
-  static __thread std::vector<Tensor>* waiting = nullptr;
-  if (waiting) return waiting->push_back(std::move(grad));
-  std::vector<Tensor> list;
-  waiting = &list;
+  static __thread void** waiting = nullptr;  // the first of them
+  if (waiting) {
+    if (grad.impl()->refs.load(std::memory_order_acquire) != 1) return;
+    grad.impl()->data = std::exchange(*waiting, grad.impl());
+    grad.ref().release();
+    return;
+  }
+  void* first = nullptr;
+  waiting = &first;
   grad = Tensor();
-  while (!list.empty()) {
-    Tensor next = std::move(list.back());
-    list.pop_back();
+  while (first) {
+    Ref<TensorImpl> next = Ref<TensorImpl>::adopt(static_cast<TensorImpl*>(first));
+    first = next->data;
   }
   waiting = nullptr;
 }
@@ -205,8 +211,8 @@ static Ref<Node> accumulator_of(const Tensor& t, AutogradMeta& m) {
     }
     auto* known = static_cast<AccumulateGrad*>(lock.node);
     if (known->parked()) {
+      known->outputs[0] = {t.sizes(), t.dtype(), t.device()};  // may throw
       known->variable = t;
-      known->outputs[0] = {t.sizes(), t.dtype(), t.device()};
       if (m.has_grad_dtype) known->take_dtype();
       known->refs.store(1, std::memory_order_relaxed);
       count(CountedNodes, 1);
@@ -280,7 +286,12 @@ void AccumulateGrad::add(Tensor& incoming) {
   } else if (grad_enabled()) {
     set_grad(variable,
              known.defined() ? engine_ops.add(known, incoming) : engine_ops.clone(incoming));
-    if (gradient_got_history && gradient_has_history(variable)) gradient_got_history(variable);
+    try {
+      if (gradient_got_history && gradient_has_history(variable)) gradient_got_history(variable);
+    } catch (...) {  // nobody would look for a cycle
+      set_grad(variable, known);
+      throw;
+    }
   } else if (known.defined()) {
     // A sparse gradient has no room for a dense one.
     if (known.is_sparse() && !incoming.is_sparse())

@@ -17,6 +17,7 @@ struct AutogradMeta : MetaBase {
   std::shared_ptr<RetainGrad> retained;            // retain_grad of a non-leaf
   std::vector<std::shared_ptr<TensorHook>> hooks;  // of a leaf
   std::vector<std::shared_ptr<TensorHook>> after_accumulate;  // register_post_accumulate_grad_hook
+  TensorImpl* next = nullptr;                                 // in a list of the garbage collector
   ~AutogradMeta() override;
 };
 

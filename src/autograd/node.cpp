@@ -32,12 +32,12 @@ Node::~Node() {
 // while another is being deleted waits in a list instead of on the stack.
 void Node::destroy() {
   ThreadState& thread = thread_state();
-  next_dying_ = static_cast<Node*>(thread.deletion_queue);
+  next = static_cast<Node*>(thread.deletion_queue);
   thread.deletion_queue = this;
   if (thread.deleting_node) return;
   thread.deleting_node = true;
   while (auto* node = static_cast<Node*>(thread.deletion_queue)) {
-    thread.deletion_queue = node->next_dying_;
+    thread.deletion_queue = node->next;
     if (__builtin_expect(device_streams.load(std::memory_order_relaxed) != nullptr, 0))
       forget_stream(*node);
     delete node;

@@ -119,11 +119,10 @@ class Node : public NodeBase {
   std::atomic<GraphTask*> task{nullptr};     // the backward pass that `state` belongs to
   NodeState state;
 
+  Node* next = nullptr;  // in a list of those to be deleted, or of the garbage collector
+
  protected:
   ~Node() override;
-
- private:
-  Node* next_dying_ = nullptr;
 };
 
 // Held while a node's apply runs or its saved tensors are read or released: threads may run

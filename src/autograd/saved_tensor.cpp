@@ -1,6 +1,7 @@
 #include "autograd/saved_tensor.h"
 
 #include "autograd/inplace.h"
+#include "core/text_stream.h"
 
 namespace rl {
 
@@ -97,7 +98,7 @@ std::string advice(const char* op) {
 void SavedTensor::fail_changed(const Node& owner) const {
   const TensorImpl* impl = tensor_.impl();
   const Node* node = is_output_ ? &owner : static_cast<Node*>(impl->grad_fn.get());
-  std::ostringstream origin;
+  TextStream origin;
   if (node)
     origin << ", which is output " << (is_output_ ? output_nr_ : impl->output_nr) << " of "
            << node->name() << ",";

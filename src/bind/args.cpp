@@ -9,6 +9,7 @@
 #include "bind/cuda.h"
 #include "bind/types.h"
 #include "bind/volatile.h"
+#include "core/text_stream.h"
 #include "dispatch/op_types.h"
 
 namespace rl::bind {
@@ -109,7 +110,7 @@ bool all_of(PyObject* list, Fits fits) {
 template <class... Parts>
 void explain(std::string* why, const Parts&... parts) {
   if (!why) return;
-  std::ostringstream text;
+  TextStream text;
   (text << ... << parts);
   *why = text.str();
 }
@@ -199,7 +200,7 @@ PyObject* Arguments::unchanging(PyObject* list) {
 // ": argument 'size' (position 1) must be tuple of ints, but element 1 is str"
 std::string Arguments::explain_type(int i, bool is_method) const {
   const Parameter& p = overload_->parameters[i];
-  std::ostringstream text;
+  TextStream text;
   text << ": argument '" << p.name << "'";
   if (i < overload_->positional) text << " (position " << (is_method ? i : i + 1) << ")";
   text << " must be " << kind_name(p.kind) << ", ";
@@ -390,7 +391,7 @@ Object private_function(const std::string& path) {
 // A function of Python that a program has put in the place of the library's, which it may call.
 bool is_patch(PyObject* function) {
   if (!function || !PyFunction_Check(function)) return false;
-  PyObject* module = PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "__name__");
+  PyObject* module = find_item(PyFunction_GET_GLOBALS(function), "__name__");
   const char* name = module ? PyUnicode_AsUTF8(module) : "";
   return name && std::strncmp(name, "rushlight", 9) != 0;
 }
@@ -468,7 +469,7 @@ int Arguments::hand_over(const Call& call, const Overriding& found, bool taken) 
     if (is_patch(function.get()))
       function = Object(
           PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type->tp_base), spec_->name));
-    if (!function) PyErr_Clear();
+    if (!function) clear_error();
   }
   if (!function) function = public_function(spec_->qualified);
   Py_ssize_t first = call.self ? 1 : 0;

@@ -99,8 +99,8 @@ PyObject* run(PyObject*, PyObject* args) {
       check(static_cast<bool>(edges.back()),
             "One of the differentiated Tensors does not require grad");
       if (!accumulate || !is_tensor(o)) continue;
+      note_gradient(o, true);
       retain_grad(tensor_of(o));
-      note_gradient(o);
     }
     TensorList found;
     KeptGradients kept;

@@ -49,25 +49,37 @@ class Collection {
 
   // The answer of `self`, which has a count of `root`.
   int answer(PyObject* self, const Piece& root, visitproc visit, void* arg) {
-    if (is_running() && arg == self) {
-      note(self);
-      return tally_.subtract(root, visit, arg);
-    }
+    if (is_running() && arg == self) return note(self) ? tally_.subtract(root, visit, arg) : 0;
     if (is_running() && asked_.find(self)) return tally_.reach(root, visit, arg);
-    return Tally().subtract(root, visit, arg);
+    if constexpr (!lists_change) return Tally().subtract(root, visit, arg);
+    // Without a GIL another thread may ask at this moment, and pieces wait in one list at a time:
+    // what is not shown is in use.
+    static std::atomic<bool> asks{false};
+    if (asks.exchange(true)) return 0;
+    int stop = Tally().subtract(root, visit, arg);
+    asks.store(false);
+    return stop;
   }
-  // An object was asked the first question.
-  void note(PyObject* self) {
-    if (!std::exchange(asked_[self], true)) return;
-    tally_ = Tally();
-    asked_ = AddressTable<bool>();
-    asked_[self] = true;
+  // An object was asked the first question. False where there is no memory to know that: nobody
+  // shows anything then until the collection is over, and what it would have been is in use.
+  bool note(PyObject* self) {
+    bool* known = asked_.find_or_make(self);
+    if (known && std::exchange(*known, true)) {
+      tally_ = Tally();
+      asked_ = AddressTable<bool>();
+      if ((known = asked_.find_or_make(self))) *known = true;
+    }
+    if (!known) has_memory_ = false;
+    return has_memory_;
   }
-  bool finds_garbage(const Piece& piece) { return is_running() && tally_.finds_garbage(piece); }
+  bool finds_garbage(const Piece& piece) {
+    return is_running() && has_memory_ && tally_.finds_garbage(piece);
+  }
 
  private:
   static PyObject *callbacks_, *callback_;
   Py_ssize_t place_ = -1;
+  bool has_memory_ = true;
   AddressTable<bool> asked_;
   Tally tally_;
 };
@@ -177,8 +189,8 @@ void free_kept(size_t most, TensorImpl* dying = nullptr) {
   if (dying) dropped.push_back({dying, nullptr});
   for (size_t left = std::min(kept.size(), most); left > 0; --left) {
     PyObject* oldest = kept.front();
-    kept.pop_front();
     kept.push_back(oldest);
+    kept.pop_front();
     TensorImpl* t = tensor_of(oldest).impl();
     if (is_dropped(t)) dropped.push_back({t, nullptr});
   }
@@ -226,7 +238,10 @@ struct GradientsWithHistory {
   void hold() {
     for (auto at = all.begin(); at != all.end();) {
       TensorImpl* t = tensor_of(*at).impl();
-      if (gradient_has_history(tensor_of(*at)) && hold_object(t)) held_now.insert(*at);
+      if (gradient_has_history(tensor_of(*at))) {
+        auto [held, is_new] = held_now.insert(*at);
+        if (!hold_object(t)) held_now.erase(held);
+      }
       at = may_lead_back(tensor_of(*at)) ? std::next(at) : all.erase(at);
     }
   }
@@ -246,17 +261,19 @@ PyObject* on_collection(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "sO", &phase, &info)) return nullptr;
   PyObject* generation = PyDict_Check(info) ? PyDict_GetItemString(info, "generation") : nullptr;
   const bool full = generation && PyLong_Check(generation) && PyLong_AsLong(generation) == 2;
-  return guarded([&]() -> PyObject* {
-    GradientsWithHistory::get().release_objects();
+  GradientsWithHistory::get().release_objects();
+  try {
     if (std::strcmp(phase, "start") == 0) {
-      if (full && graph_is_still()) GradientsWithHistory::get().hold();
       Collection::now().begin();
+      if (full && graph_is_still()) GradientsWithHistory::get().hold();
     } else {
       Collection::now().end();
       if (graph_is_still()) free_kept(full ? kept_objects().size() : 2);
     }
-    Py_RETURN_NONE;
-  });
+  } catch (const std::bad_alloc&) {
+    // What this collection does not find, for want of memory, a later one will.
+  }
+  Py_RETURN_NONE;
 }
 
 // From when the graph holds objects.
@@ -273,7 +290,7 @@ void gradient_leads_back(const Tensor& t) {
   WithGil gil;
   try {
     Object object(wrap(t));
-    note_gradient(object.get());
+    note_gradient(object.get(), true);
   } catch (const PythonError&) {
     throw CarriedError::take();
   }
@@ -307,13 +324,17 @@ void track_captured(PyObject* o) {
 
 void free_own_history(PyObject* self, TensorImpl* t) {
   if (lists_change) return;
-  if (graph_is_still()) free_kept(2, t);
-  if (t->refs.load(std::memory_order_relaxed) != 1) kept_objects().push_back(self);
+  try {
+    if (graph_is_still()) free_kept(2, t);
+    if (t->refs.load(std::memory_order_relaxed) != 1) kept_objects().push_back(self);
+  } catch (const std::bad_alloc&) {
+    // It is left to full collections.
+  }
 }
 
-void note_gradient(PyObject* tensor) {
+void note_gradient(PyObject* tensor, bool has_history) {
   show(tensor);
-  if (!may_lead_back(tensor_of(tensor))) return;
+  if (!has_history) return;
   note_objects();
   if (!lists_change) GradientsWithHistory::get().all.insert(tensor);
 }

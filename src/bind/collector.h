@@ -24,8 +24,8 @@ inline void track_history(PyObject* tensor) {
     track_history_slow(tensor);
 }
 
-// And one that has got a gradient, whose history may lead back to it.
-void note_gradient(PyObject* tensor);
+// And one that is about to get a gradient, whose history may lead back to it.
+void note_gradient(PyObject* tensor, bool has_history);
 
 // Lets it see the tensors that `o`, which the graph comes to hold, refers to.
 void track_captured(PyObject* o);

@@ -43,7 +43,7 @@ bool is_integer(PyObject* o) {
   if (kind != NumberKind::None) return kind == NumberKind::Int;
   if (!PyIndex_Check(o)) return false;
   Object index(PyNumber_Index(o));  // arrays of NumPy have it, but only those of one integer answer
-  if (!index) PyErr_Clear();
+  if (!index) clear_error();
   return static_cast<bool>(index);
 }
 

@@ -51,6 +51,19 @@ inline Object checked(PyObject* result) {
 inline void checked(int status) {
   if (status < 0) throw PythonError{};
 }
+// After a question that was answered by an error: whether an object has an attribute, or a length.
+// For want of memory it was not answered.
+inline void clear_error() {
+  if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError)) throw PythonError{};
+  PyErr_Clear();
+}
+// What a dict holds under a name, or null; borrowed.
+inline PyObject* find_item(PyObject* dict, const char* name) {
+  Object key = checked(PyUnicode_FromString(name));
+  PyObject* found = PyDict_GetItemWithError(dict, key.get());
+  if (!found && PyErr_Occurred()) throw PythonError{};
+  return found;
+}
 // An attribute of a module that is imported on first use.
 Object import_attribute(const char* module, const char* name);
 

@@ -908,8 +908,8 @@ Tensor pinned(const char* who, const Tensor& t) {
         "available");
   start();
   int64_t bytes = t.numel() * itemsize(t.dtype());
-  void* data = cuda::allocate_pinned(static_cast<size_t>(bytes));
   Tensor root = empty(Dims{0}, {t.dtype(), {}});
+  void* data = cuda::allocate_pinned(static_cast<size_t>(bytes));
   root.impl()->storage = Storage::borrow(data, bytes, release_pinned, data);
   Tensor copy = alias(root, t.sizes(), empty_like(t).strides(), 0);
   {

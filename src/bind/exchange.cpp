@@ -57,9 +57,8 @@ Tensor borrow(void* data, IntSpan sizes, IntSpan strides, DType dtype, PyObject*
   int64_t bytes = borrowed_bytes(sizes, strides, dtype);
   check_value(data || bytes == 0, "foreign memory of shape ", sizes, " has no address");
   check_aligned(data, dtype);
-  Py_INCREF(owner);
   Tensor root = empty(Dims{0}, {dtype, device});
-  root.impl()->storage = Storage::borrow(data, bytes, release_python_owner, owner);
+  root.impl()->storage = Storage::borrow(data, bytes, release_python_owner, Py_NewRef(owner));
   root.impl()->storage->read_only = read_only;
   root.impl()->storage->device = device;
   return alias(root, sizes, strides, 0);
@@ -96,7 +95,7 @@ DType parse_typestr(PyObject* array, PyObject* typestr) {
   if (text.size() > 2)
     if (auto found = dtype_of_kind(text[1], std::atoi(text.c_str() + 2))) return *found;
   Object dtype(PyObject_GetAttrString(array, "dtype"));
-  PyErr_Clear();
+  clear_error();
   Object shown(dtype ? PyObject_Str(dtype.get()) : PyUnicode_FromString(text.c_str()));
   fail(ErrorKind::Type, "can't convert np.ndarray of type numpy.", to_string(shown.get()),
        ". The only supported types are: float64, float32, float16, complex64, complex128, int64, "
@@ -116,7 +115,7 @@ void warn_read_only(const char* what) {
 // The interface does not say that an array without elements may have other strides, 0 in NumPy.
 Dims strides_of_empty(PyObject* o, const Dims& contiguous, int64_t bytes) {
   Object given(PyObject_GetAttrString(o, "strides"));
-  if (!given) PyErr_Clear();
+  if (!given) clear_error();
   if (!given || !PyTuple_Check(given.get())) return contiguous;
   Dims strides = to_dims(given.get());
   if (strides.size() != contiguous.size()) return contiguous;
@@ -148,7 +147,7 @@ class NumpyArray {
     if (!is_own_class(o)) return;
     capsule_ = Object(PyObject_GetAttrString(o, "__array_struct__"));
     if (capsule_) facts_ = static_cast<Facts*>(PyCapsule_GetPointer(capsule_.get(), nullptr));
-    PyErr_Clear();
+    clear_error();
     if (facts_ && facts_->two != 2) facts_ = nullptr;
   }
   static bool is_own_class(PyObject* o) {
@@ -177,7 +176,7 @@ class NumpyArray {
 bool is_unsigned_array(PyObject* o) {
   if (NumpyArray array{o}) return array->kind == 'u' && array->itemsize > 1;
   Object interface = checked(PyObject_GetAttrString(o, "__array_interface__"));
-  PyObject* typestr = PyDict_GetItemString(interface.get(), "typestr");
+  PyObject* typestr = find_item(interface.get(), "typestr");
   std::string text = typestr && PyUnicode_Check(typestr) ? to_string(typestr) : std::string();
   return text == "<u2" || text == "<u4" || text == "<u8";
 }
@@ -190,7 +189,7 @@ bool is_array(PyObject* o) {
   if (is_tensor(o) || number_kind(o) != NumberKind::None || PyType_Check(o)) return false;
   if (NumpyArray::is_own_class(o)) return true;
   Object found(PyObject_GetAttrString(o, "__array_interface__"));
-  if (!found) PyErr_Clear();
+  if (!found) clear_error();
   return found && PyDict_Check(found.get());
 }
 
@@ -204,10 +203,10 @@ struct ArrayDescription {
   bool read_only;
 };
 ArrayDescription describe(PyObject* o, PyObject* interface, const char* name) {
-  PyObject* shape = PyDict_GetItemString(interface, "shape");
-  PyObject* typestr = PyDict_GetItemString(interface, "typestr");
-  PyObject* data = PyDict_GetItemString(interface, "data");
-  PyObject* byte_strides = PyDict_GetItemString(interface, "strides");
+  PyObject* shape = find_item(interface, "shape");
+  PyObject* typestr = find_item(interface, "typestr");
+  PyObject* data = find_item(interface, "data");
+  PyObject* byte_strides = find_item(interface, "strides");
   check_type(shape && typestr && data && PyTuple_Check(data) && PyTuple_GET_SIZE(data) == 2, name,
              " of ", type_name(o), " lacks shape, typestr or data");
   ArrayDescription d{parse_typestr(o, typestr), to_dims(shape), {}, nullptr, false};
@@ -276,7 +275,7 @@ Object cuda_interface(PyObject* o) {
       number_kind(o) != NumberKind::None)
     return Object();
   Object found(PyObject_GetAttrString(o, "__cuda_array_interface__"));
-  if (!found) PyErr_Clear();
+  if (!found) clear_error();
   return found && PyDict_Check(found.get()) ? std::move(found) : Object();
 }
 }  // namespace
@@ -286,7 +285,7 @@ bool is_cuda_array(PyObject* o) { return static_cast<bool>(cuda_interface(o)); }
 Tensor from_cuda_array(PyObject* o, ArrayUse use) {
   Object interface = cuda_interface(o);
   ArrayDescription d = describe(o, interface.get(), "__cuda_array_interface__");
-  PyObject* mask = PyDict_GetItemString(interface.get(), "mask");
+  PyObject* mask = find_item(interface.get(), "mask");
   check_value(!mask || mask == Py_None, "__cuda_array_interface__ of ", type_name(o),
               ": a tensor has no mask");
   if (d.read_only && use != ArrayUse::Read) warn_read_only("NumPy array");
@@ -295,7 +294,7 @@ Tensor from_cuda_array(PyObject* o, ArrayUse use) {
   Tensor t = borrow(d.data, d.sizes, d.strides, d.dtype, o, d.read_only,
                     Device{DeviceType::CUDA, static_cast<int8_t>(device)});
   // Version 3 names the stream that writes the memory: ours waits for it.
-  PyObject* stream = PyDict_GetItemString(interface.get(), "stream");
+  PyObject* stream = find_item(interface.get(), "stream");
   if (stream && stream != Py_None)
     cuda::wait_for_stream(device, cuda::current_stream(device), stream_of(stream));
   return t;
@@ -348,7 +347,7 @@ void* address(const Tensor& t) {
 // Memory that others look at must stay where it is.
 void pin(const Tensor& t) { t.storage()->resizable = false; }
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+int fill_buffer(PyObject* self, Py_buffer* view, int flags) {
   const Tensor& t = tensor_of(self);
   const char* problem = nullptr;
   if (requires_grad(t)) problem = "a Tensor that requires grad has no buffer. Use tensor.detach()";
@@ -370,12 +369,12 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   }
   pin(t);
   int64_t n = t.dim();
+  view->buf = address(t);
   auto* numbers = new Py_ssize_t[2 * n + 1];
   for (int64_t i = 0; i < n; ++i) {
     numbers[i] = t.sizes()[i];
     numbers[n + i] = t.strides()[i] * itemsize(t.dtype());
   }
-  view->buf = address(t);
   view->obj = Object::share(self).release();
   view->len = t.numel() * itemsize(t.dtype());
   view->itemsize = itemsize(t.dtype());
@@ -387,6 +386,15 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->suboffsets = nullptr;
   view->internal = numbers;
   return 0;
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  try {
+    return fill_buffer(self, view, flags);
+  } catch (...) {
+    set_error_from_current_exception();
+    return -1;
+  }
 }
 
 void release_buffer(PyObject*, Py_buffer* view) {
@@ -462,10 +470,11 @@ PyObject* to_numpy(PyObject* self, PyObject* const* args, Py_ssize_t count, PyOb
       t = ops::clone(t);
     }
     pin(t);
+    Object tensor = checked(wrap(alias(t)));
     auto* source = PyObject_New(ArraySource, array_source_type);
     if (!source) throw PythonError{};
     Object owned(reinterpret_cast<PyObject*>(source));
-    source->tensor = wrap(alias(t));
+    source->tensor = tensor.release();
     return PyObject_CallFunctionObjArgs(import_attribute("numpy", "asarray").get(), owned.get(),
                                         nullptr);
   });
@@ -559,28 +568,30 @@ void hand_over(const Tensor& t, PyObject* stream) {
 
 template <class M>
 M* make_managed(const Tensor& t, dlpack::DataType type) {
-  auto* e = new Export{t, t.sizes(), t.strides()};
-  auto* m = new M();
+  std::unique_ptr<Export> e(new Export{t, t.sizes(), t.strides()});
+  auto m = std::make_unique<M>();
   m->array = {address(t), dlpack_device_of(t), static_cast<int32_t>(t.dim()),
               type,       e->sizes.data(),     e->strides.data(),
               0};
-  m->context = e;
+  m->context = e.release();
   m->deleter = [](M* managed) {
     delete static_cast<Export*>(managed->context);
     delete managed;
   };
-  return m;
+  return m.release();
 }
 
 // A capsule that nobody consumed deletes what it holds.
 template <class M>
 PyObject* make_capsule(M* managed, const char* name) {
-  return PyCapsule_New(managed, name, [](PyObject* capsule) {
+  PyObject* capsule = PyCapsule_New(managed, name, [](PyObject* capsule) {
     const char* current = PyCapsule_GetName(capsule);
     if (!current || std::strncmp(current, "used", 4) == 0) return;
     auto* m = static_cast<M*>(PyCapsule_GetPointer(capsule, current));
     if (m->deleter) m->deleter(m);
   });
+  if (!capsule) managed->deleter(managed);
+  return capsule;
 }
 
 // Tensor.__dlpack__(*, stream=-1, max_version=None, dl_device=None, copy=None)
@@ -699,7 +710,7 @@ Tensor take_dlpack(PyObject* o, std::optional<dlpack::DataType>* carried) {
     Object options = dlpack_options(o);
     capsule = Object(PyObject_Call(method.get(), none.get(), options.get()));
     if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before DLPack 1.0
-      PyErr_Clear();
+      clear_error();
       capsule = checked(PyObject_CallNoArgs(method.get()));
     }
     if (!capsule) throw PythonError{};

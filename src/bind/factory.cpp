@@ -25,7 +25,7 @@ bool is_sequence(PyObject* o) {
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) return true;
   if (!PySequence_Check(o) || is_tensor(o) || PyUnicode_Check(o) || PyDict_Check(o)) return false;
   const bool sized = PySequence_Size(o) >= 0;  // an array without dims is a number
-  if (!sized) PyErr_Clear();
+  if (!sized) clear_error();
   return sized;
 }
 
@@ -108,7 +108,7 @@ Dims nested_sizes(PyObject* data) {
     sizes.push_back(n);
     if (n == 0) return sizes;
     Object first(PySequence_GetItem(level.get(), 0));
-    if (!first) PyErr_Clear();
+    if (!first) clear_error();
     check_value(static_cast<bool>(first), "could not determine the shape of object type '",
                 type_name(level.get()), "': it gives no item 0");
     level = std::move(first);
@@ -489,8 +489,8 @@ PyObject* make_frombuffer(PyObject*, PyObject* const* args, Py_ssize_t count, Py
 // Tensor(), Tensor(2, 3), Tensor(size), Tensor([1, 2]), Tensor(other)
 Tensor construct_legacy(PyObject* args, PyObject* kwargs) {
   if (kwargs) {
-    PyObject* device = PyDict_GetItemString(kwargs, "device");
-    PyObject* size = PyDict_GetItemString(kwargs, "size");
+    PyObject* device = find_item(kwargs, "device");
+    PyObject* size = find_item(kwargs, "size");
     check_type(PyDict_GET_SIZE(kwargs) == (device != nullptr) + (size != nullptr),
                "Tensor(): only the keyword arguments 'size' and 'device' are accepted");
     if (size) {

@@ -44,16 +44,16 @@ int visit_packed(const PackedTensor& packed, visitproc visit, void* arg);
 // The hooks of this thread when it ends are those when it began.
 class SavedHooksScope {
  public:
-  SavedHooksScope() : before_((mode() & SavedHooks) ? copy() : Object()), entries_(entries) {}
+  SavedHooksScope() : before_((mode() & SavedHooks) ? now() : Object()), entries_(entries) {}
   ~SavedHooksScope() {
     if (entries != entries_) restore();
   }
   static __thread uint32_t entries;  // how often hooks were entered or left
 
  private:
-  static Object copy();
+  static Object now();
   void restore();
-  Object before_;  // a list of hooks, or nothing where there are none
+  Object before_;  // the stack of hooks, or nothing where there are none
   uint32_t entries_;
 };
 void init_saved_hooks(PyObject* module);

@@ -207,10 +207,12 @@ PyObject* register_saved_hooks(PyObject* self, PyObject* args) {
 }
 
 PyObject* wrap_saved(Node* node, std::string_view name, size_t index) {
+  Object text =
+      checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
   auto* o = PyObject_GC_New(PySaved, saved_type);
   if (!o) throw PythonError{};
   o->node = Ref<Node>::share(node).release();
-  o->name = PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
+  o->name = text.release();
   o->index = static_cast<Py_ssize_t>(index);
   PyObject_GC_Track(reinterpret_cast<PyObject*>(o));
   return reinterpret_cast<PyObject*>(o);

@@ -29,7 +29,7 @@ void Registry::method(const char* name, FastFunction fn, const char* doc) {
 
 PyObject* Registry::namespace_of(const char* module) {
   Object all = checked(PyObject_GetAttrString(module_, "_functions"));
-  if (PyObject* found = PyDict_GetItemString(all.get(), module)) return found;
+  if (PyObject* found = find_item(all.get(), module)) return found;
   Object fresh = checked(PyDict_New());
   checked(PyDict_SetItemString(all.get(), module, fresh.get()));
   return fresh.get();

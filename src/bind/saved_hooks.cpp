@@ -4,12 +4,12 @@
 #include "bind/convert.h"
 #include "bind/errors.h"
 #include "bind/graph.h"
+#include "bind/thread_stack.h"
 
 namespace rl::bind {
 
 namespace {
 
-constexpr const char* stack_key = "rushlight.saved_tensors_hooks";
 constexpr const char* disabled_key = "rushlight.saved_tensors_hooks_disabled";
 
 PyObject* thread_dict() {
@@ -18,18 +18,12 @@ PyObject* thread_dict() {
   return dict;
 }
 
-// Pairs (pack, unpack) of this thread, the innermost last; borrowed.
-PyObject* stack() {
-  PyObject* dict = thread_dict();
-  if (PyObject* found = PyDict_GetItemString(dict, stack_key)) return found;
-  Object fresh = checked(PyList_New(0));
-  checked(PyDict_SetItemString(dict, stack_key, fresh.get()));
-  return fresh.get();
-}
+// Pairs (pack, unpack) of this thread.
+ThreadStack stack("rushlight.saved_tensors_hooks");
 
 struct PythonPacked : PackedTensor {
   PyObject *packed, *unpacker;  // owned
-  PythonPacked(PyObject* p, PyObject* u) : packed(p), unpacker(u) {}
+  PythonPacked(Object p, Object u) : packed(p.release()), unpacker(u.release()) {}
   ~PythonPacked() override {
     if (!Py_IsInitialized()) return;
     WithGil gil;
@@ -50,10 +44,8 @@ struct PythonPacked : PackedTensor {
 
 std::unique_ptr<PackedTensor> pack(const Tensor& t) {
   WithGil gil;
-  PyObject* list = stack();
-  Py_ssize_t n = PyList_GET_SIZE(list);
-  if (n == 0) return nullptr;
-  Object pair = Object::share(PyList_GET_ITEM(list, n - 1));
+  Object pair = Object::share(stack.top());
+  if (!pair) return nullptr;
   return pack_with(t, PyTuple_GET_ITEM(pair.get(), 0), PyTuple_GET_ITEM(pair.get(), 1));
 }
 
@@ -61,12 +53,12 @@ PyObject* push(PyObject*, PyObject* args) {
   PyObject *packer, *unpacker;
   if (!PyArg_ParseTuple(args, "OO", &packer, &unpacker)) return nullptr;
   return guarded([&]() -> PyObject* {
-    if (PyObject* why = PyDict_GetItemString(thread_dict(), disabled_key))
+    if (PyObject* why = find_item(thread_dict(), disabled_key))
       fail(ErrorKind::Runtime, to_string(why));
     check_type(PyCallable_Check(packer) && PyCallable_Check(unpacker),
                "saved_tensors_hooks: both hooks must be callable");
     Object pair = checked(PyTuple_Pack(2, packer, unpacker));
-    checked(PyList_Append(stack(), pair.get()));
+    stack.push(pair.get());
     mode() |= SavedHooks;
     ++SavedHooksScope::entries;
     Py_RETURN_NONE;
@@ -75,11 +67,9 @@ PyObject* push(PyObject*, PyObject* args) {
 
 PyObject* pop(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
-    PyObject* list = stack();
-    Py_ssize_t n = PyList_GET_SIZE(list);
-    check(n > 0, "no saved_tensors_hooks are active");
-    checked(PyList_SetSlice(list, n - 1, n, nullptr));
-    if (n == 1) mode() &= ~SavedHooks;
+    check(stack.pairs() != nullptr, "no saved_tensors_hooks are active");
+    Object hooks = stack.pop();
+    if (!stack.pairs()) mode() &= ~SavedHooks;
     ++SavedHooksScope::entries;
     Py_RETURN_NONE;
   });
@@ -87,7 +77,7 @@ PyObject* pop(PyObject*, PyObject*) {
 
 PyObject* disable(PyObject*, PyObject* message) {
   return guarded([&]() -> PyObject* {
-    check(PyList_GET_SIZE(stack()) == 0, to_string(message));
+    check(!stack.pairs(), to_string(message));
     checked(PyDict_SetItemString(thread_dict(), disabled_key, message));
     Py_RETURN_NONE;
   });
@@ -95,7 +85,7 @@ PyObject* disable(PyObject*, PyObject* message) {
 
 PyObject* enable(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
-    if (PyDict_GetItemString(thread_dict(), disabled_key))
+    if (find_item(thread_dict(), disabled_key))
       checked(PyDict_DelItemString(thread_dict(), disabled_key));
     Py_RETURN_NONE;
   });
@@ -103,7 +93,7 @@ PyObject* enable(PyObject*, PyObject*) {
 
 PyObject* disabled(PyObject*, PyObject*) {
   return guarded([&] {
-    PyObject* why = PyDict_GetItemString(thread_dict(), disabled_key);
+    PyObject* why = find_item(thread_dict(), disabled_key);
     return Object::share(why ? why : Py_None).release();
   });
 }
@@ -126,17 +116,15 @@ std::unique_ptr<PackedTensor> pack_with(const Tensor& t, PyObject* packer, PyObj
   check(t.version() == version,
         "A saved tensor pack hook is modifying its input in place: others use that tensor too. "
         "Change a clone() of it.");
-  return std::make_unique<PythonPacked>(packed.release(), Object::share(unpacker).release());
+  return std::make_unique<PythonPacked>(std::move(packed), Object::share(unpacker));
 }
 
 __thread uint32_t SavedHooksScope::entries = 0;
 
-Object SavedHooksScope::copy() { return checked(PyList_GetSlice(stack(), 0, PY_SSIZE_T_MAX)); }
+Object SavedHooksScope::now() { return Object::share(stack.pairs()); }
 
 void SavedHooksScope::restore() {
-  if (PyDict_SetItemString(PyThreadState_GetDict(), stack_key,
-                           before_ ? before_.get() : Object(PyList_New(0)).get()) < 0)
-    PyErr_Clear();
+  stack.set(before_.get());
   if (before_) mode() |= SavedHooks;
   else mode() &= ~SavedHooks;
 }
@@ -150,6 +138,7 @@ int visit_packed(const PackedTensor& packed, visitproc visit, void* arg) {
 
 void init_saved_hooks(PyObject* module) {
   pack_saved = pack;
+  stack.init();
   checked(PyModule_AddFunctions(module, functions));
 }
 

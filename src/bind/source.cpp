@@ -1,5 +1,7 @@
 // Where in the user's program an op was called: the innermost frame outside this package.
 #include <atomic>
+#include <cstring>
+#include <new>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -34,9 +36,14 @@ bool lies_in_package(PyObject* file) {
   const char* name = PyUnicode_AsUTF8(file);
   if (!name) PyErr_Clear();
   bool ours = name && !package_folder.empty() &&
-              std::string(name).compare(0, package_folder.size(), package_folder) == 0;
-  LinkLock lock(&known);
-  if (known.try_emplace(file, ours).second) Py_INCREF(file);  // keeps its address from being reused
+              std::strncmp(name, package_folder.c_str(), package_folder.size()) == 0;
+  Py_INCREF(file);  // keeps its address from being reused
+  try {
+    LinkLock lock(&known);
+    if (!known.try_emplace(file, ours).second) Py_DECREF(file);
+  } catch (const std::bad_alloc&) {
+    // It is asked again. Nothing is thrown, as callers have frames to give back.
+  }
   return ours;
 }
 
@@ -63,7 +70,13 @@ bool is_ours(PyCodeObject* code) {
 class DeferredCounts {
  public:
   void add(PyObject* code) { defer(code, more_); }
-  void drop(PyObject* code) { defer(code, fewer_); }
+  void drop(PyObject* code) {
+    try {
+      defer(code, fewer_);
+    } catch (const std::bad_alloc&) {
+      // A destructor calls this: the code object stays.
+    }
+  }
   // With the interpreter: counts up what waits before it counts down, so that whoever has a
   // reference may hand out another one without the interpreter.
   void release_deferred() {

@@ -31,6 +31,9 @@
 // leads to (closed_set). Both are done only while no thread works on a graph.
 #pragma once
 #include <algorithm>
+#include <new>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "autograd/meta.h"
@@ -138,14 +141,15 @@ class AddressTable {
     Slot& slot = slot_of(key);
     return slot.key ? &slot.value : nullptr;
   }
-  Value& operator[](const void* key) {  // a new one if there is none, which moves the others
-    if (2 * count_ >= slots_.size()) grow();
+  // A new one if there is none, which moves the others; null where there is no memory for it.
+  Value* find_or_make(const void* key) {
+    if (2 * count_ >= slots_.size() && !grow()) return find(key);
     Slot& slot = slot_of(key);
     if (!slot.key) {
       slot.key = key;
       ++count_;
     }
-    return slot.value;
+    return &slot.value;
   }
 
  private:
@@ -158,55 +162,74 @@ class AddressTable {
     while (slots_[at &= slots_.size() - 1].key && slots_[at].key != key) ++at;
     return slots_[at];
   }
-  void grow() {
-    std::vector<Slot> old(std::max<size_t>(64, 2 * slots_.size()));
-    old.swap(slots_);
-    for (const Slot& slot : old)
-      if (slot.key) slot_of(slot.key) = slot;
+  bool grow() {
+    try {
+      std::vector<Slot> old(std::max<size_t>(64, 2 * slots_.size()));
+      old.swap(slots_);
+      for (const Slot& slot : old)
+        if (slot.key) slot_of(slot.key) = slot;
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
   }
 
   std::vector<Slot> slots_;
   size_t count_ = 0;
 };
 
-// What some objects account for. It throws nothing: who has no memory for it ends.
+// Pieces that are still to be looked into, in lists that are linked by the pieces: the second
+// question has to be answered with or without memory.
+class WaitingPieces {
+ public:
+  ~WaitingPieces() {
+    while (take()) {}
+  }
+  static bool can_wait(const Piece& piece) { return piece.node || piece.tensor->meta; }
+  void add(const Piece& piece) {
+    if (piece.node) push(nodes_, piece.node);
+    else push(tensors_, piece.tensor);
+  }
+  std::optional<Piece> take() {
+    if (nodes_) return Piece{nullptr, pop(nodes_)};
+    if (tensors_) return Piece{pop(tensors_), nullptr};
+    return {};
+  }
+
+ private:
+  static Node*& next(Node* node) { return node->next; }
+  static TensorImpl*& next(TensorImpl* t) {
+    return static_cast<AutogradMeta*>(t->meta.get())->next;
+  }
+  // The last one is its own next: who has a next waits already.
+  template <class T> static void push(T*& first, T* item) {
+    if (next(item)) return;
+    next(item) = first ? first : item;
+    first = item;
+  }
+  template <class T> static T* pop(T*& first) {
+    T* item = first;
+    T* after = std::exchange(next(item), nullptr);
+    first = after == item ? nullptr : after;
+    return item;
+  }
+  Node* nodes_ = nullptr;
+  TensorImpl* tensors_ = nullptr;
+};
+
+// What some objects account for. Where there is no memory to note a count, its piece is not
+// accounted for, and so in use.
 class Tally {
  public:
   // For the first question: shows what is accounted for by the count that the object of `root` has.
   int subtract(const Piece& root, visitproc visit, void* arg) noexcept {
-    if (held(root) ? graph_is_still() : accounts_for(root)) ahead_.push_back(root);
-    int stop = 0;
-    while (!ahead_.empty()) {
-      Piece piece = take_next();
-      if (!stop) stop = visit_objects(piece, visit, arg);
-      each_reference(piece, [&](const Piece& next) {
-        if (!accounts_for(next)) return;
-        if (!held(next)) ahead_.push_back(next);
-        else if (!stop) stop = visit(held_object(next.tensor), arg);
-      });
-    }
-    return stop;
+    Answer answer{visit, arg, false};
+    return give(answer, root);
   }
-
   // For the second one: shows all that the object of `root` leads to and that has not been reached.
   int reach(const Piece& root, visitproc visit, void* arg) noexcept {
-    int stop = 0;
-    auto meet = [&](const Piece& piece) {
-      if (!has(piece)) return;
-      if (wanted(piece) == 1 || !std::exchange(pieces_[piece.address()].reached, true))
-        ahead_.push_back(piece);
-    };
-    if (!held(root)) meet(root);
-    else if (graph_is_still()) ahead_.push_back(root);
-    while (!ahead_.empty()) {
-      Piece piece = take_next();
-      if (!stop) stop = visit_objects(piece, visit, arg);
-      each_reference(piece, [&](const Piece& next) {
-        if (!held(next)) meet(next);
-        else if (!stop) stop = visit(held_object(next.tensor), arg);
-      });
-    }
-    return stop;
+    Answer answer{visit, arg, true};
+    return give(answer, root);
   }
 
   // Of a piece that several objects own, when both questions have been asked.
@@ -221,27 +244,62 @@ class Tally {
     bool accounted = false, reached = false;
   };
 
-  bool has(const Piece& piece) {
-    if (wanted(piece) == 1) return true;  // whoever asks has the one count
+  struct Answer {
+    visitproc visit;
+    void* arg;
+    bool is_second;
+    int stop = 0;
+    WaitingPieces ahead{};
+  };
+
+  int give(Answer& answer, const Piece& root) {
+    if (held(root) ? graph_is_still() : is_shown(answer, root)) enter(answer, root);
+    while (std::optional<Piece> piece = answer.ahead.take()) look_into(answer, *piece);
+    return answer.stop;
+  }
+  // At once, if it is a tensor without hooks or a gradient, of which no chain is long.
+  void enter(Answer& answer, const Piece& piece) {
+    if (WaitingPieces::can_wait(piece)) answer.ahead.add(piece);
+    else look_into(answer, piece);
+  }
+  // What nodes have kept is read for this: tensors first, then numbers and texts, for which alone
+  // there may be no memory.
+  void look_into(Answer& answer, const Piece& piece) {
+    try {
+      if (!answer.stop) answer.stop = visit_objects(piece, answer.visit, answer.arg);
+    } catch (const std::bad_alloc&) {}
+    auto meet = [&](const Piece& next) {
+      if (held(next)) {
+        const bool shown = answer.is_second || accounts_for(next);
+        if (shown && !answer.stop) answer.stop = answer.visit(held_object(next.tensor), answer.arg);
+      } else if (is_shown(answer, next)) {
+        enter(answer, next);
+      }
+    };
+    try {
+      each_reference(piece, meet);
+    } catch (const std::bad_alloc&) {}
+  }
+  bool is_shown(const Answer& answer, const Piece& piece) {
+    return answer.is_second ? is_new(piece) : accounts_for(piece);
+  }
+
+  // Is it accounted for, and has not been reached? Who asks has the one count, or one of several.
+  bool is_new(const Piece& piece) {
+    if (wanted(piece) == 1) return true;
     Counts* counts = pieces_.find(piece.address());
-    return counts && counts->accounted;
+    return counts && counts->accounted && !std::exchange(counts->reached, true);
   }
   // Meets one count of `piece`: is it the last one?
   bool accounts_for(const Piece& piece) {
     const int32_t counts = wanted(piece);
     if (counts == 1) return true;
-    Counts& known = pieces_[piece.address()];
-    if (known.accounted || ++known.met != counts) return false;
-    return known.accounted = true;
-  }
-  Piece take_next() {
-    Piece piece = ahead_.back();
-    ahead_.pop_back();
-    return piece;
+    Counts* known = pieces_.find_or_make(piece.address());
+    if (!known || known->accounted || ++known->met != counts) return false;
+    return known->accounted = true;
   }
 
   AddressTable<Counts> pieces_;
-  std::vector<Piece> ahead_;  // empty between questions
 };
 
 }  // namespace rl::bind

@@ -78,8 +78,8 @@ void set_grad_attribute(const Tensor& t, PyObject* value) {
   check(grad.sizes() == t.sizes(), "attempting to assign a gradient of size '", grad.sizes(),
         "' to a tensor of size '", t.sizes(),
         "'. Please ensure that the gradient and the tensor are the same size");
+  note_gradient(Object(wrap(t)).get(), t.impl()->retains_grad || grad.impl()->grad_fn);
   set_grad(t, grad);
-  note_gradient(Object(wrap(t)).get());
 }
 
 PyObject* get_grad_dtype(const Tensor& t) {

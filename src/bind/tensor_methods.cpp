@@ -109,8 +109,8 @@ PyObject* detach_in_place(PyObject* self, const Tensor& t) {
 }
 
 PyObject* keep_grad(PyObject* self, const Tensor& t) {
+  note_gradient(self, true);
   retain_grad(t);
-  note_gradient(self);
   Py_RETURN_NONE;
 }
 

@@ -5,6 +5,7 @@
 
 #include "autograd/watched_sum.h"
 #include "bind/convert.h"
+#include "bind/thread_stack.h"
 #include "bind/volatile.h"
 
 namespace rl::bind {
@@ -20,40 +21,33 @@ PyObject* plain_attributes_name = nullptr;
 PyObject* dispatch_of_class =
     nullptr;  // Python's; null as long as no class has a __torch_dispatch__
 
-// The modes of this thread, the innermost last; borrowed. Only asked for when one may be active.
-PyObject* modes() {
-  PyObject* dict = PyThreadState_GetDict();
-  if (!dict) throw PythonError{};
-  if (PyObject* found = PyDict_GetItemString(dict, "rushlight.function_modes")) return found;
-  Object fresh = checked(PyList_New(0));
-  checked(PyDict_SetItemString(dict, "rushlight.function_modes", fresh.get()));
-  return fresh.get();
-}
+// The modes of this thread. Only asked for when one may be active.
+ThreadStack modes("rushlight.function_modes");
 
 void push(PyObject* m) {
-  checked(PyList_Append(modes(), m));
+  modes.push(m);
   mode() |= FunctionMode;
 }
 
 Object pop() {
-  PyObject* list = modes();
-  Py_ssize_t n = PyList_GET_SIZE(list);
-  check(n > 0, "no __torch_function__ mode is active");
-  Object last = Object::share(PyList_GET_ITEM(list, n - 1));
-  checked(PyList_SetSlice(list, n - 1, n, nullptr));
-  if (n == 1) mode() &= ~FunctionMode;
+  check(modes.pairs() != nullptr, "no __torch_function__ mode is active");
+  Object last = modes.pop();
+  if (!modes.pairs()) mode() &= ~FunctionMode;
   return last;
 }
 
 // Takes the innermost mode away for a scope, so that what it calls reaches the one outside it.
 class OuterModes {
  public:
-  OuterModes() : inner_(pop()) {}
-  ~OuterModes() { push(inner_.get()); }
+  OuterModes() : all_(Object::share(modes.pairs())), inner_(pop()) {}
+  ~OuterModes() {
+    modes.set(all_.get());
+    mode() |= FunctionMode;
+  }
   PyObject* inner() const { return inner_.get(); }
 
  private:
-  Object inner_;
+  Object all_, inner_;
 };
 
 bool is_plain_python(PyTypeObject* t) {
@@ -110,9 +104,8 @@ Object ask_argument(PyObject* o, PyObject* function, PyObject* types, PyObject* 
 
 bool function_modes_only_observe() {
   if (!function_mode_active()) return true;
-  Object active = checked(PyList_AsTuple(modes()));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(active.get()); ++i) {
-    PyTypeObject* type = Py_TYPE(PyTuple_GET_ITEM(active.get(), i));
+  for (PyObject* active = modes.pairs(); active; active = ThreadStack::below(active)) {
+    PyTypeObject* type = Py_TYPE(PyTuple_GET_ITEM(active, 0));
     if (find_in_type(type, observes_only_name).get() != Py_True) return false;
   }
   return true;
@@ -125,7 +118,7 @@ bool has_torch_function(PyObject* o) {
     return takes_dispatch(type) || find_in_type(type, is_of_core_name).get() == Py_True;
   PyObject* found = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), protocol_name);
   if (!found) {
-    PyErr_Clear();
+    clear_error();
     return false;
   }
   Py_DECREF(found);
@@ -195,7 +188,7 @@ static bool is_computed(std::string_view attribute) {
 static bool leaves_to_tensor(PyObject* self, const char* name) {
   Found names = find(Py_TYPE(self)->tp_dict, plain_attributes_name);
   if (!names || !PyDict_CheckExact(names.get())) return false;
-  return PyDict_GetItemString(names.get(), name) != nullptr;
+  return find_item(names.get(), name) != nullptr;
 }
 
 bool overrides_attribute(PyObject* self, const char* name, const char* accessor, PyObject* value,
@@ -217,12 +210,11 @@ bool overrides_attribute(PyObject* self, const char* name, const char* accessor,
 }
 
 bool mode_applies(PyObject* cls, PyObject* const* args, Py_ssize_t count, PyObject*& result) {
-  PyObject* active = modes();
-  Py_ssize_t n = PyList_GET_SIZE(active);
+  PyObject* innermost = modes.top();
   Object method;
-  if (n) method = Object(PyObject_GetAttrString(PyList_GET_ITEM(active, n - 1), "apply_function"));
+  if (innermost) method = Object(PyObject_GetAttrString(innermost, "apply_function"));
   if (!method) {
-    PyErr_Clear();
+    clear_error();
     return false;
   }
   Object packed = checked(PyTuple_New(count));
@@ -304,11 +296,11 @@ PyObject* pop_mode(PyObject*, PyObject*) {
 }
 
 PyObject* count_modes(PyObject*, PyObject*) {
-  return guarded([&] { return PyLong_FromSsize_t(PyList_GET_SIZE(modes())); });
+  return guarded([&] { return PyLong_FromSsize_t(PyList_GET_SIZE(modes.as_list().get())); });
 }
 
 PyObject* mode_at(PyObject*, PyObject* index) {
-  return guarded([&] { return PyObject_GetItem(modes(), index); });
+  return guarded([&] { return PyObject_GetItem(modes.as_list().get(), index); });
 }
 
 PyObject* sum_of_gradients = nullptr;  // Python's function, which lives as long as the process
@@ -357,6 +349,7 @@ PyMethodDef functions[] = {{"_set_dispatch_of_class", set_dispatch_of_class, MET
 }  // namespace
 
 void init_torch_function(PyObject* module) {
+  modes.init();
   protocol_name = checked(PyUnicode_InternFromString("__torch_function__")).release();
   is_of_core_name = checked(PyUnicode_InternFromString("_is_of_core")).release();
   plain_attributes_name = checked(PyUnicode_InternFromString("_plain_attributes")).release();

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <list>
 #include <unordered_map>
 #include <vector>
 
@@ -55,6 +54,31 @@ void* from_system_or_null(size_t size) {
   return block;
 }
 void to_system(void* p, size_t size) { is_mapped(size) ? void(munmap(p, size)) : std::free(p); }
+
+// A block that waits for reuse. This lies in the block itself: to free memory takes none.
+struct CachedBlock {
+  size_t size;
+  CachedBlock *older, *newer;              // of all that wait
+  CachedBlock *older_alike, *newer_alike;  // of those of its class
+};
+
+// Blocks in the order of their freeing, linked by two of their members.
+template <CachedBlock* CachedBlock::* older, CachedBlock* CachedBlock::* newer>
+struct BlockQueue {
+  CachedBlock *oldest = nullptr, *newest = nullptr;
+
+  void push(CachedBlock* block) {
+    block->*older = newest;
+    block->*newer = nullptr;
+    (newest ? newest->*newer : oldest) = block;
+    newest = block;
+  }
+  void remove(CachedBlock* block) {
+    CachedBlock *before = block->*older, *after = block->*newer;
+    (before ? before->*newer : oldest) = after;
+    (after ? after->*older : newest) = before;
+  }
+};
 
 class BlockCache {
  public:
@@ -123,15 +147,20 @@ class BlockCache {
     const bool fresh = !p;
     if (fresh) p = from_system(size);
     if (!p) return nullptr;
+    try {
+      if (size != wanted) larger_[p] = size;
+      if (known) owners_[p] = {wanted, where, bool(mode() & InBackward)};
+    } catch (...) {
+      larger_.erase(p);
+      keep(p, size);
+      throw;
+    }
     ++stats_.allocations;
     stats_.allocated += static_cast<int64_t>(size);
     if (stats_.allocated > stats_.peak) stats_.peak = stats_.allocated;
     if (stats_.allocated > high_water_) high_water_ = stats_.allocated;
     if (fresh) trim(allowance());
-    if (known) {
-      owners_[p] = {wanted, where, bool(mode() & InBackward)};
-      least_known_ = std::min(least_known_, wanted);
-    }
+    if (known) least_known_ = std::min(least_known_, wanted);
     return p;
   }
 
@@ -153,18 +182,27 @@ class BlockCache {
       }
     }
     stats_.allocated -= static_cast<int64_t>(size);
-    stats_.cached += static_cast<int64_t>(size);
-    order_.push_back({p, size});
-    free_[size].push_back(std::prev(order_.end()));
+    keep(p, size);
     trim(allowance());
     return where;
   }
 
-  struct Block {
-    void* data;
-    size_t size;
-  };
-  using Position = std::list<Block>::iterator;
+  auto& alike(size_t size) {  // the blocks of a class
+    const int top = 63 - __builtin_clzll(uint64_t(size));
+    return by_class_[size_t(top) * 8 + ((size >> (top - 3)) & 7)];
+  }
+  void keep(void* p, size_t size) {
+    auto* block = static_cast<CachedBlock*>(p);
+    block->size = size;
+    all_.push(block);
+    alike(size).push(block);
+    stats_.cached += static_cast<int64_t>(size);
+  }
+  void leave(CachedBlock* block) {
+    all_.remove(block);
+    alike(block->size).remove(block);
+    stats_.cached -= static_cast<int64_t>(block->size);
+  }
 
   // Bytes that may wait for reuse.
   int64_t allowance() const {
@@ -172,14 +210,9 @@ class BlockCache {
   }
 
   void* reuse(size_t size) {
-    auto found = free_.find(size);
-    if (found == free_.end() || found->second.empty()) return nullptr;
-    Position at = found->second.back();  // the warmest one
-    found->second.pop_back();
-    void* p = at->data;
-    order_.erase(at);
-    stats_.cached -= static_cast<int64_t>(size);
-    return p;
+    CachedBlock* warmest = alike(size).newest;
+    if (warmest) leave(warmest);
+    return warmest;
   }
 
   // In place of a large block that is not there, one of the next classes: the system clears each
@@ -189,7 +222,7 @@ class BlockCache {
     for (int i = 0; i < larger_classes; ++i) {
       larger = next_class(larger);
       if (void* p = reuse(larger)) {
-        larger_[p] = size = larger;
+        size = larger;
         return p;
       }
     }
@@ -208,19 +241,16 @@ class BlockCache {
 
   // Releases the blocks that waited longest until at most `limit` bytes are cached.
   void trim(int64_t limit) {
-    while (stats_.cached > limit && !order_.empty()) {
-      Block oldest = order_.front();
-      auto& list = free_[oldest.size];
-      list.erase(list.begin());  // positions of one class are in the order of their freeing
-      order_.pop_front();
-      stats_.cached -= static_cast<int64_t>(oldest.size);
-      to_system(oldest.data, oldest.size);
+    while (stats_.cached > limit && all_.oldest) {
+      CachedBlock* oldest = all_.oldest;
+      leave(oldest);
+      to_system(oldest, oldest->size);
     }
   }
 
   ForkMutex mutex_{ForkRank::Allocator};
-  std::list<Block> order_;
-  std::unordered_map<size_t, std::vector<Position>> free_;
+  BlockQueue<&CachedBlock::older, &CachedBlock::newer> all_;
+  BlockQueue<&CachedBlock::older_alike, &CachedBlock::newer_alike> by_class_[64 * 8];
   static constexpr size_t lends_from = size_t(1) << 18;
   static constexpr int larger_classes = 4;    // 1.5 times the size
   std::unordered_map<void*, size_t> larger_;  // what blocks are that were given in place of less

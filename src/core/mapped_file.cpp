@@ -99,11 +99,15 @@ void unmap(void* context) {
 Ref<Storage> map_file(int descriptor, int64_t nbytes, bool shared, const std::string& name) {
   check(nbytes > 0, "map_file: cannot map ", nbytes, " bytes");
   install_handler();
+  Mapping* mapping = new_mapping();
   void* data = mmap(nullptr, static_cast<size_t>(nbytes), PROT_READ | PROT_WRITE,
                     shared ? MAP_SHARED : MAP_PRIVATE, descriptor, 0);
-  check(data != MAP_FAILED, "map_file: cannot map ", nbytes, " bytes of ", name, ": ",
-        std::strerror(errno));
-  Mapping* mapping = new_mapping();
+  if (data == MAP_FAILED) {
+    const int reason = errno;
+    mapping->used = false;
+    fail(reason == ENOMEM ? ErrorKind::OutOfMemory : ErrorKind::Runtime, "map_file: cannot map ",
+         nbytes, " bytes of ", name, ": ", std::strerror(reason));
+  }
   size_t length = std::min(name.size(), sizeof mapping->name - 1);
   std::memcpy(mapping->name, name.data(), length);
   mapping->name[length] = 0;

@@ -4,9 +4,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -14,6 +18,7 @@
 #include "core/fork_mutex.h"
 #include "core/processor.h"
 #include "core/ranges.h"
+#include "core/warning.h"
 
 namespace rl::observer {
 namespace {
@@ -31,8 +36,10 @@ template <class T, size_t size> class Chunks {
  public:
   T* add(size_t n) {
     if (chunks_.empty() || used_ + n > size) {
-      if (++at_ >= chunks_.size()) chunks_.emplace_back(new T[size]);
+      const size_t next = at_ + 1;
+      if (next >= chunks_.size()) chunks_.push_back(std::unique_ptr<T[]>(new T[size]));
       counts_.resize(chunks_.size());
+      at_ = next;
       used_ = 0;
     }
     T* first = &chunks_[at_][used_];
@@ -93,6 +100,7 @@ struct Recorder {
   int64_t first_time = 0;
 };
 std::atomic<State> state{State::Idle};
+std::atomic<int64_t> missing{0};  // events
 
 void forget_all() {
   if (state.load() == State::Idle) return;
@@ -107,11 +115,11 @@ Recorder& recorder() {
 
 Buffer& buffer_of(ThreadState& thread) {
   if (__builtin_expect(thread.events != nullptr, 1)) return *static_cast<Buffer*>(thread.events);
-  auto* made = new Buffer;
-  thread.events = made;
+  auto made = std::make_unique<Buffer>();
   ForkLock lock(recorder().mutex);
-  recorder().buffers.push_back(made);
-  return *made;
+  recorder().buffers.push_back(made.get());
+  thread.events = made.get();
+  return *made.release();
 }
 
 bool recording() { return state.load(std::memory_order_relaxed) == State::Recording; }
@@ -162,11 +170,10 @@ bool start(const Options& wanted) {
   {
     ForkLock lock(r.mutex);
     leave_buffers_of_parent();
-    std::vector<Buffer*> alive;
-    for (Buffer* b : r.buffers)
-      if (b->ended.load()) delete b;
-      else alive.push_back(b);
-    r.buffers = std::move(alive);
+    auto ends = std::partition(r.buffers.begin(), r.buffers.end(),
+                               [](const Buffer* b) { return !b->ended.load(); });
+    std::for_each(ends, r.buffers.end(), [](Buffer* b) { delete b; });
+    r.buffers.erase(ends, r.buffers.end());
   }
   r.options = wanted;
   r.first_time = nanoseconds(CLOCK_REALTIME);
@@ -176,9 +183,44 @@ bool start(const Options& wanted) {
   return true;
 }
 
+namespace {
+
+// Passes on what a buffer holds; times are those that `time` gives of ticks.
+template <class F> void pass_on(Buffer& b, Visitor& visitor, uint64_t last_tick, F&& time) {
+  visitor.thread(b.thread);
+  b.events.each([&](Event& kept) {
+    Event event = kept;
+    kept.where = SourceLocation();
+    if (event.kind != EventKind::External) {
+      uint64_t end = event.end ? event.end : last_tick;
+      event.start = static_cast<uint64_t>(time(event.start));
+      event.end = static_cast<uint64_t>(time(end));
+    }
+    visitor.event(event);
+  });
+}
+
+void empty(Buffer& b) {
+  if (b.open.load(std::memory_order_acquire) == 0) {
+    b.events.rewind();
+    b.words.rewind();
+  } else {  // somebody will still write the end of an event
+    auto* left = new (std::nothrow) Buffer;
+    if (!left) return;
+    std::swap(left->events, b.events);
+    std::swap(left->words, b.words);
+    b.open.store(0);
+  }
+}
+
+}  // namespace
+
 void stop(Visitor& visitor) {
   State was = State::Recording;
   if (!state.compare_exchange_strong(was, State::Ending)) return;
+  struct Idle {
+    ~Idle() { state.store(State::Idle); }
+  } idle_at_last;
   clear_mode_of_all(Profiled | ProfiledMemory);
   Recorder& r = recorder();
   uint64_t last_tick = ticks();
@@ -189,38 +231,27 @@ void stop(Visitor& visitor) {
   std::vector<Buffer*> buffers;
   {
     ForkLock lock(r.mutex);
-    buffers = r.buffers;
     r.spans.clear();
+    buffers = r.buffers;
   }
   auto time = [&](uint64_t tick) {
     return r.first_time + int64_t(double(int64_t(tick - r.first_tick)) * rate);
   };
+  std::exception_ptr error;  // the first one: what the others hold is no part of the next profile
   for (Buffer* b : buffers) {
     {
       Busy last(*b);
     }  // whoever begins an event from now on sees that nothing is recorded
-    visitor.thread(b->thread);
-    b->events.each([&](Event& kept) {
-      Event event = kept;
-      kept.where = SourceLocation();
-      if (event.kind != EventKind::External) {
-        uint64_t end = event.end ? event.end : last_tick;
-        event.start = static_cast<uint64_t>(time(event.start));
-        event.end = static_cast<uint64_t>(time(end));
-      }
-      visitor.event(event);
-    });
-    if (b->open.load(std::memory_order_acquire) == 0) {
-      b->events.rewind();
-      b->words.rewind();
-    } else {  // somebody will still write the end of an event
-      auto* left = new Buffer;
-      std::swap(left->events, b->events);
-      std::swap(left->words, b->words);
-      b->open.store(0);
+    try {
+      if (!error) pass_on(*b, visitor, last_tick, time);
+    } catch (...) {
+      error = std::current_exception();
     }
+    empty(*b);
   }
-  state.store(State::Idle);
+  if (error) std::rethrow_exception(error);
+  if (int64_t n = missing.exchange(0))
+    warn(("profile: there was no memory for " + std::to_string(n) + " events").c_str());
 }
 
 bool start_ranges(const Ranges& ranges) {
@@ -240,7 +271,9 @@ void stop_ranges() {
   state.store(State::Idle);
 }
 
-Event* begin(EventKind kind, const char* name) {
+namespace {
+
+Event* begin_or_throw(EventKind kind, const char* name) {
   if (__builtin_expect(state.load(std::memory_order_relaxed) == State::Ranges, 0))
     return begin_range(kind, name);
   ThreadState& thread = thread_state();
@@ -261,6 +294,18 @@ Event* begin(EventKind kind, const char* name) {
   b.open.fetch_add(1, std::memory_order_relaxed);
   e->start = ticks();
   return e;
+}
+
+}  // namespace
+
+// Destructors call this, and threads of the pool: an event for which there is no memory is missing.
+Event* begin(EventKind kind, const char* name) {
+  try {
+    return begin_or_throw(kind, name);
+  } catch (const std::bad_alloc&) {
+    missing.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
 }
 
 void end(Event* event) {

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -175,8 +174,8 @@ class ThreadPool {
         std::thread([this] { help(); }).detach();
         ++hired_;
       }
-    } catch (const std::system_error&) {
-      // The system has no more threads to give; those that are there do the work.
+    } catch (const std::exception&) {
+      // The system has no more threads to give, or no memory; those that are there do the work.
     }
   }
 
@@ -187,7 +186,13 @@ class ThreadPool {
   }
 
   void help() {
-    thread_state().in_parallel = true;
+    try {
+      thread_state().in_parallel = true;
+    } catch (const std::bad_alloc&) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      --hired_;
+      return;
+    }
     for (;;) {
       auto [job, lane] = join();
       job->help(lane);
@@ -247,6 +252,12 @@ void run_in_parts(int64_t begin, int64_t end, int64_t grain, void* context,
   }
 }
 
+struct InParallel {
+  bool& in_parallel = thread_state().in_parallel;
+  InParallel() { in_parallel = true; }
+  ~InParallel() { in_parallel = false; }
+};
+
 std::atomic<int> threads{0};
 std::atomic<ThreadPool*> thread_pool{nullptr};
 
@@ -297,10 +308,10 @@ void detail::run_parallel(int64_t begin, int64_t end, int64_t grain, void* conte
   if (most == 1 || in_parallel_region()) return run_in_parts(begin, end, grain, context, call);
   int team = static_cast<int>(std::min((end - begin) / grain, most));
   Job job(begin, end, grain, team, context, call);
-  bool& in_parallel = thread_state().in_parallel;
-  in_parallel = true;
-  get_thread_pool().run(job, team - 1);
-  in_parallel = false;
+  {
+    InParallel scope;
+    get_thread_pool().run(job, team - 1);
+  }
   job.rethrow();
 }
 

@@ -114,9 +114,9 @@ Ref<Storage> lease_shared(const Ref<Storage>& storage, int64_t nbytes, int64_t f
             nbytes <= storage->nbytes - flag,
         "shared memory: a lease of ", nbytes, " bytes does not fit into ", storage->nbytes);
   auto* byte = static_cast<unsigned char*>(storage->data) + storage->nbytes - flag;
+  auto* lease = new Lease{storage, byte, forks.load()};
   __atomic_store_n(byte, 1, __ATOMIC_RELEASE);
-  return Storage::borrow(storage->data, nbytes, release_lease,
-                         new Lease{storage, byte, forks.load()});
+  return Storage::borrow(storage->data, nbytes, release_lease, lease);
 }
 
 bool is_shared(const Storage& storage) {
@@ -136,8 +136,10 @@ void move_to_shared(Storage& storage, bool in_use) {
   if (storage.owned && storage.resizable && !in_use) {
     deallocate(storage.data, static_cast<size_t>(bytes));
   } else {  // arrays and buffers may point there
-    Ref<Storage> before = Storage::borrow(storage.data, bytes, storage.release, storage.context);
+    Ref<Storage> before = Storage::borrow(storage.data, bytes, nullptr, nullptr);
     before->owned = storage.owned;
+    before->release = storage.release;
+    before->context = storage.context;
     block->before = std::move(before);
   }
   storage.owned = storage.resizable = storage.read_only = false;

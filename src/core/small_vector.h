@@ -22,6 +22,7 @@ class SmallVector {
     return *this;
   }
   SmallVector(const SmallVector& other) {
+    reserve(other.size_);  // throws before there are elements, which nobody would destroy
     for (const T& x : other) push_back(x);
   }
   SmallVector& operator=(const SmallVector& other) { return *this = SmallVector(other); }

@@ -14,8 +14,9 @@ bool threads_share = true;
 
 namespace {
 Storage* fresh() {
+  auto* storage = new (pool_allocate(thread_state().storages, sizeof(Storage))) Storage;
   count(CountedStorages, 1);
-  return new (pool_allocate(thread_state().storages, sizeof(Storage))) Storage;
+  return storage;
 }
 
 // Bytes that a storage has come to own, or gives up (negative).
@@ -61,7 +62,13 @@ Ref<Storage> Storage::create_with_contents(Ref<StorageContents> contents) {
 }
 
 Ref<Storage> Storage::borrow(void* data, int64_t nbytes, void (*release)(void*), void* context) {
-  Storage* s = fresh();
+  Storage* s = nullptr;
+  try {
+    s = fresh();
+  } catch (...) {  // whoever calls has given the context away
+    if (release) release(context);
+    throw;
+  }
   s->data = data;
   s->nbytes = nbytes;
   s->owned = s->resizable = false;

@@ -2,10 +2,9 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <new>
-#include <vector>
+#include <utility>
 
 #include "core/after_fork.h"
 #include "core/fork_mutex.h"
@@ -20,10 +19,21 @@ namespace {
 
 void part_from_threads();
 
+struct Listed : ThreadState {
+  Listed* next = nullptr;
+};
+
+// Who lets a tensor go in a thread that did nothing else needs a state, with or without memory.
+struct Spare {
+  alignas(Listed) unsigned char bytes[sizeof(Listed)];
+  bool taken = false;
+};
+Spare spares[8];
+
 struct Threads {
   ForkMutex mutex{ForkRank::Threads};
-  std::vector<ThreadState*> running;
-  std::vector<ThreadState*> behind;  // never freed: nobody else gets their address
+  Listed* running = nullptr;
+  Listed* behind = nullptr;  // never freed: nobody else gets their address
   std::atomic<uint64_t> forks{0};
   int64_t alive_of_ended[counted_kinds] = {};
 };
@@ -36,18 +46,39 @@ Threads& threads() {
   return *instance;
 }
 
+// With the mutex held.
+Listed* new_state() {
+  if (auto* made = new (std::nothrow) Listed) return made;
+  for (Spare& spare : spares)
+    if (!std::exchange(spare.taken, true)) return new (spare.bytes) Listed;
+  throw std::bad_alloc();
+}
+void give_back(Listed* state) {
+  for (Spare& spare : spares)
+    if (static_cast<void*>(state) == spare.bytes) {
+      spare.taken = false;
+      return;
+    }
+  delete state;
+}
+void add(Listed*& list, Listed* state) { state->next = std::exchange(list, state); }
+void add_counts_of_ended(const ThreadState& state) {
+  for (int kind = 0; kind < counted_kinds; ++kind)
+    threads().alive_of_ended[kind] += state.alive[kind];
+}
+
 // In the child of a fork, which has this thread alone.
 void part_from_threads() {
   Threads& all = threads();
   ForkLock lock(all.mutex);
   ++all.forks;
-  for (ThreadState* state : all.running) {
-    if (state == thread_state_pointer) continue;
-    for (int kind = 0; kind < counted_kinds; ++kind) all.alive_of_ended[kind] += state->alive[kind];
-    all.behind.push_back(state);
+  Listed* state = std::exchange(all.running, nullptr);
+  while (state) {
+    Listed* next = state->next;
+    add(state == thread_state_pointer ? all.running : all.behind, state);
+    if (state != thread_state_pointer) add_counts_of_ended(*state);
+    state = next;
   }
-  all.running.clear();
-  if (thread_state_pointer) all.running.push_back(thread_state_pointer);
 }
 
 void release_list(FreeList& list) {
@@ -60,7 +91,7 @@ void release_list(FreeList& list) {
 }
 
 void release_thread_state(void* p) {
-  auto* state = static_cast<ThreadState*>(p);
+  auto* state = static_cast<Listed*>(static_cast<ThreadState*>(p));
   thread_state_pointer = nullptr;
   if (state->events) observer::leave(state->events);
   for (FreeList& list : state->small) release_list(list);
@@ -68,9 +99,11 @@ void release_thread_state(void* p) {
   release_list(state->storages);
   Threads& all = threads();
   ForkLock lock(all.mutex);
-  all.running.erase(std::find(all.running.begin(), all.running.end(), state));
-  for (int kind = 0; kind < counted_kinds; ++kind) all.alive_of_ended[kind] += state->alive[kind];
-  delete state;
+  Listed** at = &all.running;
+  while (*at != state) at = &(*at)->next;
+  *at = state->next;
+  add_counts_of_ended(*state);
+  give_back(state);
 }
 
 pthread_key_t exit_key() {
@@ -85,10 +118,14 @@ pthread_key_t exit_key() {
 }  // namespace
 
 ThreadState& make_thread_state() {
-  thread_state_pointer = new ThreadState;
+  Threads& all = threads();
+  {
+    ForkLock lock(all.mutex);
+    Listed* made = new_state();
+    add(all.running, made);
+    thread_state_pointer = made;
+  }
   pthread_setspecific(exit_key(), thread_state_pointer);
-  ForkLock lock(threads().mutex);
-  threads().running.push_back(thread_state_pointer);
   renew_mode();
   return *thread_state_pointer;
 }
@@ -97,14 +134,16 @@ void set_mode_of_all(uint32_t bits) {
   if ((mode_of_all.fetch_or(bits, std::memory_order_relaxed) & bits) == bits) return renew_mode();
   Threads& all = threads();
   ForkLock lock(all.mutex);
-  for (ThreadState* state : all.running) __atomic_fetch_or(&state->mode, bits, __ATOMIC_RELAXED);
+  for (Listed* state = all.running; state; state = state->next)
+    __atomic_fetch_or(&state->mode, bits, __ATOMIC_RELAXED);
 }
 
 void clear_mode_of_all(uint32_t bits) {
   mode_of_all.fetch_and(~bits, std::memory_order_relaxed);
   Threads& all = threads();
   ForkLock lock(all.mutex);
-  for (ThreadState* state : all.running) __atomic_fetch_and(&state->mode, ~bits, __ATOMIC_RELAXED);
+  for (Listed* state = all.running; state; state = state->next)
+    __atomic_fetch_and(&state->mode, ~bits, __ATOMIC_RELAXED);
 }
 
 uint64_t fork_count() { return threads().forks.load(std::memory_order_relaxed); }
@@ -112,14 +151,16 @@ uint64_t fork_count() { return threads().forks.load(std::memory_order_relaxed); 
 bool stayed_behind(const void* thread) {
   Threads& all = threads();
   ForkLock lock(all.mutex);
-  return std::find(all.behind.begin(), all.behind.end(), thread) != all.behind.end();
+  const Listed* state = all.behind;
+  while (state && state != thread) state = state->next;
+  return state;
 }
 
 int64_t count_alive(Counted kind) {
   Threads& all = threads();
   ForkLock lock(all.mutex);
   int64_t sum = all.alive_of_ended[kind];
-  for (const ThreadState* state : all.running)
+  for (const Listed* state = all.running; state; state = state->next)
     sum += state->alive[kind].load(std::memory_order_relaxed);
   return sum;
 }

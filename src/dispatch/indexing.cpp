@@ -1,8 +1,8 @@
 // Reading and writing at computed places.
 #include <algorithm>
 #include <atomic>
-#include <sstream>
 
+#include "core/text_stream.h"
 #include "core/warning.h"
 #include "dispatch/generated.h"
 #include "dispatch/guards.h"
@@ -85,7 +85,7 @@ bool can_broadcast(IntSpan a, IntSpan b) {
 }
 
 std::string shapes_of(const TensorList& indices) {
-  std::ostringstream text;
+  TextStream text;
   for (const Tensor& t : indices)
     if (t.defined()) text << (text.tellp() > 0 ? ", " : "") << t.sizes();
   return text.str();

@@ -1,8 +1,8 @@
 #include "dispatch/out.h"
 
 #include <cstring>
-#include <sstream>
 
+#include "core/text_stream.h"
 #include "core/warning.h"
 #include "dispatch/generated.h"
 #include "dispatch/result_memory.h"
@@ -110,7 +110,7 @@ void prepare_outs(const char* op, const TensorList& out, const OutputSpec* specs
 
 void resize_out(const Tensor& out, const Dims& sizes, const Dims& strides) {
   if (out.numel() > 0) {
-    std::ostringstream text;
+    TextStream text;
     text << "An output with one or more elements was resized since it had shape " << out.sizes()
          << ", which does not match the required output shape " << sizes
          << "; give as out a tensor of that shape, or one without elements (t.resize_(0))";

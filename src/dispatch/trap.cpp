@@ -1,10 +1,10 @@
 #include "dispatch/trap.h"
 
 #include <cmath>
-#include <sstream>
 
 #include "autograd/saved_tensor.h"
 #include "core/fork_mutex.h"
+#include "core/text_stream.h"
 #include "launch_magnitude.h"
 #include "tensor/physical_layout.h"
 
@@ -131,7 +131,7 @@ struct Statistics {
   }
   bool is_finite() const { return nan + infinite == 0; }
   std::string counts() const {
-    std::ostringstream text;
+    TextStream text;
     if (nan) text << nan << " nan";
     if (infinite) text << (nan ? ", " : "") << infinite << " inf";
     return text.str();
@@ -145,7 +145,7 @@ std::string line_of(const SourceLocation& where) {
 }
 
 std::string shown(double magnitude) {
-  std::ostringstream text;
+  TextStream text;
   if (std::isnan(magnitude)) text << "nan";
   else if (std::isinf(magnitude)) text << "inf";
   else if (magnitude == unknown) text << "not looked at";
@@ -235,7 +235,7 @@ bool holds_infinity(GivenList given, const Tensor* results, size_t count) {
   SourceLocation where = source_here();
   std::string line = line_of(where);
   forget(where);
-  std::ostringstream text;
+  TextStream text;
   text << op << ": the result is not finite: " << of.counts() << " of " << bad.numel()
        << " elements, the first at " << of.first << (line.empty() ? "" : "; ") << line;
   const void* inputs[most_inputs] = {};
@@ -270,7 +270,7 @@ Record record_of(const char* op, const Tensor& result, uint64_t sequence) {
 
 // What a node has kept, as an error tells of it.
 struct SavedValues final : SavedReader {
-  std::ostringstream text;
+  TextStream text;
   void tensor(const char* name, const SavedTensor& saved) override {
     const Tensor& t = saved.tensor();
     if (!t.defined()) return;
@@ -287,7 +287,7 @@ struct SavedValues final : SavedReader {
 [[noreturn]] void fail_gradient(const Node& node, const SmallVector<const void*, 2>& grads,
                                 const Gradients& results, size_t i) {
   Statistics of(results[i]);
-  std::ostringstream text;
+  TextStream text;
   text << node.name() << ": the gradient of input " << i << " is not finite: " << of.counts()
        << " of " << results[i].numel() << " elements, the first at " << of.first;
   std::string line = line_of(node.where);
@@ -314,7 +314,7 @@ std::string describe_values(const Tensor& t) {
         "describe: expected a strided tensor on the CPU, got one of shape ", t.sizes(), " on ",
         t.device());
   Statistics of(t);
-  std::ostringstream text;
+  TextStream text;
   text << name(t.dtype()) << " " << t.sizes() << ": ";
   if (!of.is_finite()) text << of.counts() << (of.finite ? "; the others " : "");
   if (of.finite)

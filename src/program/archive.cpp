@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/mapped_file.h"
+#include "core/text_stream.h"
 #include "ops_shape.h"
 
 namespace rl::program {
@@ -186,7 +187,7 @@ void write_safetensors(const std::string& path, const std::map<std::string, Tens
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return itemsize(a.second.dtype()) > itemsize(b.second.dtype());
   });
-  std::ostringstream header;
+  TextStream header;
   header << '{';
   uint64_t at = 0;
   for (size_t i = 0; i < sorted.size(); ++i) {

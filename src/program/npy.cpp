@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/text_stream.h"
 #include "core/thread_state.h"
 #include "ops_create.h"
 #include "ops_shape.h"
@@ -95,7 +96,7 @@ void write_npy(const std::string& path, const Tensor& given) {
   if (t.dtype() == DType::BFloat16) t = ops::to(t, DType::Float32);
   const TypeName* type = std::find_if(std::begin(type_names), std::end(type_names),
                                       [&](const TypeName& n) { return n.dtype == t.dtype(); });
-  std::ostringstream header;
+  TextStream header;
   header << "{'descr': '" << type->name << "', 'fortran_order': False, 'shape': (";
   for (int64_t n : t.sizes()) header << n << ", ";
   header << "), }";

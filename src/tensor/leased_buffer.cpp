@@ -30,12 +30,12 @@ namespace detail {
 
 struct Buffer {
   std::atomic<int32_t> claims{one_owner};
-  void* const data;
+  void* data = nullptr;
   const int64_t nbytes;
   std::atomic<uint64_t> version{next_version()};
   std::shared_ptr<const Provenance> provenance;
 
-  Buffer(void* data, int64_t nbytes) : data(data), nbytes(nbytes) {}
+  explicit Buffer(int64_t nbytes) : nbytes(nbytes) {}
 };
 
 void drop_claim(Buffer* buffer, int32_t claim) {
@@ -65,8 +65,9 @@ BufferOwner::~BufferOwner() {
 
 BufferOwner BufferOwner::allocate(int64_t nbytes) {
   BufferOwner owner;
-  void* data = rl::allocate(byte_count(nbytes));
-  owner.buffer_ = new detail::Buffer(data, nbytes);
+  auto made = std::make_unique<detail::Buffer>(nbytes);
+  made->data = rl::allocate(byte_count(nbytes));
+  owner.buffer_ = made.release();
   return owner;
 }
 

@@ -43,9 +43,15 @@ void* ChannelsLastContents::plain_bytes() {
   int64_t numel = product(sizes);
   DType dtype = dtype_of_size(nbytes / numel);
   Dims last = channels_last_strides(sizes), plain = contiguous_strides(sizes);
-  void* to = allocate(byte_count(nbytes));
-  copy_elements({from.data(), sizes.data(), last.data(), sizes.size(), numel, dtype},
-                {to, sizes.data(), plain.data(), sizes.size(), numel, dtype});
+  const size_t bytes = byte_count(nbytes);
+  void* to = allocate(bytes);
+  try {
+    copy_elements({from.data(), sizes.data(), last.data(), sizes.size(), numel, dtype},
+                  {to, sizes.data(), plain.data(), sizes.size(), numel, dtype});
+  } catch (...) {
+    deallocate(to, bytes);
+    throw;
+  }
   return to;
 }
 

@@ -19,11 +19,11 @@ inline TensorImpl::~TensorImpl() = default;
 
 namespace {
 
-TensorImpl* fresh() {
-  count(CountedTensors, 1);
+Ref<TensorImpl> fresh() {
   auto* impl = new (pool_allocate(thread_state().tensors, sizeof(TensorImpl))) TensorImpl;
+  count(CountedTensors, 1);
   impl->level = thread_state().levels.counted();
-  return impl;
+  return Ref<TensorImpl>::adopt(impl);
 }
 
 void check_dims(IntSpan sizes) {
@@ -120,7 +120,7 @@ Tensor empty(IntSpan sizes, TensorOptions options) {
   options.device = placed(options.device);
   int64_t bytes = contiguous_bytes(sizes, options.dtype);
   Ref<Storage> storage = Storage::create(bytes, options.device);
-  TensorImpl* impl = fresh();
+  Ref<TensorImpl> impl = fresh();
   impl->dtype = options.dtype;
   impl->device = options.device;
   impl->sizes.assign(sizes.data(), sizes.size());
@@ -135,7 +135,7 @@ Tensor empty(IntSpan sizes, TensorOptions options) {
   impl->numel = bytes / itemsize(options.dtype);
   impl->storage = std::move(storage);
   impl->inference = mode() & Inference;
-  return Tensor(Ref<TensorImpl>::adopt(impl));
+  return Tensor(std::move(impl));
 }
 
 Tensor empty_channels_last(IntSpan sizes, TensorOptions options) {
@@ -148,20 +148,19 @@ Tensor empty_channels_last(IntSpan sizes, TensorOptions options) {
 }
 
 Tensor with_contents(DType dtype, Ref<ChannelsLastContents> contents) {
-  TensorImpl* impl = fresh();
+  Ref<TensorImpl> impl = fresh();
   impl->dtype = dtype;
   impl->sizes = contents->sizes;
   impl->strides = contiguous_strides(contents->sizes);
   impl->numel = contents->nbytes / itemsize(dtype);
   impl->inference = mode() & Inference;
-  Tensor t(Ref<TensorImpl>::adopt(impl));
   impl->storage = Storage::create_with_contents(std::move(contents));
-  return t;
+  return Tensor(std::move(impl));
 }
 
 Tensor empty_beside(const TensorImpl& like, DType dtype) {
   Ref<Storage> storage = Storage::create(like.numel * itemsize(dtype), like.device);
-  TensorImpl* impl = fresh();
+  Ref<TensorImpl> impl = fresh();
   impl->dtype = dtype;
   impl->device = like.device;
   impl->sizes = like.sizes;
@@ -170,7 +169,7 @@ Tensor empty_beside(const TensorImpl& like, DType dtype) {
   impl->numel = like.numel;
   impl->storage = std::move(storage);
   impl->inference = mode() & Inference;
-  return Tensor(Ref<TensorImpl>::adopt(impl));
+  return Tensor(std::move(impl));
 }
 
 Tensor empty_strided(IntSpan sizes, IntSpan strides, TensorOptions options) {
@@ -181,16 +180,15 @@ Tensor empty_strided(IntSpan sizes, IntSpan strides, TensorOptions options) {
     check(s >= 0, "empty_strided: negative strides are not supported: ", strides);
   Ref<Storage> storage =
       Storage::create(strided_bytes(sizes, strides, options.dtype), options.device);
-  TensorImpl* impl = fresh();
+  Ref<TensorImpl> impl = fresh();
   impl->dtype = options.dtype;
   impl->device = options.device;
   impl->sizes = Dims(sizes);
   impl->strides = Dims(strides);
   impl->storage = std::move(storage);
   impl->inference = mode() & Inference;
-  Tensor t(Ref<TensorImpl>::adopt(impl));
   impl->refresh();
-  return t;
+  return Tensor(std::move(impl));
 }
 
 Tensor empty_like(const Tensor& t, DType dtype) {
@@ -222,8 +220,7 @@ Tensor wrap_number(const Scalar& value) {
 
 Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
   check_dims(sizes);
-  TensorImpl* impl = fresh();
-  Tensor view(Ref<TensorImpl>::adopt(impl));
+  Ref<TensorImpl> impl = fresh();
   const TensorImpl* from = t.impl();
   if (__builtin_expect(from->sparse != nullptr, 0)) {
     bool whole = from->sizes == Dims(sizes) && from->strides == Dims(strides) && offset == 0;
@@ -245,8 +242,8 @@ Tensor alias(const Tensor& t, IntSpan sizes, IntSpan strides, int64_t offset) {
     impl->storage = from->resolved;
     impl->offset = offset - from->offset;
   }
-  impl->refresh();  // may throw
-  return view;
+  impl->refresh();
+  return Tensor(std::move(impl));
 }
 Tensor alias(const Tensor& t) { return alias(t, t.sizes(), t.strides(), t.offset()); }
 

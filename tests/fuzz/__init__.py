@@ -1,5 +1,5 @@
 """The fuzzer: hostile calls, programs beside torch, damaged files of checkpoints and of programs,
-nests of function transforms.
+nests of function transforms, allocations that fail.
 
     python -m fuzz calls --seconds 600          every kind: see worker.KINDS
     python -m fuzz calls --seed 1234            one case again, each step printed before it is made

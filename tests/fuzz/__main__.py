@@ -21,6 +21,17 @@ RECORD = struct.Struct("qqqq")
 ENOUGH = 200  # findings, after which a run ends
 
 
+def preloaded(kind, folder):
+    """What LD_PRELOAD is for a worker: `memory` lets allocations fail. Made in `folder`."""
+    if kind != "memory":
+        return {}
+    made = Path(folder) / "failing_allocations.so"
+    source = HERE / "failing_allocations.cpp"
+    command = ["g++", "-std=c++17", "-O1", "-fPIC", "-shared", source, "-o", made, "-ldl"]
+    subprocess.run(command, check=True)
+    return {"LD_PRELOAD": str(made)}
+
+
 def environment():
     paths = [str(ROOT), str(TESTS), *map(os.path.abspath, filter(None, sys.path))]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"}
@@ -40,7 +51,7 @@ def state(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), fields[0] == "R"
 
 
-def watch(kind, first, count, seconds, folder, timed):
+def watch(kind, first, count, seconds, folder, timed, preload):
     """Run one worker to its end: (findings, seed after the last one, calls, resident bytes)."""
     progress = Path(folder) / "progress"
     progress.write_bytes(RECORD.pack(first, -1, 0, 0))  # -1: its imports are no case's time
@@ -48,7 +59,8 @@ def watch(kind, first, count, seconds, folder, timed):
     with open(words, "w") as out, open(errors, "w") as err:
         process = subprocess.Popen(
             command(kind, first, count, seconds, progress),
-            stdout=out, stderr=err, env={**environment(), "FUZZ_TIMED": str(int(timed))}, cwd=TESTS,
+            stdout=out, stderr=err, cwd=TESTS,
+            env={**environment(), **preload, "FUZZ_TIMED": str(int(timed))},
         )  # fmt: skip
         place, since, used, hung = None, time.monotonic(), 0, False
         while process.poll() is None:
@@ -73,12 +85,12 @@ def watch(kind, first, count, seconds, folder, timed):
     return found, seed + 1, calls, size
 
 
-def last_step(kind, seed):
+def last_step(kind, seed, preload):
     """The step at which a case ends its process, by running it again."""
     try:
         again = subprocess.run(
-            command(kind, seed, 1, 0), capture_output=True, text=True, env=environment(),
-            cwd=TESTS, timeout=SILENCE,
+            command(kind, seed, 1, 0), capture_output=True, text=True, cwd=TESTS, timeout=SILENCE,
+            env={**environment(), **preload},
         )  # fmt: skip
         lines, ended = again.stdout, again.returncode
     except subprocess.TimeoutExpired as late:
@@ -91,14 +103,17 @@ def run(kind, first, seconds, count=10**12, say=None, timed=True):
     """(findings, cases, calls, resident bytes of each worker) of a run."""
     end, at, calls, found, sizes = time.monotonic() + seconds, first, 0, [], []
     with tempfile.TemporaryDirectory() as folder:
+        preload = preloaded(kind, folder)
         while at < first + count and time.monotonic() < end and len(found) < ENOUGH:
             left = max(1, int(min(end - time.monotonic(), WORKER)))
-            more, at, made, size = watch(kind, at, first + count - at, left, folder, timed)
+            more, at, made, size = watch(
+                kind, at, first + count - at, left, folder, timed, preload
+            )
             calls += made
             sizes.append(size)
             for one in more:
                 if re.match("exit|hang", one["what"]):
-                    one["detail"] = f"{last_step(kind, one['seed'])}\n{one['detail']}"
+                    one["detail"] = f"{last_step(kind, one['seed'], preload)}\n{one['detail']}"
                 found.append(one)
                 if say:
                     say(f"{kind} --seed {one['seed']}: {one['what']}: {one['detail'][:600]}")
@@ -109,7 +124,7 @@ def run(kind, first, seconds, count=10**12, say=None, timed=True):
 
 def main():
     parser = argparse.ArgumentParser(description=sys.modules["fuzz"].__doc__)
-    kinds = ["calls", "programs", "files", "exported", "hooks", "transforms", "wrappers"]
+    kinds = ["calls", "programs", "files", "exported", "hooks", "memory", "transforms", "wrappers"]
     parser.add_argument("kind", choices=kinds)
     parser.add_argument("--seed", type=int, help="one case, its steps printed")
     parser.add_argument("--first", type=int, default=int(time.time()) * 1000)
@@ -118,7 +133,9 @@ def main():
     options = parser.parse_args()
     if options.seed is not None:
         again = command(options.kind, options.seed, 1, 0)
-        return subprocess.run(again, env=environment(), cwd=TESTS).returncode
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**environment(), **preloaded(options.kind, folder)}
+            return subprocess.run(again, env=env, cwd=TESTS).returncode
     found, cases, calls, sizes = run(
         options.kind, options.first, options.seconds, say=lambda text: print(text, flush=True)
     )

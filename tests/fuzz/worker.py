@@ -14,13 +14,14 @@ import warnings
 import rushlight as rl
 from rushlight import _C
 
-from . import calls, exported, files, hooks, programs, transforms, wrappers
+from . import calls, exported, files, hooks, memory, programs, transforms, wrappers
 
 KINDS = {
     "calls": calls.run,
     "exported": exported.run,
     "files": files.run,
     "hooks": hooks.run,
+    "memory": memory.run,
     "programs": programs.run,
     "transforms": transforms.run,
     "wrappers": wrappers.run,

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <system_error>
+#include <exception>
 #include <thread>
 
 #include "core/after_fork.h"
@@ -85,7 +85,7 @@ bool DetachedCall::start(const std::shared_ptr<DetachedCall>& self) {
       set_denormal_mode(denormals);
       self->make();
     }).detach();
-  } catch (const std::system_error&) {  // the system has no more threads to give
+  } catch (const std::exception&) {  // the system has no more threads to give, or no memory
     under_way.fetch_sub(1);
     return false;
   }

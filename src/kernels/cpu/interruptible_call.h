@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <tuple>
 #include <utility>
 
@@ -34,6 +35,12 @@ class DetachedCall {
 // In multiply-adds: some hundredths of a second, beside which starting a thread is nothing.
 inline constexpr double long_call = 2e8;
 
+// A code of LAPACKE, which has two of its own for work memory that it cannot have.
+inline int with_memory(int code) {
+  if (code == -1010 || code == -1011) throw std::bad_alloc();
+  return code;
+}
+
 // call(memory...), within a LibraryCall. From `long_call` on the memory belongs to the call while
 // it runs, as an interruption may leave it behind: so `call` may refer to nothing else of its
 // caller's.
@@ -50,10 +57,10 @@ int interruptible_call(double work, F call, Memory&... memory) {
     auto owner = std::make_shared<Owner>(std::move(call), memory...);
     int code = DetachedCall::wait(owner);
     std::tie(memory...) = std::move(owner->memory);
-    return code;
+    return with_memory(code);
   }
 #endif
-  return call(memory...);
+  return with_memory(call(memory...));
 }
 
 }  // namespace rl::kernels
