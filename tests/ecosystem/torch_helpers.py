@@ -21,8 +21,14 @@ from pathlib import Path
 
 import pytest
 
-# Before `torch` is rushlight's.
-HELPERS = f"{importlib.util.find_spec('torch').submodule_search_locations[0]}/testing"
+# Before `torch` is rushlight's; in a process that a test started, it is already.
+if "TORCH_TESTING" not in os.environ:
+    (_PLACE,) = importlib.util.find_spec("torch").submodule_search_locations
+    os.environ["TORCH_TESTING"] = f"{_PLACE}/testing"
+HELPERS = os.environ["TORCH_TESTING"]
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    dict.fromkeys([f"{Path(__file__).parent}/started", *os.environ["PYTHONPATH"].split(os.pathsep)])
+)
 
 import rushlight  # noqa: E402
 import rushlight.testing  # noqa: E402
@@ -38,6 +44,11 @@ class _AbsentType(type):
         if name.startswith("__") or not _by_helpers(sys._getframe(1)):
             raise AttributeError(f"absent: {cls.__name__}.{name}")
         return absent(f"{cls.__name__}.{name}")
+
+    def __iter__(cls):
+        if not _by_helpers(sys._getframe(1)):
+            raise NotImplementedError(f"absent: {cls.__name__}")
+        return iter(())
 
 
 class _Absent(metaclass=_AbsentType):
@@ -177,11 +188,14 @@ def _rules_are_absent(operation, key):
 importlib.import_module("torch.nn.modules.module").__class__ = _HooksOfAllModules
 sys.meta_path.insert(0, _AbsentModules())
 Namespace.__getattr__ = _with_absent_operations(Namespace.__getattr__)
-torch._prims_common.__path__ = []  # so that modules in it are found to be absent
+for _name in ("torch._prims_common", "torch.distributed.fsdp._fully_shard"):
+    importlib.import_module(_name).__path__ = []  # so that modules in it are found to be absent
 _from_torch("torch.utils._import_utils", "utils/_import_utils.py")
 importlib.import_module("torch._prims_common.wrappers")._maybe_remove_out_wrapper = lambda f: f
 importlib.import_module("torch._utils_internal").get_file_path_2 = os.path.join
 rushlight._C._DisableFuncTorch = contextlib.nullcontext
+torch._is_functional_tensor = lambda tensor: False
+torch.distributed._set_thread_isolation_mode = lambda on: None
 torch.cuda.jiterator = types.SimpleNamespace(
     _create_jit_fn=lambda *a, **k: absent("jiterator"),
     _create_multi_output_jit_fn=lambda *a, **k: absent("jiterator"),
