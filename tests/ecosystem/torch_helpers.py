@@ -21,14 +21,8 @@ from pathlib import Path
 
 import pytest
 
-# Before `torch` is rushlight's; in a process that a test started, it is already.
-if "TORCH_TESTING" not in os.environ:
-    (_PLACE,) = importlib.util.find_spec("torch").submodule_search_locations
-    os.environ["TORCH_TESTING"] = f"{_PLACE}/testing"
-HELPERS = os.environ["TORCH_TESTING"]
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    dict.fromkeys([f"{Path(__file__).parent}/started", *os.environ["PYTHONPATH"].split(os.pathsep)])
-)
+# Before `torch` is rushlight's.
+HELPERS = f"{importlib.util.find_spec('torch').submodule_search_locations[0]}/testing"
 
 import rushlight  # noqa: E402
 import rushlight.testing  # noqa: E402

@@ -356,6 +356,17 @@ def of_other_kinds():
     assert x.item() == (size * size if rank == 0 else size)
     refused(RuntimeError, group.broadcast, x, root=size)
     refused(RuntimeError, group.allreduce, [])
+    refused(ValueError, dist.new_group, [0, 0])
+    refused(ValueError, dist.all_gather, [torch.ones(1, dtype=torch.half)] * size, torch.ones(1))
+    first = dist.new_group([0])
+    for function in (dist.get_process_group_ranks, dist.get_backend):
+        if rank > 0:
+            refused(ValueError, function, first)
+    for function in (dist.get_global_rank, dist.get_group_rank):
+        if rank > 0:
+            refused(ValueError, function, first, 0)
+        else:
+            assert function(first, 0) == 0
     assert group._get_backend("cpu").options._timeout == datetime.timedelta(seconds=60)
     assert (dist.new_group([0], use_local_synchronization=True) is None) is (rank > 0)
 

@@ -347,7 +347,7 @@ def new_group(
     size = default.size()
     ranks = list(range(size)) if ranks is None else sorted(ranks)
     if len(set(ranks)) != len(ranks):
-        raise RuntimeError(f"new_group: a rank is there twice in {ranks}")
+        raise ValueError(f"new_group: a rank is there twice in {ranks}")
     if len(ranks) > size:
         raise ValueError(
             "the new group's world size should be less or equal to the world size set by "
