@@ -22,7 +22,8 @@ _LEFT_OUT = (
 def _suite(area, *files, sample=400, plugins=()):
     return Library(
         f"pytorch-{area}", "2.6.0", files, archive=_ARCHIVE, folder="test",
-        plugins=("torch_helpers",), shared_plugins=("older_names", *plugins), install=False, sample=sample,
+        plugins=("torch_helpers",), shared_plugins=("older_names", *plugins), install=False,
+        sample=sample,
         arguments=("--noconftest", *_LEFT_OUT),
         environment=(("PYTORCH_TESTING_DEVICE_ONLY_FOR", "cpu"),),
     )  # fmt: skip
