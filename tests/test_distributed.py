@@ -405,3 +405,14 @@ def test_pipelines_beside_data_parallelism():
 
 def test_pipelines_of_three_ranks():
     ranks.by_environment(3, ranks.program("pipelined"), "schedules").check()
+
+
+def test_names_below_the_core():
+    """Libraries import names of process groups from there."""
+    program = (
+        "from torch._C._distributed_c10d import FakeProcessGroup, ProcessGroup, ReduceOp, Store\n"
+        "import torch.distributed as dist\n"
+        "assert ProcessGroup is dist.ProcessGroup and ReduceOp is dist.ReduceOp\n"
+        "assert Store is dist.Store and issubclass(FakeProcessGroup, ProcessGroup)"
+    )
+    ranks.by_command(sys.executable, "-m", "rushlight", "-c", program).check()

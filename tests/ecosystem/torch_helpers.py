@@ -39,6 +39,11 @@ class _AbsentType(type):
             raise AttributeError(f"absent: {cls.__name__}.{name}")
         return absent(f"{cls.__name__}.{name}")
 
+    def __iter__(cls):
+        if not _by_helpers(sys._getframe(1)):
+            raise NotImplementedError(f"absent: {cls.__name__}")
+        return iter(())
+
 
 class _Absent(metaclass=_AbsentType):
     def __new__(cls, *args, **kwargs):
@@ -177,11 +182,14 @@ def _rules_are_absent(operation, key):
 importlib.import_module("torch.nn.modules.module").__class__ = _HooksOfAllModules
 sys.meta_path.insert(0, _AbsentModules())
 Namespace.__getattr__ = _with_absent_operations(Namespace.__getattr__)
-torch._prims_common.__path__ = []  # so that modules in it are found to be absent
+for _name in ("torch._prims_common", "torch.distributed.fsdp._fully_shard"):
+    importlib.import_module(_name).__path__ = []  # so that modules in it are found to be absent
 _from_torch("torch.utils._import_utils", "utils/_import_utils.py")
 importlib.import_module("torch._prims_common.wrappers")._maybe_remove_out_wrapper = lambda f: f
 importlib.import_module("torch._utils_internal").get_file_path_2 = os.path.join
 rushlight._C._DisableFuncTorch = contextlib.nullcontext
+torch._is_functional_tensor = lambda tensor: False
+torch.distributed._set_thread_isolation_mode = lambda on: None
 torch.cuda.jiterator = types.SimpleNamespace(
     _create_jit_fn=lambda *a, **k: absent("jiterator"),
     _create_multi_output_jit_fn=lambda *a, **k: absent("jiterator"),

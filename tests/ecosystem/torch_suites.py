@@ -19,10 +19,11 @@ _LEFT_OUT = (
 )
 
 
-def _suite(area, *files, sample=400):
+def _suite(area, *files, sample=400, plugins=()):
     return Library(
         f"pytorch-{area}", "2.6.0", files, archive=_ARCHIVE, folder="test",
-        plugins=("torch_helpers",), shared_plugins=("older_names",), install=False, sample=sample,
+        plugins=("torch_helpers",), shared_plugins=("older_names", *plugins), install=False,
+        sample=sample,
         arguments=("--noconftest", *_LEFT_OUT),
         environment=(("PYTORCH_TESTING_DEVICE_ONLY_FOR", "cpu"),),
     )  # fmt: skip
@@ -32,6 +33,10 @@ SUITES = [
     _suite("autograd", "test_autograd.py", "test_stateless.py"),
     _suite("data", "test_dataloader.py", "test_serialization.py", sample=200),
     _suite("derivatives", "test_ops_gradients.py", "test_ops_fwd_gradients.py"),
+    _suite("distributed", "distributed/test_c10d_gloo.py", "distributed/checkpoint",
+           "distributed/optim", "distributed/algorithms/test_join.py",
+           "distributed/_tensor/test_dtensor.py", "distributed/fsdp/test_wrap.py",
+           sample=150, plugins=("several_processes",)),
     _suite("distributions", "distributions/test_distributions.py",
            "distributions/test_constraints.py", "distributions/test_utils.py"),
     _suite("layouts", "test_sparse.py", "test_sparse_csr.py", "test_masked.py",

@@ -18,6 +18,10 @@ FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 COMPLEX = [torch.complex64, torch.complex128]
 ALL = [*FLOATS, *INTEGERS, *COMPLEX, torch.bool]
+COPIED_ONLY = [
+    torch.uint16, torch.uint32, torch.uint64, torch.complex32, torch.float8_e4m3fn,
+    torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu,
+]  # fmt: skip
 
 
 def of_rank(r, shape, dtype):
@@ -123,7 +127,7 @@ def reductions(large_count=300_001):
 
 
 def copies():
-    for dtype in ALL:
+    for dtype in [*ALL, *COPIED_ONLY]:
         parts = everyone((2, 3), dtype)
         x = parts[rank].clone()
         dist.broadcast(x, src=size - 1)
@@ -204,7 +208,7 @@ def out_of_memory(*arguments):
 def messages():
     other = (rank + 1) % size
     before = (rank - 1) % size
-    for dtype in ALL:
+    for dtype in [*ALL, *COPIED_ONLY]:
         x = of_rank(rank, (3, 2), dtype)
         got = torch.empty(2, 3, dtype=dtype).t()
         work = dist.isend(x, other, tag=3)
@@ -352,6 +356,17 @@ def of_other_kinds():
     assert x.item() == (size * size if rank == 0 else size)
     refused(RuntimeError, group.broadcast, x, root=size)
     refused(RuntimeError, group.allreduce, [])
+    refused(ValueError, dist.new_group, [0, 0])
+    refused(ValueError, dist.all_gather, [torch.ones(1, dtype=torch.half)] * size, torch.ones(1))
+    first = dist.new_group([0])
+    for function in (dist.get_process_group_ranks, dist.get_backend):
+        if rank > 0:
+            refused(ValueError, function, first)
+    for function in (dist.get_global_rank, dist.get_group_rank):
+        if rank > 0:
+            refused(ValueError, function, first, 0)
+        else:
+            assert function(first, 0) == 0
     assert group._get_backend("cpu").options._timeout == datetime.timedelta(seconds=60)
     assert (dist.new_group([0], use_local_synchronization=True) is None) is (rank > 0)
 

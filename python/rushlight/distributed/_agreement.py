@@ -33,6 +33,9 @@ _DTYPES = {
             rushlight.float32, rushlight.float64, rushlight.float16, rushlight.bfloat16,
             rushlight.complex64, rushlight.complex128, rushlight.uint8, rushlight.int8,
             rushlight.int16, rushlight.int32, rushlight.int64, rushlight.bool,
+            rushlight.uint16, rushlight.uint32, rushlight.uint64, rushlight.complex32,
+            rushlight.float8_e4m3fn, rushlight.float8_e5m2, rushlight.float8_e4m3fnuz,
+            rushlight.float8_e5m2fnuz, rushlight.float8_e8m0fnu,
         )
     )
 }  # fmt: skip

@@ -65,8 +65,12 @@ def _check_list(name, tensors, parameter):
         )
     for tensor in tensors:
         check_tensor(name, tensor, parameter)
-    if len({tensor.dtype for tensor in tensors}) > 1:
-        raise ValueError(f"{name}: {parameter} has tensors of different dtypes")
+    dtypes = list(dict.fromkeys(tensor.dtype for tensor in tensors))
+    if len(dtypes) > 1:
+        raise ValueError(
+            f"{name}: Invalid usage of tensors with different dtypes: {parameter} has {dtypes[0]} "
+            f"and {dtypes[1]}"
+        )
 
 
 def _check_length(name, tensors, size, parameter):
@@ -80,7 +84,8 @@ def _check_length(name, tensors, size, parameter):
 def _same_dtype(name, first, second):
     if first.dtype is not second.dtype:
         raise ValueError(
-            f"{name}: output has dtype {first.dtype} and input {second.dtype}: they must be equal"
+            f"{name}: Invalid usage of tensors with different dtypes: output has {first.dtype} and "
+            f"input {second.dtype}"
         )
 
 

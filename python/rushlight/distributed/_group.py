@@ -347,7 +347,7 @@ def new_group(
     size = default.size()
     ranks = list(range(size)) if ranks is None else sorted(ranks)
     if len(set(ranks)) != len(ranks):
-        raise RuntimeError(f"new_group: a rank is there twice in {ranks}")
+        raise ValueError(f"new_group: a rank is there twice in {ranks}")
     if len(ranks) > size:
         raise ValueError(
             "the new group's world size should be less or equal to the world size set by "
@@ -538,12 +538,17 @@ def get_world_size(group: ProcessGroup | None = None) -> Any:
     return -1 if found is None else found.size()
 
 
-def get_backend(group: ProcessGroup | None = None) -> Any:
-    """What carries the messages, as the program has called it."""
+def _resolve_own(group):
+    """The group that an argument means, of which this process must be a member."""
     found = resolve(group)
     if found is None:
-        raise ValueError("Invalid process group specified")
-    return found._backend
+        raise ValueError("Invalid process group specified: this process is not in it")
+    return found
+
+
+def get_backend(group: ProcessGroup | None = None) -> Any:
+    """What carries the messages, as the program has called it."""
+    return _resolve_own(group)._backend
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
@@ -553,12 +558,12 @@ def get_backend_config(group: ProcessGroup | None = None) -> str:
 
 def get_process_group_ranks(group: ProcessGroup | None) -> Any:
     """The members' ranks in the world."""
-    return list(resolve(group)._ranks)
+    return list(_resolve_own(group)._ranks)
 
 
 def get_global_rank(group: ProcessGroup | None, group_rank: Any) -> Any:
     """The rank in the world of a member of a group."""
-    ranks = resolve(group)._ranks
+    ranks = _resolve_own(group)._ranks
     if not 0 <= group_rank < len(ranks):
         raise ValueError(f"Group rank {group_rank} is not part of group {group}")
     return ranks[group_rank]
@@ -566,7 +571,7 @@ def get_global_rank(group: ProcessGroup | None, group_rank: Any) -> Any:
 
 def get_group_rank(group: ProcessGroup | None, global_rank: Any) -> Any:
     """The rank in a group of one of the world."""
-    ranks = resolve(group)._ranks
+    ranks = _resolve_own(group)._ranks
     if global_rank not in ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
     return ranks.index(global_rank)
