@@ -660,6 +660,22 @@ assert after == before, (before, after)
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_what_was_asked_for_a_gradient_and_got_none_is_forgotten_with_its_object():
+    script = """
+import gc, rushlight
+(rushlight.ones(2, requires_grad=True) * 2).register_hook(print)
+for _ in range(1000):
+    rushlight.ones(2, requires_grad=True).retain_grad()
+    try:
+        rushlight.ones(2).retain_grad()
+    except RuntimeError:
+        pass
+others = [object() for _ in range(100000)]
+gc.collect()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_a_cycle_that_is_in_use_keeps_its_hooks():
     """The module is out of reach but for its output, whose backward calls the hook."""
     seen = []

@@ -336,7 +336,9 @@ void note_gradient(PyObject* tensor, bool has_history) {
   show(tensor);
   if (!has_history) return;
   note_objects();
-  if (!lists_change) GradientsWithHistory::get().all.insert(tensor);
+  if (lists_change) return;
+  meta(tensor_of(tensor));  // by which the end of the object finds out that it is noted
+  GradientsWithHistory::get().all.insert(tensor);
 }
 
 void forget_kept(PyObject* self) {
