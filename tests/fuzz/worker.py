@@ -14,7 +14,7 @@ import warnings
 import rushlight as rl
 from rushlight import _C
 
-from . import calls, exported, files, hooks, programs, transforms, wrappers
+from . import calls, exported, files, hooks, programs, training, transforms, wrappers
 
 KINDS = {
     "calls": calls.run,
@@ -22,6 +22,7 @@ KINDS = {
     "files": files.run,
     "hooks": hooks.run,
     "programs": programs.run,
+    "training": training.run,
     "transforms": transforms.run,
     "wrappers": wrappers.run,
 }
