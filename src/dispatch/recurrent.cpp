@@ -392,7 +392,8 @@ std::array<Tensor, 7> recurrent_gradients(
                       in_floats(output), cells, gates, of_w_hh, of_biases && b_hh.defined());
   Tensor x = flat(made.x), of_x = of_biases ? sum(x, Dims{0}, false) : Tensor();
   auto as_input = [&](const Tensor& t) { return t.defined() ? to(t, input.dtype()) : t; };
-  Tensor of_b_hh = kind == RecurrentCell::GRU ? made.bias : of_x;
+  // A copy of of_x: who scales all gradients in place would scale one of both twice.
+  Tensor of_b_hh = kind == RecurrentCell::GRU || !of_biases ? made.bias : clone(of_x);
   return {of_input ? as_input(reshape(mm(x, in_floats(w_ih)), input.sizes())) : Tensor(),
           as_input(made.hidden),
           as_input(made.cell),

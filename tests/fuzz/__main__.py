@@ -124,7 +124,9 @@ def run(kind, first, seconds, count=10**12, say=None, timed=True):
 
 def main():
     parser = argparse.ArgumentParser(description=sys.modules["fuzz"].__doc__)
-    kinds = ["calls", "programs", "files", "exported", "hooks", "memory", "transforms", "wrappers"]
+    kinds = """
+    calls programs files exported hooks memory training transforms wrappers
+    """.split()
     parser.add_argument("kind", choices=kinds)
     parser.add_argument("--seed", type=int, help="one case, its steps printed")
     parser.add_argument("--first", type=int, default=int(time.time()) * 1000)

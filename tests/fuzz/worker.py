@@ -14,7 +14,7 @@ import warnings
 import rushlight as rl
 from rushlight import _C
 
-from . import calls, exported, files, hooks, memory, programs, transforms, wrappers
+from . import calls, exported, files, hooks, memory, programs, training, transforms, wrappers
 
 KINDS = {
     "calls": calls.run,
@@ -23,6 +23,7 @@ KINDS = {
     "hooks": hooks.run,
     "memory": memory.run,
     "programs": programs.run,
+    "training": training.run,
     "transforms": transforms.run,
     "wrappers": wrappers.run,
 }

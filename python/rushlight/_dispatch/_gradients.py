@@ -59,13 +59,15 @@ class _Like:
     dtype: Any
 
 
-_FORMULAS: dict[str, tuple[tuple[int, ...], bool, Callable[..., Any]]] = {}
+_FORMULAS: dict[str, tuple[Any, bool, Callable[..., Any]]] = {}
 
 
-def _formula(names: str, needs: Sequence[int] = (), result: bool = False) -> Callable[..., Any]:
+def _formula(names: str, needs: Any = (), result: bool = False) -> Callable[..., Any]:
+    """`needs`: the places of the arguments that it needs, or what tells them from the arguments."""
+
     def add(function):
         for name in names.split():
-            _FORMULAS[name] = (tuple(needs), result, function)
+            _FORMULAS[name] = (needs, result, function)
         return function
 
     return add
@@ -256,6 +258,29 @@ def _convolution(grad, a, weight, bias, *geometry, need):
     return *found, *[None] * len(geometry)
 
 
+# Operations that draw random numbers, or write into an argument, cannot be computed again.
+
+
+@_formula("native_batch_norm", lambda args: (0, 1) if args[5] else (0, 1, 3, 4))
+def _native_batch_norm(grad, input, weight, bias, mean, var, training, momentum, eps, need):
+    statistics = (None, None) if training else (mean, var)
+    found = emit("native_batch_norm_backward", grad, input, weight, *statistics, None, None,
+                 training, eps, need[:3])  # fmt: skip
+    return *found, *[None] * 5
+
+
+@_formula("rrelu_with_noise", (0, 1))
+def _rrelu(grad, a, noise, lower=1 / 8, upper=1 / 3, training=False, generator=None):
+    found = emit("rrelu_with_noise_backward", grad, a, noise, lower, upper, training, False)
+    return found, *[None] * 5
+
+
+@_formula("normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor")
+def _normal(grad, mean, std=1, generator=None):
+    zeros = emit("zeros_like", grad)
+    return tuple(_to_shape(zeros, t) if _is_tensor(t) else None for t in (mean, std))
+
+
 @_formula("view _unsafe_view")
 def _view(grad, a, size):
     return reshape(grad, tuple(a.shape)), None
@@ -405,6 +430,7 @@ class _Dispatched(Function):
             result = below(made.op, args, kwargs)
         ctx.set_materialize_grads(False)  # a mode or a class knows no plain zeros
         needs, keeps_result, _ = _FORMULAS.get(_key(made.op), (None, False, None))
+        needs = needs(args) if callable(needs) else needs
         # A saved result comes back as a plain tensor: that of a class is computed again.
         again = keeps_result and type(result) is not Tensor
         kept = range(len(tensors)) if needs is None or again else sorted(made.needed(needs))

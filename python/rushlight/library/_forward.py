@@ -146,12 +146,24 @@ def _in_place(function):
     return lambda x, *args: function(x, *args, inplace=True)
 
 
+def _fill_noise(noise, x, lower, upper, generator):
+    """Write what `rrelu` multiplies each element of `x` by."""
+    if generator is not None:
+        raise NotImplementedError("rrelu_with_noise: draws from the default generator alone")
+    signs = rushlight.where(x.detach() > 0, 1.0, -1.0).to(x.dtype)
+    return noise.copy_(F.rrelu(signs, lower, upper, True).abs())
+
+
 def _rrelu_(x, noise, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
-    return F.rrelu(x, lower, upper, training, inplace=True)
+    if training:
+        return x.mul_(_fill_noise(noise, x, lower, upper, generator))
+    return F.rrelu(x, lower, upper, inplace=True)
 
 
 def _rrelu(x, noise, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
-    return F.rrelu(x, lower, upper, training)
+    if training:
+        return x * _fill_noise(noise, x, lower, upper, generator)
+    return F.rrelu(x, lower, upper)
 
 
 def _trilinear(a, b, c, expand1, expand2, expand3, sumdim, unroll_dim=1):

@@ -64,6 +64,10 @@ class LBFGS(Optimizer):
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._params = self.param_groups[0]["params"]
+
     # -- all parameters as one vector ------------------------------------------------------------
 
     def _gather_flat_grad(self):
