@@ -188,6 +188,7 @@ fuzz: build
 	cd tests && $(IN_PLACE) $(PY) -m fuzz exported $(ARGS)
 	cd tests && $(IN_PLACE) $(PY) -m fuzz transforms $(ARGS)
 	cd tests && $(IN_PLACE) $(PY) -m fuzz wrappers $(ARGS)
+	cd tests && $(IN_PLACE) $(PY) -m fuzz training $(ARGS)
 	cd tests && $(IN_PLACE) $(PY) -m fuzz memory $(ARGS)
 	cd tests && $(IN_PLACE) $(if $(wildcard $(PY_TORCH)),$(PY_TORCH),$(PY)) -m fuzz programs $(ARGS)
 	cd tests && $(IN_PLACE) $(if $(wildcard $(PY_TORCH)),$(PY_TORCH),$(PY)) -m fuzz hooks $(ARGS)

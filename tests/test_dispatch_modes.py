@@ -585,3 +585,17 @@ def test_a_view_made_under_a_mode_gets_a_history_later():
         view = rushlight.zeros(4)[1:]
     with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
         view.copy_(x)
+
+
+def test_batch_norm_under_a_mode_updates_its_statistics_once():
+    class Passes(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    plain, observed = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+    x = rushlight.arange(15.0).reshape(5, 3).requires_grad_()
+    plain(x).square().sum().backward()
+    with Passes():
+        observed(x).square().sum().backward()
+    assert observed.running_mean.equal(plain.running_mean)
+    assert observed.running_var.equal(plain.running_var)

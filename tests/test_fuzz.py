@@ -10,7 +10,7 @@ FIRST = 1_000_000
 # Cases whose outcome hangs on timing (memory that a thread changes) are left to `make fuzz`.
 SLICE = {
     "calls": 30, "programs": 12, "files": 200, "exported": 15, "hooks": 40, "transforms": 60,
-    "wrappers": 30,
+    "wrappers": 30, "training": 25,
 }  # fmt: skip
 
 

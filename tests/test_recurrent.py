@@ -266,3 +266,12 @@ def test_inputs_of_another_dtype_than_the_weights(kind):
     layer = getattr(rushlight.nn, kind)(3, 4)
     with pytest.raises(ValueError, match="RNN input dtype .* does not match weight dtype"):
         layer(rushlight.ones(2, 2, 3, dtype=rushlight.float64))
+
+
+@pytest.mark.parametrize("layer", [nn.RNN, nn.LSTM, nn.GRU])
+def test_gradients_of_both_biases_may_be_scaled_in_place(layer):
+    made = layer(3, 4)
+    made(rushlight.ones(5, 2, 3))[0].sum().backward()
+    kept = made.bias_hh_l0.grad.clone()
+    made.bias_ih_l0.grad.mul_(0.5)
+    assert made.bias_hh_l0.grad.equal(kept)

@@ -1,5 +1,7 @@
 """Networks of one layer of each kind, in all of their steps; quick enough for an emulator."""
 
+import copy
+
 import pytest
 from optimizers import OPTIONS, combinations
 
@@ -86,3 +88,18 @@ def test_steps_of_floats_follow_those_of_doubles(name):
             ends.append(p.detach().double())
         assert not rl.equal(ends[1], start.double())
         rl.testing.assert_close(*ends, rtol=1e-4, atol=1e-4)
+
+
+def test_a_copied_lbfgs_steps_the_copied_parameters():
+    model = rl.nn.Linear(2, 1)
+    model_copy, optimizer = copy.deepcopy((model, rl.optim.LBFGS(model.parameters())))
+    before = model.weight.clone()
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model_copy(rl.ones(3, 2)).square().sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert model.weight.equal(before) and not model_copy.weight.equal(before)

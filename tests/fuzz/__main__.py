@@ -106,9 +106,7 @@ def run(kind, first, seconds, count=10**12, say=None, timed=True):
         preload = preloaded(kind, folder)
         while at < first + count and time.monotonic() < end and len(found) < ENOUGH:
             left = max(1, int(min(end - time.monotonic(), WORKER)))
-            more, at, made, size = watch(
-                kind, at, first + count - at, left, folder, timed, preload
-            )
+            more, at, made, size = watch(kind, at, first + count - at, left, folder, timed, preload)
             calls += made
             sizes.append(size)
             for one in more:

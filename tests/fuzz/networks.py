@@ -2,6 +2,7 @@
 can make the same.
 """
 
+import importlib
 from types import SimpleNamespace
 
 import rushlight as rl
@@ -361,6 +362,7 @@ _LIBRARIES = {rl: OURS}
 def evaluate(T, text):
     if T not in _LIBRARIES:
         _LIBRARIES[T] = wrappers(T)
+    importlib.import_module(f"{T.__name__}.nn.utils.prune")
     utils = T.nn.utils
     names = {"T": T, "nn": T.nn, "L": _LIBRARIES[T], "U": utils, "P": utils.parametrizations}
     return eval(text, names)
@@ -397,13 +399,15 @@ class Network:
 
     def extend(self, text, value):
         """The value after a layer, which is appended if it can be computed."""
+        if "inplace" in text and all("latten" in layer for layer in self.layers):
+            return value  # would change the data
         try:
             made = layer(rl, text).double()(value.clone())
         except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):
             return value
         if not (len(made) == 4 and 1 < made.dim() < 6 and 1 < made.numel() < LARGEST):
             return value
-        if not bool(made.isfinite().all()):
+        if not bool(made.isfinite().all()) or made.abs().max() < 1e-6:
             return value
         self.layers.append(text)
         return made.detach()

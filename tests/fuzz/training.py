@@ -33,8 +33,8 @@ SPARSE = "sparse=True"
 # What changes a buffer in each forward pass.
 COUNTING = ("BatchNorm", "track_running", "Scaled", "spectral")
 SKIPPED = object()  # what a way gives of a recipe that it is not for
-# Values that a layer changes in place though the one before it needs them.
-SPOILED = re.compile("modified by an inplace")
+# What a layer changes in place though the one before it needs it; torch refuses these too.
+SPOILED = re.compile("modified by an inplace|inside a custom Function")
 FLAGS = ["foreach", "fused", "capturable"]
 
 
@@ -51,12 +51,16 @@ class Recipe:
         if name in ("Muon", "SparseAdam"):  # are for some parameters alone
             self.rules.append(self.rule(rng, rng.choice(["SGD", "AdamW"])))
         self.groups = name != "LBFGS" and rng.random() < 0.4
-        plain = [s for s in SCHEDULERS if "[0.001" not in s and "[lambda" not in s and "[0.1, " not in s]
+        plain = [
+            s for s in SCHEDULERS if "[0.001" not in s and "[lambda" not in s and "[0.1, " not in s
+        ]
         self.schedule = rng.choice([None, *plain]) if name not in ("LBFGS", "Rprop") else None
         if self.schedule and "Cycl" in self.schedule:  # these set a momentum
             self.schedule = self.schedule if name == "RMSprop" else None
-        self.clip = rng.choice([None, None, ("norm", 0.5, 2.0), ("norm", 0.1, 1.0), ("value", 0.05)])
-        if self.network.has(SPARSE):
+        self.clip = rng.choice(
+            [None, None, ("norm", 0.5, 2.0), ("norm", 0.1, 1.0), ("value", 0.05)]
+        )
+        if self.network.has(SPARSE) or name == "LBFGS":  # searches along what is the gradient
             self.clip = None
         self.average = rng.choice([None, None, "swa", "ema"])
         if self.network.has("U.", "prune"):  # hold tensors that are computed, which have no copies
@@ -104,9 +108,7 @@ class Training:
         self.optimizers = list(self.make_optimizers())
         lr = self.T.optim.lr_scheduler
         schedule = self.recipe.schedule
-        self.schedulers = [
-            eval(schedule, {"o": o, "s": lr}) for o in self.optimizers if schedule
-        ]
+        self.schedulers = [eval(schedule, {"o": o, "s": lr}) for o in self.optimizers if schedule]
         swa = self.T.optim.swa_utils
         match self.recipe.average:
             case None:
@@ -239,7 +241,8 @@ class Separable(Training):
 
     suits = without(
         *RANDOM, *NOT_MEANS, *COUNTING, SPARSE, "scale_grad", "max_norm", "Hooked", "Packed",
-        "bidirectional=True)", "add_zero_attn", "norm_first=True)", "'gelu'"
+        "bidirectional=True)", "add_zero_attn", "norm_first=True)", "'gelu'",
+        "nonlinearity='relu', bias=False",
     )  # fmt: skip
 
 
@@ -638,6 +641,8 @@ class ChannelsLast(Training):
 class Transposed(Training):
     """Parameters of other strides, which optimizers and gradients take over."""
 
+    suits = without(*RANDOM)
+
     def set_up(self):
         for p in self.model.parameters():
             if p.dim() > 1:
@@ -655,7 +660,10 @@ class OneStorage(Training):
 
 
 class Captured(Repeatable):
+    """By a capture of the network, in which there are no hooks of its backward pass."""
+
     capture = None
+    suits = without(*COUNTING, *RANDOM, "max_norm", "Hooked")
 
     def set_up(self):
         self.captured = None
@@ -712,7 +720,11 @@ WAYS = {
     "checkpoint": Checkpointed,
     "reentrant": made(
         Checkpointed, reentrant=True,
-        suits=staticmethod(lambda recipe: not recipe.network.of_integers and Repeatable.suits(recipe)),
+        # Each layer's input is a leaf there, and one that needs no gradient gives none.
+        suits=staticmethod(
+            lambda recipe: Repeatable.suits(recipe)
+            and not (recipe.network.of_integers or recipe.network.has("inplace"))
+        ),
     ),
     "segments": InSegments,
     "functional": Functional,
@@ -724,7 +736,9 @@ WAYS = {
     "thread": InThread,
     "save_on_cpu": made(Under, context=rl.autograd.graph.save_on_cpu),
     "saved": Saved,
-    "anomaly": made(Under, context=rl.autograd.detect_anomaly),
+    "anomaly": made(
+        Under, context=lambda: rl.autograd.detect_anomaly(check_nan=False)
+    ),
     "dispatch mode": made(Under, context=Looking),
     "function mode": made(Under, context=Watching),
     "no autocast": made(Under, context=lambda: rl.autocast("cpu", enabled=False)),
@@ -817,7 +831,9 @@ def known(recipe, expected):
 class Directions(Functional):
     """Derivatives of the first loss along a direction, by four ways."""
 
-    suits = without("CTC", "scale_grad", "padding_idx", "Hooked", "max_norm", "spectral", SPARSE)
+    suits = without(
+        "CTC", "LPPool", "scale_grad", "padding_idx", "Hooked", "max_norm", "spectral", SPARSE
+    )
 
     def __init__(self, recipe):
         super().__init__(recipe)
@@ -847,8 +863,10 @@ class Directions(Functional):
         self.found = {}
         for order, f in ((1, self.first_loss), (2, self.slope)):
             wide, narrow = (float(self.difference(f, h)) for h in (1e-5, 2e-6))
-            scale = abs(float(f(self.at))) + abs(wide) + 1e-3
-            if not abs(wide - narrow) < 1e-5 * scale:
+            here = float(f(self.at))
+            scale = abs(here) + abs(wide) + 1e-3
+            ahead = (float(f(self.moved(1e-5))) - here) / 1e-5
+            if not (abs(wide - narrow) < 1e-5 * scale and abs(ahead - wide) < 1e-2 * scale):
                 return  # no derivative, or hardly one
             self.found[order] = wide, scale
             if order == 1:
