@@ -790,7 +790,8 @@ class Nudged(Training):
     def set_up(self):
         with rl.no_grad():
             for p in self.model.parameters():
-                p.mul_(1 + self.factor * rl.arange(1.0, p.numel() + 1).cos().reshape(p.shape))
+                places = rl.arange(1, p.numel() + 1, dtype=p.dtype).reshape(p.shape)
+                p.mul_(1 + self.factor * places.cos())
 
 
 def outcome(way, recipe, *library):
