@@ -45,8 +45,8 @@ help:
 	@echo '                  of their own in build/ecosystem: an hour or two; ARGS="einops pytorch-nn",'
 	@echo '                  of which the last is a part of PyTorch'\''s own tests'
 	@echo 'make lint         ruff, clang-format, and a build in which warnings are errors; make format'
-	@echo 'make fuzz         10 minutes each of hostile calls, damaged files (two kinds), random programs, then'
-	@echo '                  the sweeps of bad input; FUZZ_SECONDS=60 shortens the four'
+	@echo 'make fuzz         10 minutes of each kind of tests/fuzz (hostile calls, damaged files, random'
+	@echo '                  programs ...), then the sweeps of bad input; FUZZ_SECONDS=60 shortens each'
 	@echo 'make bench        what an operation and a start cost beside torch: a minute'
 	@echo 'make bench-full   kernels, networks and data loading too, beside torch, torch.compile and'
 	@echo '                  JAX: an hour, of which most is compilation; ARGS=--two-threads'
@@ -181,17 +181,13 @@ gpu-check: build
 	$(IN_PLACE) $(PY) tools/gpu_check.py --torch "$(TORCH)" $(ARGS)
 
 # Programs are compared with torch where `make test-torch` has installed it. FUZZ_SECONDS=60 shortens
-# each of the three; ARGS goes to them, "--first 7" for other seeds.
+# each kind; ARGS goes to them, "--first 7" for other seeds.
 fuzz: build
-	cd tests && $(IN_PLACE) $(PY) -m fuzz calls $(ARGS)
-	cd tests && $(IN_PLACE) $(PY) -m fuzz files $(ARGS)
-	cd tests && $(IN_PLACE) $(PY) -m fuzz exported $(ARGS)
-	cd tests && $(IN_PLACE) $(PY) -m fuzz transforms $(ARGS)
-	cd tests && $(IN_PLACE) $(PY) -m fuzz wrappers $(ARGS)
-	cd tests && $(IN_PLACE) $(PY) -m fuzz training $(ARGS)
-	cd tests && $(IN_PLACE) $(PY) -m fuzz memory $(ARGS)
-	cd tests && $(IN_PLACE) $(if $(wildcard $(PY_TORCH)),$(PY_TORCH),$(PY)) -m fuzz programs $(ARGS)
-	cd tests && $(IN_PLACE) $(if $(wildcard $(PY_TORCH)),$(PY_TORCH),$(PY)) -m fuzz hooks $(ARGS)
+	for kind in calls files exported transforms wrappers training memory; do \
+	    (cd tests && $(IN_PLACE) $(PY) -m fuzz $$kind $(ARGS)) || exit 1; done
+	for kind in programs hooks; do \
+	    (cd tests && $(IN_PLACE) $(if $(wildcard $(PY_TORCH)),$(PY_TORCH),$(PY)) -m fuzz $$kind \
+	        $(ARGS)) || exit 1; done
 	$(IN_PLACE) $(PY) -m pytest --fuzz -m fuzz -o faulthandler_timeout=3600
 
 test-torch: build $(VENV_TORCH)/ready

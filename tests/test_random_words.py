@@ -16,6 +16,10 @@ def words_of(seed, n):
     return engine.randint(0, 2**32, n, dtype=np.uint32)
 
 
+def fractions_of_24_bits(seed, n):
+    return (words_of(seed, n) & np.uint32(0xFFFFFF)).astype(np.float32) * np.float32(2.0**-24)
+
+
 def fractions_of_53_bits(seed, n):
     high, low = words_of(seed, 2 * n).reshape(n, 2).T.astype(np.uint64)
     return ((high << np.uint64(32) | low) & np.uint64(2**53 - 1)).astype(np.float64) * 2.0**-53
@@ -24,8 +28,7 @@ def fractions_of_53_bits(seed, n):
 @pytest.mark.parametrize("n", SIZES)
 def test_uniform_floats_are_24_bits_of_a_word(n):
     rl.manual_seed(7)
-    expected = (words_of(7, n) & np.uint32(0xFFFFFF)).astype(np.float32) * np.float32(2.0**-24)
-    assert (rl.rand(n).numpy() == expected).all()
+    assert (rl.rand(n).numpy() == fractions_of_24_bits(7, n)).all()
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -47,5 +50,4 @@ def test_bernoulli_is_a_fraction_below_p(n, p):
 def test_chunks_and_single_draws_share_one_sequence():
     rl.manual_seed(10)
     drawn = [rl.rand(n).numpy() for n in (3, 620, 1, 1, 700, 5)]
-    expected = (words_of(10, 1330) & np.uint32(0xFFFFFF)).astype(np.float32) * np.float32(2.0**-24)
-    assert (np.concatenate(drawn) == expected).all()
+    assert (np.concatenate(drawn) == fractions_of_24_bits(10, 1330)).all()

@@ -12,12 +12,6 @@ namespace {
 
 constexpr const char* disabled_key = "rushlight.saved_tensors_hooks_disabled";
 
-PyObject* thread_dict() {
-  PyObject* dict = PyThreadState_GetDict();
-  if (!dict) throw PythonError{};
-  return dict;
-}
-
 // Pairs (pack, unpack) of this thread.
 ThreadStack stack("rushlight.saved_tensors_hooks");
 

@@ -7,6 +7,14 @@
 
 namespace rl::bind {
 
+// What Python keeps for this thread; borrowed.
+inline PyObject* thread_dict() {
+  PyObject* dict = PyThreadState_GetDict();
+  if (dict) return dict;
+  PyErr_NoMemory();
+  throw PythonError{};
+}
+
 class ThreadStack {
  public:
   constexpr explicit ThreadStack(const char* name) : name_(name) {}
@@ -49,12 +57,6 @@ class ThreadStack {
   }
 
  private:
-  static PyObject* thread_dict() {
-    PyObject* dict = PyThreadState_GetDict();
-    if (dict) return dict;
-    PyErr_NoMemory();
-    throw PythonError{};
-  }
   const char* const name_;
   PyObject* key_ = nullptr;
 };

@@ -21,7 +21,7 @@ import os
 import threading
 
 import numpy as np
-from table import PUBLIC, case, function, of_library, texts_of
+from table import PUBLIC, case, function, of_library, texts_of, tree_map
 
 import rushlight as rl
 from rushlight import _C
@@ -146,13 +146,7 @@ def in_place(op, args, named, leaves):
 
 
 def tree_detach(value):
-    if isinstance(value, rl.Tensor):
-        return value.detach()
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(tree_detach, value))
-    if isinstance(value, dict):
-        return {key: tree_detach(item) for key, item in value.items()}
-    return value
+    return tree_map(rl.Tensor.detach, value, rl.Tensor)
 
 
 class Unusable(Exception):

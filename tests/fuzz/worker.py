@@ -12,9 +12,9 @@ import time
 import warnings
 
 import rushlight as rl
-from rushlight import _C
 
 from . import calls, exported, files, hooks, memory, programs, training, transforms, wrappers
+from .memory import live
 
 KINDS = {
     "calls": calls.run,
@@ -35,10 +35,6 @@ LEAK_PATIENCE = 3  # collections: a generation may free what holds the next
 def resident():
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * mmap.PAGESIZE
-
-
-def live():
-    return _C._live_tensors() + _C._live_nodes()
 
 
 class Report:

@@ -63,6 +63,11 @@ RL_INLINE SineCosine cephes_sincos(float x) {
           bit_cast<float>(bit_cast<uint32_t>(where(swap, s, c)) ^ cosine_sign)};
 }
 
+// Of two words, the upper first.
+RL_INLINE int64_t bits53(const uint32_t* words) {
+  return static_cast<int64_t>(words[0] & 0x1fffffu) << 32 | words[1];
+}
+
 }  // namespace
 
 void twist_words(uint32_t* state) { twist(state); }
@@ -73,8 +78,7 @@ void temper_words(const uint32_t* words, uint32_t* out, int64_t n) {
 
 void below_threshold(const uint32_t* words, uint8_t* out, int64_t n, int64_t threshold) {
   for (int64_t i = 0; i < n; ++i) {
-    int64_t bits = static_cast<int64_t>(words[2 * i] & 0x1fffffu) << 32 | words[2 * i + 1];
-    out[i] = bits < threshold;
+    out[i] = bits53(words + 2 * i) < threshold;
   }
 }
 
@@ -87,8 +91,8 @@ void uniform_floats(const uint32_t* words, float* out, int64_t n, float low, flo
 
 void uniform_doubles(const uint32_t* words, double* out, int64_t n, double low, double span) {
   for (int64_t i = 0; i < n; ++i) {
-    int64_t bits = static_cast<int64_t>(words[2 * i] & 0x1fffffu) << 32 | words[2 * i + 1];
-    out[i] = __builtin_fma(static_cast<double>(bits) * 0x1p-53, span, low);
+    double fraction = static_cast<double>(bits53(words + 2 * i)) * 0x1p-53;
+    out[i] = __builtin_fma(fraction, span, low);
   }
 }
 
