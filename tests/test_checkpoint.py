@@ -388,3 +388,21 @@ def test_a_kept_result_may_be_changed_in_place_where_that_is_allowed():
     allowed = contexts(allow_cache_entry_mutation=True)
     checkpoint(function, x, use_reentrant=False, context_fn=allowed).sum().backward()
     assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_an_argument_that_the_function_changes_is_refused(named):
+    """It would be computed again from what the first call left: silently other gradients."""
+    layer = nn.Linear(3, 3)
+    hidden = layer(rushlight.ones(2, 3))
+    silu = functools.partial(nn.functional.silu, inplace=True)
+    given = {"input": hidden} if named else {}
+    args = () if named else (hidden,)
+    out = checkpoint(silu, *args, use_reentrant=False, **given)
+    with pytest.raises(
+        RuntimeError, match="modified by an inplace operation: an argument of check"
+    ):
+        out.tanh().sum().backward()
+    out = checkpoint(lambda x: silu(x.clone()), layer(rushlight.ones(2, 3)), use_reentrant=False)
+    out.sum().backward()
+    assert layer.weight.grad.abs().sum() > 0

@@ -599,3 +599,87 @@ def test_batch_norm_under_a_mode_updates_its_statistics_once():
         observed(x).square().sum().backward()
     assert observed.running_mean.equal(plain.running_mean)
     assert observed.running_var.equal(plain.running_var)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.BatchNorm1d(3),
+        lambda: nn.SyncBatchNorm(3),
+        lambda: nn.InstanceNorm1d(3, affine=True, track_running_stats=True),
+        lambda: nn.RReLU(0.1, 0.4),
+        lambda: nn.Dropout(0.5),
+        lambda: nn.AlphaDropout(0.5),
+        lambda: nn.LSTM(4, 3, 2, dropout=0.5),
+    ],
+)
+@pytest.mark.parametrize("training", [True, False])
+def test_what_draws_or_counts_is_not_computed_again(make, training):
+    """The gradients of a mode leave statistics and the generator as a plain backward pass does."""
+    rushlight.manual_seed(0)
+    layer, x = make().double(), rushlight.randn(2, 3, 4, dtype=rushlight.float64)
+    other = copy.deepcopy(layer)
+
+    def outcome(layer):
+        layer.train(training)
+        rushlight.manual_seed(3)
+        leaf = x.clone().requires_grad_()
+        for _ in range(2):  # the second pass changes what the first one's backward may look at
+            made = [layer(leaf), layer(leaf * 2)]
+            made = [m[0] if isinstance(m, tuple) else m for m in made]
+            (made[0].sin() * made[1]).sum().backward()
+        grads = [p.grad for p in layer.parameters()]
+        return [leaf.grad, *grads, *layer.buffers(), rushlight.rand(2)]
+
+    expected = outcome(layer)
+    with Log():
+        found = outcome(other)
+    rushlight.testing.assert_close(found, expected)
+
+
+def test_what_random_normals_depend_on_has_zero_gradients():
+    mean = rushlight.ones(3, requires_grad=True)
+    with Log():
+        rushlight.manual_seed(0)
+        rushlight.normal(mean, mean * 2).sum().backward()
+        state = rushlight.get_rng_state()
+    rushlight.manual_seed(0)
+    rushlight.normal(mean.detach(), mean.detach() * 2)
+    assert mean.grad.tolist() == [0, 0, 0] and state.equal(rushlight.get_rng_state())
+
+
+@pytest.mark.parametrize("dtype", [rushlight.float32, rushlight.bfloat16])
+@pytest.mark.parametrize("name", ["rrelu_with_noise", "rrelu_with_noise_"])
+def test_rrelu_writes_its_noise(name, dtype):
+    x = rushlight.tensor([-1.0, 2, -3, 0, 4], dtype=dtype)
+    noise = rushlight.full_like(x, 7)
+    rushlight.manual_seed(0)
+    found = getattr(aten, name)(x.clone(), noise, 0.1, 0.4, True)
+    rushlight.manual_seed(0)
+    assert found.equal(F.rrelu(x, 0.1, 0.4, True)) and found.equal(x * noise)
+    assert noise[1] == noise[4] == 1
+    getattr(aten, name)(x.clone(), noise.fill_(7), 0.1, 0.4, False)
+    assert (noise == 7).all()
+    with pytest.raises(NotImplementedError, match="default generator"):
+        getattr(aten, name)(x.clone(), noise, 0.1, 0.4, True, rushlight.Generator())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.group_norm(x, 2),
+        lambda x: x @ x[0].mT,
+        lambda x: rushlight.kron(x[0], x[1]),
+        lambda x: F.linear(x, x[0, :, :3]),
+    ],
+)
+def test_results_may_be_changed_in_place(function):
+    x = rushlight.randn(2, 4, 3, dtype=rushlight.float64, requires_grad=True)
+
+    def gradient():
+        made = function(x)
+        return rushlight.autograd.grad(F.silu(made, inplace=True).sin().sum(), x)[0]
+
+    expected = gradient()
+    with Log():
+        rushlight.testing.assert_close(gradient(), expected)

@@ -280,3 +280,29 @@ def test_a_learning_rate_is_one_number():
             library.optim.SparseAdam(
                 [library.zeros(2, requires_grad=True)], lr=library.tensor([0.1, 0.2])
             )
+
+
+@pytest.mark.parametrize("max_eval", [3, 6, 25])
+@pytest.mark.parametrize("power", [1, 1.5])
+def test_a_line_search_ends_where_torchs_does(max_eval, power):
+    """Its evaluations are among those that a step may make; kinks make it long."""
+
+    def losses(library):
+        x = library.tensor([0.3, -2.0, 5.0], dtype=library.float64, requires_grad=True)
+        optimizer = library.optim.LBFGS(
+            [x], lr=0.3, max_iter=4, max_eval=max_eval, line_search_fn="strong_wolfe"
+        )
+        seen = []
+
+        def closure():
+            optimizer.zero_grad()
+            loss = ((x * library.tensor([1.0, 3.0, 0.2])).abs() ** power).sum() + x[0] * x[1] / 9
+            loss.backward()
+            seen.append(float(loss.detach()))
+            return loss
+
+        for _ in range(3):
+            optimizer.step(closure)
+        return seen
+
+    assert losses(rushlight) == pytest.approx(losses(torch), rel=1e-9)

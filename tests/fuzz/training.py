@@ -469,7 +469,10 @@ class Accumulated(Separable):
 
 
 class Checkpointed(Repeatable):
+    """Layer by layer: what one of them changes in place is the argument of its checkpoint."""
+
     reentrant = False
+    suits = without(*COUNTING, *RANDOM, "max_norm", "inplace")
 
     def forward(self, x):
         if x.is_floating_point():  # without which a reentrant one gives its parameters no gradient
@@ -769,7 +772,12 @@ def exported(model, x):
 class Beside(Training):
     """The same in torch, from the same values."""
 
-    suits = without(*RANDOM)
+    @staticmethod
+    def suits(recipe):
+        has, name = recipe.network.has, recipe.rules[0][0]
+        # What comes before a norm has gradients that are zero but for rounding, or zero; and the
+        # products of Muon are in bfloat16.
+        return not has(*RANDOM) and name != "Muon" and not (name == "Rprop" and has("Norm"))
 
     def begin(self):
         if self.T is not rl:
@@ -867,7 +875,7 @@ class Directions(Functional):
             here = float(f(self.at))
             scale = abs(here) + abs(wide) + 1e-3
             ahead = (float(f(self.moved(1e-5))) - here) / 1e-5
-            if not (abs(wide - narrow) < 1e-5 * scale and abs(ahead - wide) < 1e-2 * scale):
+            if not (abs(wide - narrow) < 1e-5 * scale and abs(ahead - wide) < 5e-5 * scale):
                 return  # no derivative, or hardly one
             self.found[order] = wide, scale
             if order == 1:

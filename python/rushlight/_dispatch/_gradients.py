@@ -427,7 +427,7 @@ class _Dispatched(Function):
             made.op = _out_of_place(made.op)
             tensors = (before, *tensors[1:])
         else:
-            result = below(made.op, args, kwargs)
+            result = _without_base(made.op, below(made.op, args, kwargs), tensors)
         ctx.set_materialize_grads(False)  # a mode or a class knows no plain zeros
         needs, keeps_result, _ = _FORMULAS.get(_key(made.op), (None, False, None))
         needs = needs(args) if callable(needs) else needs
@@ -487,6 +487,21 @@ class _Dispatched(Function):
                 if isinstance(place, _Place):
                     found[place.number] = one
         return None, *found
+
+
+def _without_base(op, result, inputs):
+    """A result that is a view of what the operation has made inside as a tensor of its own."""
+    if not isinstance(result, Tensor):
+        return type(result)([_without_base(op, one, inputs) for one in result])
+    with _C.DisableTorchFunction():
+        if op._opname in _VIEWS or type(result) is not Tensor or not result._is_view():
+            return result
+        place = result.untyped_storage().data_ptr()
+        if op._opname != "_unsafe_view" and any(
+            type(t) is Tensor and t.untyped_storage().data_ptr() == place for t in inputs
+        ):
+            return result
+        return result.detach()
 
 
 def _out_of_place(op):

@@ -144,8 +144,9 @@ class LBFGS(Optimizer):
             if slope > -group["tolerance_change"]:
                 break
             loss, flat_grad, t, used = self._move(
-                closure, group, loss, flat_grad, d, t, slope, iteration
-            )
+                closure, group, loss, flat_grad, d, t, slope, iteration,
+                group["max_eval"] - evaluations,
+            )  # fmt: skip
             evaluations += used
             state["func_evals"] += used
             if (
@@ -178,14 +179,17 @@ class LBFGS(Optimizer):
         state["al"] = weights + empty
         return d
 
-    def _move(self, closure, group, loss, flat_grad, d, t, slope, iteration):
-        """Along d by t, or by what the line search finds: (loss, gradient, t, evaluations)."""
+    def _move(self, closure, group, loss, flat_grad, d, t, slope, iteration, most):
+        """Along d by t, or by what the line search finds in about `most` evaluations: (loss,
+        gradient, t, evaluations).
+        """
         search = group["line_search_fn"]
         if search is not None:
             if search != "strong_wolfe":
                 raise RuntimeError("only 'strong_wolfe' is supported")
             evaluate = functools.partial(self._directional_evaluate, closure)
-            result = _strong_wolfe(evaluate, self._clone_param(), t, d, loss, flat_grad, slope)
+            start = self._clone_param()
+            result = _strong_wolfe(evaluate, start, t, d, loss, flat_grad, slope, max_ls=most)
             self._add_grad(result[2], d)
             return result
         self._add_grad(t, d)
@@ -252,7 +256,8 @@ def _strong_wolfe(obj_func, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_chang
     evaluations = 1
     low, high = start, point
     for iteration in range(max_ls):
-        if too_high(point) or (iteration > 0 and point.loss >= previous.loss):
+        # Torch compares with the point before from the third on; the textbook from the second.
+        if too_high(point) or (iteration > 1 and point.loss >= previous.loss):
             low, high = previous, point
             break
         if abs(point.slope) <= -c2 * slope:

@@ -185,6 +185,11 @@ class _Frame:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.surroundings, self.context = surroundings, context
         self.check, self.early_stop, self.log = check, early_stop, log
+        self.versions = [
+            (t, t._version)
+            for t in (*args, *kwargs.values())
+            if isinstance(t, Tensor) and not t.is_inference()
+        ]
         self.kinds = []  # of the saved tensors, in their order
         self.again = {}  # the number of a saved tensor -> the tensor
         self.is_complete = False  # is the first call over? It may take gradients itself.
@@ -207,6 +212,14 @@ class _Frame:
             context.frame = self
 
     def recompute(self) -> None:
+        for tensor, version in self.versions:
+            if tensor._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an "
+                    f"inplace operation: an argument of checkpoint, of shape {tuple(tensor.shape)},"
+                    f" is at version {tensor._version}; expected version {version} instead. The "
+                    "function would be computed again from its new values; let it change a clone()"
+                )
         count = 0
 
         def pack(tensor):
