@@ -374,3 +374,130 @@ def test_tensors_that_their_class_tells_keep_it(make):
     for convert in (x.as_subclass, lambda cls: rl.Tensor._make_subclass(cls, x)):
         with pytest.raises(NotImplementedError, match="Image cannot take its place"):
             convert(Image)
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_single_elements_are_copies(dtype):
+    """What a number of one was converted to was a view of the table of all numbers."""
+    one = rl.tensor(1, dtype=dtype)
+    for converted in (one.cfloat(), one.to(rl.complex128), one.real.double()):
+        converted.mul_(0)
+    assert one.item() == 1 and rl.ones((), dtype=dtype).item() == 1
+    assert rl.ones(2).to(dtype).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_what_changes_shape_in_place(dtype):
+    x = small(dtype)
+    assert x.t_() is x and x.shape == (3, 2) and x.dtype is dtype
+    assert x.unsqueeze_(0).transpose_(0, 1).shape == x.shape == (3, 1, 2)
+    assert x.squeeze_().tolist() == small(dtype).T.tolist()
+    assert x.as_strided_((2,), (1,), 1).tolist() == [2, 4]
+    grown = rl.ones(2, dtype=dtype)
+    assert grown.resize_(5).shape == (5,) and grown.tolist()[:2] == [1, 1]
+    assert grown.resize_as_(small(rl.uint8)).shape == (2, 3)
+    assert grown.set_(x) is grown and grown.data_ptr() == x.data_ptr()
+    grown.data = small(dtype)
+    assert grown.tolist() == small(dtype).tolist()
+    grown.set_(small(dtype).untyped_storage(), 2, (2, 2))
+    assert grown.tolist() == [[4, 8], [16, 1]] and grown.set_().numel() == 0
+    with pytest.raises(RuntimeError, match="Could not set tensor of type"):
+        grown.set_(rl.zeros(2, dtype=rl.uint8))
+    with pytest.raises(RuntimeError, match="have no memory in common"):
+        grown.data = rl.zeros(2, dtype=rl.uint8)
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_results_are_written_into_given_tensors(dtype):
+    x = small(dtype)
+    for given in (rl.empty(0, dtype=dtype), rl.zeros(2, 3).to(rl.float64).cfloat()):
+        for function in (rl.cat, rl.stack):
+            assert function([x, x], out=given) is given
+            assert given.tolist() == function([x, x]).tolist()
+    assert rl.full((2,), 4, out=given) is given and given.tolist() == [4, 4]
+    kept = rl.empty(2, dtype=dtype)
+    assert rl.ones(2, out=kept) is kept and kept.tolist() == [1, 1] and kept.dtype is dtype
+    if not dtype.is_complex:
+        parts = rl.empty(0, dtype=dtype), rl.empty(0, dtype=rl.int64)
+        assert rl.sort(x[1], out=parts).indices is parts[1]
+        assert parts[0].tolist() == [1, 8, 16] and parts[1].tolist() == [2, 0, 1]
+    if dtype.is_complex or dtype.is_floating_point:
+        with pytest.raises(RuntimeError, match="cat: result type .* can't be cast to torch.int32"):
+            rl.cat([x, x], out=rl.empty(0, dtype=rl.int32))
+
+
+def test_out_that_is_resized_warns():
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+        rl.cat([small(rl.uint16)], out=rl.zeros(2, dtype=rl.uint16))
+
+
+KINDS = "uint8 int32 int64 bool float16 bfloat16 float32 float64 complex64 complex128".split()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("shape", [(3,), ()], ids=str)
+@pytest.mark.parametrize("dtype", [str(d).removeprefix("torch.") for d in ALL])
+def test_promotion_is_that_of_torch(dtype, shape):
+    torch = pytest.importorskip("torch")
+    choice = [True, False, True]
+    functions = {
+        "result_type": lambda library, a, b: library.result_type(a, b),
+        "cat": lambda library, a, b: library.cat([a, b]).dtype,
+        "stack": lambda library, a, b: library.stack([a, b]).dtype,
+        "hstack": lambda library, a, b: library.hstack([b, a]).dtype,
+        "where": lambda library, a, b: library.where(library.tensor(choice), a, b).dtype,
+    }
+
+    def outcome(library, function, other, other_shape):
+        a = library.ones(shape).to(getattr(library, dtype))
+        b = other if isinstance(other, complex | float | int) else library.ones(other_shape)
+        if b is not other:
+            b = b.to(getattr(library, other))
+        try:
+            return str(function(library, a, b))
+        except RuntimeError:
+            return "refused"
+        except TypeError:  # of numbers that are joined
+            return "not a tensor"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's complex32 is experimental
+        for name, function in functions.items():
+            for other in (*KINDS, "uint16", "complex32", "float8_e5m2", True, 2, 2.5, 2j):
+                for other_shape in ((3,), ()):
+                    found, wanted = (
+                        outcome(library, function, other, other_shape) for library in (rl, torch)
+                    )
+                    assert found == wanted, (name, other, other_shape)
+
+
+def test_arithmetic_beside_other_dtypes():
+    x = rl.tensor([1, 2, 40000], dtype=rl.uint16)
+    assert (x + rl.ones(3, dtype=rl.float16)).dtype is rl.float16
+    assert (x * rl.tensor(2)).dtype is rl.uint16 and (x * 2.5).dtype is rl.float32
+    total = x[2] + rl.tensor([1, 2])  # one of no dims gives way
+    assert total.dtype is rl.int64 and total.tolist() == [40001, 40002]
+    big = rl.tensor(2**63 + 5, dtype=rl.uint64)
+    assert (big & rl.tensor([7], dtype=rl.int32)).tolist() == [5]
+    assert (big.reshape(1) + 2j).dtype is rl.complex64
+    x &= rl.tensor(3)
+    assert x.tolist() == [1, 2, 0] and x.dtype is rl.uint16
+    x |= 4
+    x ^= 1
+    assert x.tolist() == [4, 7, 5]
+    with pytest.raises(RuntimeError, match="result type torch.float32 can't be cast"):
+        x *= 2.5
+    with pytest.raises(RuntimeError, match="uint16 and torch.int64 have no common dtype"):
+        x + rl.ones(3, dtype=rl.int64)
+    rl.testing.assert_close(x, rl.tensor([4, 7, 5]), check_dtype=False)
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_values_in_files_and_storages(dtype, tmp_path):
+    path = str(tmp_path / "elements")
+    mapped = rl.from_file(path, shared=True, size=4, dtype=dtype)
+    mapped.fill_(2)
+    again = rl.from_file(path, shared=False, size=4, dtype=dtype)
+    assert again.dtype is dtype and again.tolist() == [2] * 4
+    storage = small(dtype).storage()
+    assert storage.dtype is dtype and len(storage) == 6 and storage[1] == 2

@@ -115,14 +115,4 @@ def tensor_of(
             f"a tensor of sizes {size} and strides {stride} at offset {offset} does not fit its"
             f" storage of {storage.nbytes()} bytes"
         )
-    if type(dtype) is not rushlight.dtype:
-        return _carried_tensor(storage, dtype, offset, size, stride)
-    return rushlight._C._tensor_on_storage(storage, dtype, offset, size, stride)
-
-
-def _carried_tensor(storage, dtype, offset, size, stride):
-    from rushlight._carried import _codecs, _tensor
-
-    carrier = _codecs.carrier_of(dtype)
-    bits = rushlight._C._tensor_on_storage(storage, carrier, offset, size, stride)
-    return _tensor.make(bits, dtype)
+    return rushlight.storage.tensor_on(storage, dtype, size, stride, offset)

@@ -306,7 +306,7 @@ def from_file(
     """
     dtype = dtype or rushlight.get_default_dtype()
     storage = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
-    result = rushlight._C._tensor_on_storage(storage, dtype, 0, (size,), (1,))
+    result = rushlight.storage.tensor_on(storage, dtype, (size,))
     return result.to(device or "cpu").requires_grad_(requires_grad)
 
 

@@ -506,7 +506,7 @@ def _on_storage(storage, dtype, offset, size, stride):
         )
     if needed > storage.nbytes():
         storage.resize_(needed)
-    return _C._tensor_on_storage(storage, dtype, offset, size, stride)
+    return rushlight.storage.tensor_on(storage, dtype, size, stride, offset)
 
 
 def _needs_sparse(name, wanted):

@@ -6,22 +6,18 @@ import sys
 import traceback
 
 import rushlight
-from rushlight import _C, Tensor
-from rushlight._absent_dtypes import _CarriedDtype
+from rushlight import Tensor
 from rushlight._tensor import _rebuild_wrapper_subclass, _state_of, _with_bits
 from rushlight.nn.parameter import _rebuild_parameter
 
 
 def _rebuild_tensor(storage, storage_offset, size, stride):
     """The tensor that looks at a storage with these sizes and strides."""
-    from rushlight.storage import TypedStorage
+    from rushlight.storage import TypedStorage, tensor_on
 
     if not isinstance(storage, TypedStorage):
         raise TypeError(f"expected a TypedStorage but got {type(storage).__name__}")
-    untyped, dtype = storage.untyped(), storage.dtype
-    if isinstance(dtype, _CarriedDtype):
-        return storage._elements.as_strided(size, stride, storage_offset)
-    return _C._tensor_on_storage(untyped, dtype, storage_offset, size, stride)
+    return tensor_on(storage.untyped(), storage.dtype, size, stride, storage_offset)
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad, storage_offset=0):

@@ -8,7 +8,6 @@ import sys
 
 import rushlight
 from rushlight import UntypedStorage
-from rushlight._absent_dtypes import _CarriedDtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +22,24 @@ if TYPE_CHECKING:
 __all__ = ["TypedStorage", "UntypedStorage"]
 
 
-def tensor_on(storage: Any, dtype: _dtype | None, size: Sequence[int]) -> Tensor:
-    """A tensor of this size at the start of an UntypedStorage, whose bytes are its elements."""
-    strides = [1] * len(size)
-    for dim in reversed(range(len(size) - 1)):
-        strides[dim] = strides[dim + 1] * max(1, size[dim + 1])
-    return rushlight._C._tensor_on_storage(storage, dtype, 0, size, strides)
+def tensor_on(
+    storage: Any,
+    dtype: _dtype | None,
+    size: Sequence[int],
+    stride: Sequence[int] | None = None,
+    offset: int = 0,
+) -> Tensor:
+    """A tensor whose elements are the bytes of an UntypedStorage, contiguous ones by default."""
+    if stride is None:
+        stride = [1] * len(size)
+        for dim in reversed(range(len(size) - 1)):
+            stride[dim] = stride[dim + 1] * max(1, size[dim + 1])
+    if dtype is None or type(dtype) is rushlight.dtype:
+        return rushlight._C._tensor_on_storage(storage, dtype, offset, size, stride)
+    from rushlight._carried import _codecs, _tensor
+
+    carrier = _codecs.carrier_of(dtype)
+    return _tensor.make(tensor_on(storage, carrier, size, stride, offset), dtype)
 
 
 def _untyped_of(storage: Any, dtype: _dtype) -> UntypedStorage:
@@ -106,15 +117,12 @@ class TypedStorage(metaclass=_StorageKind):
             source = made.untyped_storage()
         elif device is not None:
             raise RuntimeError("TypedStorage: a device is for new elements, and these are there")
-        self._look_at(source, dtype)
+        self._untyped, self.dtype = source, dtype
 
-    def _look_at(self, untyped: UntypedStorage, dtype: _dtype) -> None:
-        self._untyped, self.dtype = untyped, dtype
-        size = untyped.nbytes() // dtype.itemsize
-        if isinstance(dtype, _CarriedDtype):
-            self._elements = tensor_on(untyped, rushlight.uint8, (untyped.nbytes(),)).view(dtype)
-        else:
-            self._elements = tensor_on(untyped, dtype, (size,))
+    @property
+    def _elements(self) -> Tensor:
+        # Made when it is asked for: memory that a tensor looks at does not move (resize_, sharing).
+        return tensor_on(self._untyped, self.dtype, (len(self),))
 
     def __reduce__(self) -> tuple[Any, ...]:
         wraps = {"wrap_storage": self._untyped, "dtype": self.dtype, "_internal": True}
@@ -239,11 +247,7 @@ class TypedStorage(metaclass=_StorageKind):
         Raises:
             RuntimeError: it grows, and tensors look at this memory.
         """
-        self._elements = None  # else it would be one of those
-        try:
-            self._untyped.resize_(size * self.dtype.itemsize)
-        finally:
-            self._look_at(self._untyped, self.dtype)
+        self._untyped.resize_(size * self.dtype.itemsize)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """Return the name of the class, as "torch.FloatStorage", or a copy of another dtype."""
@@ -294,7 +298,7 @@ class TypedStorage(metaclass=_StorageKind):
 
     def size(self) -> int:
         """Return the number of elements."""
-        return len(self._elements)
+        return len(self)
 
     def tolist(self) -> list[Any]:
         """Return the elements as a list."""
@@ -328,7 +332,7 @@ class TypedStorage(metaclass=_StorageKind):
         return object.__sizeof__(self) + self.nbytes()
 
     def __len__(self) -> int:
-        return len(self._elements)
+        return self._untyped.nbytes() // self.dtype.itemsize
 
     def __getitem__(self, index: Any) -> Any:
         _check_bytes(self._untyped)

@@ -333,7 +333,9 @@ Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset) {
 namespace {
 
 const char* buffer_format(DType t) {
-  static constexpr const char* formats[dtype_count] = {"?", "B",     "b", "h", "i",  "q",
+  // NumPy's int64 is the first of long and long long that is wide enough; compiled code asks for it.
+  static constexpr const char* wide = sizeof(long) == 8 ? "l" : "q";
+  static constexpr const char* formats[dtype_count] = {"?", "B",     "b", "h", "i",  wide,
                                                        "e", nullptr, "f", "d", "Zf", "Zd"};
   return formats[static_cast<int>(t)];
 }

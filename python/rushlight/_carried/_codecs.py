@@ -42,7 +42,7 @@ def numbers_of(bits: Tensor, dtype: Any) -> Tensor:
         parts = bits.unsqueeze(-1).view(rushlight.float16).float()
         return rushlight.view_as_complex(parts)
     if dtype.is_floating_point:
-        return _table(str(dtype))[bits.long()]
+        return _table(str(dtype)).take(bits.long())  # a copy, also of one
     if dtype.itemsize == 8:
         return bits.double() + (bits < 0) * 2.0**64
     return bits.long() & (2 ** (8 * dtype.itemsize) - 1)
@@ -52,7 +52,7 @@ def bits_of(numbers: Tensor, dtype: Any) -> Tensor:
     """Return the bits of numbers, rounded to the nearest for floats, modulo 2**n for integers."""
     if dtype.is_complex:
         parts = rushlight.view_as_real(numbers.to(rushlight.complex64).resolve_conj())
-        return parts.to(rushlight.float16).view(rushlight.int32).squeeze(-1)
+        return parts.to(rushlight.float16).view(rushlight.int32).squeeze(-1).clone()
     numbers = numbers.real if numbers.is_complex() else numbers
     if dtype.is_floating_point:
         return _rounded(numbers.double(), str(dtype))
@@ -109,7 +109,7 @@ def _rounded(numbers, name):
     short, middles = name.removeprefix("torch."), _middles(name)
     size = numbers.abs()
     code = rushlight.searchsorted(middles, size)
-    at = middles[code.clamp(max=len(middles) - 1)]
+    at = middles.take(code.clamp(max=len(middles) - 1))
     unsigned = short == "float8_e8m0fnu"
     code = code + ((size == at) & ((code % 2 == 1) | unsigned))
     beyond = len(middles)

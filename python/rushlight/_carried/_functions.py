@@ -7,7 +7,9 @@ from rushlight import _C, Tensor
 from rushlight._absent_dtypes import _CarriedDtype
 from rushlight._carried import _history
 from rushlight._carried._codecs import bits_of, carrier_of, is_unsigned, numbers_of
+from rushlight._carried._promotion import common_dtype, promoted
 from rushlight._carried._tensor import CarriedTensor, array_of, elements, make, plain
+from rushlight._ignored import warn_program
 from rushlight._python_types import as_dtype
 
 TYPE_CHECKING = False
@@ -31,17 +33,20 @@ _VIEWS = {"T", "mT", "H", "mH", "data"}
 _MOVES = set(
     """view reshape flatten ravel transpose t permute squeeze unsqueeze select narrow __getitem__
     expand index_select repeat flip unflatten movedim moveaxis swapaxes swapdims split chunk unbind
-    view_as reshape_as expand_as clone contiguous detach cpu roll diagonal unfold cat concat stack
-    hstack vstack dstack column_stack hsplit vsplit dsplit tensor_split split_with_sizes gather take
-    take_along_dim masked_select tril triu as_strided broadcast_to atleast_1d atleast_2d atleast_3d
-    repeat_interleave positive alias rot90 fliplr flipud tile zero_ requires_grad_ pin_memory
-    share_memory_ zeros_like empty_like new_empty new_zeros resolve_conj resolve_neg
-    unsqueeze_ squeeze_ t_ transpose_ resize_ set_ detach_ alias_copy as_strided_copy detach_copy
-    diagonal_copy expand_copy narrow_copy permute_copy select_copy slice_copy split_copy
-    split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy
-    view_copy as_strided_scatter diagonal_scatter select_scatter slice_scatter unsafe_chunk
-    unsafe_split unsafe_split_with_sizes _chunk_cat block_diag diag diag_embed diagflat fftshift
-    ifftshift""".split()
+    view_as reshape_as expand_as clone contiguous detach cpu roll diagonal unfold hsplit vsplit
+    dsplit tensor_split split_with_sizes gather take take_along_dim masked_select tril triu
+    as_strided broadcast_to repeat_interleave positive alias rot90 fliplr flipud tile requires_grad_
+    pin_memory share_memory_ zeros_like empty_like new_empty new_zeros resolve_conj resolve_neg
+    alias_copy as_strided_copy detach_copy diagonal_copy expand_copy narrow_copy permute_copy
+    select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy
+    unbind_copy unfold_copy unsqueeze_copy view_copy as_strided_scatter diagonal_scatter
+    select_scatter slice_scatter unsafe_chunk unsafe_split unsafe_split_with_sizes _chunk_cat diag
+    diag_embed diagflat fftshift ifftshift""".split()
+)
+# What changes where the elements of a tensor lie, and in which shape.
+_RESHAPES_IN_PLACE = set(
+    """unsqueeze_ squeeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_ resize_ set_
+    detach_ zero_""".split()
 )
 # What writes elements of others, which are made bits of this dtype first.
 _WRITES = set(
@@ -56,8 +61,14 @@ _SAME = set(
     neg __neg__ abs __abs__ sgn conj_physical unique msort sort maximum minimum index_add
     diff""".split()
 )
+# Those whose first two arguments are promoted, and what joins all its tensors.
+_OF_TWO = set("add sub mul rsub bitwise_and bitwise_or bitwise_xor maximum minimum".split())
+_JOINS = set("cat concat stack hstack vstack dstack column_stack block_diag".split())
+# What makes a tensor of a dtype that `out` may say.
+_MAKERS = set("arange empty eye full linspace logspace ones range zeros".split())
 _PRODUCTS = set("mm matmul __matmul__ addmm linear".split())  # of floats of 8 bits
-_BITS_SERVE = set("add sub mul rsub bitwise_and bitwise_or bitwise_xor and or xor".split())
+_BITS_SERVE = set("add sub mul rsub bitwise_and bitwise_or bitwise_xor".split())
+_LOGIC = {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}
 # What gives other dtypes: of the numbers.
 _OTHER = set(
     """eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__ equal isnan isinf isfinite isreal
@@ -95,6 +106,8 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return _history.require(args[0], args[1])
     if name == "__set__" and owner is not None and owner.__name__ == "grad":
         return _history.set_grad(args[0], args[1])
+    if name == "__set__" and owner is not None and owner.__name__ == "data":
+        return _changed(func, "data", args, kwargs)
     if "." in name:  # an operation with its overload's name
         return _operation(func, args, kwargs)
     if name in _OF_THE_SHAPE:
@@ -102,6 +115,8 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             return func(*args, **kwargs)
     if name not in _OF_AUTOGRAD and any(map(_followed, _parts((args, kwargs)))):
         return _followed_call(func, name, args, kwargs)
+    if kwargs.get("out") is not None:
+        return _into(func, name, args, **kwargs)
     if name in _FUNCTIONS:
         return _FUNCTIONS[name](func, *args, **kwargs)
     if name in _CASTS and not (len(args) > 1 or kwargs.get("memory_format")):
@@ -109,6 +124,10 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if isinstance(kwargs.get("dtype"), _CarriedDtype):
         return _creation(func, args, kwargs)
     in_place = name.endswith("_") and not name.endswith("__") or name[:3] == "__i" != name[:5]
+    if name in _RESHAPES_IN_PLACE and isinstance(args[0], CarriedTensor):
+        return _changed(func, name, args, kwargs)
+    if name in _JOINS:
+        return _joined(func, args, kwargs)
     if name in _MOVES:
         return _moved(func, args, kwargs)
     if name in _WRITES:
@@ -168,7 +187,7 @@ def _unfollowed(tensor):
 
 def _bare(name):
     if name.startswith("__i"):
-        return name[3:-2]
+        return _LOGIC.get(name[3:-2], name[3:-2])
     return name.strip("_") if name.endswith("_") else name
 
 
@@ -184,16 +203,11 @@ def _parts(value):
 
 
 def _dtype_of(*arguments):
-    """The carried dtype that is meant; RuntimeError for several."""
-    found = {
-        part.dtype if isinstance(part, CarriedTensor) else part
-        for part in _parts(arguments)
-        if isinstance(part, CarriedTensor) or type(part) is _CarriedDtype
-    }
-    if len(found) > 1:
-        names = " and ".join(sorted(map(str, found)))
-        raise RuntimeError(f"there is no dtype that {names} are promoted to; convert one of them")
-    return found.pop()
+    """The carried dtype that is meant, of several that of the first."""
+    for part in _parts(arguments):
+        if isinstance(part, CarriedTensor) or type(part) is _CarriedDtype:
+            return part.dtype if isinstance(part, CarriedTensor) else part
+    raise AssertionError("no argument is of a carried dtype")
 
 
 def _each(function, value):
@@ -300,27 +314,65 @@ def _from_data(func, dtype, data, device=None, requires_grad=False, **rest):
 
 
 def _moved(func, args, kwargs):
-    """What is done to the bits; of several dtypes the tensors become one."""
-    carried = [part for part in _parts((args, kwargs)) if isinstance(part, CarriedTensor)]
-    dtype = _dtype_of(carried)
-    joins = func.__name__ in (
-        "cat",
-        "concat",
-        "stack",
-        "hstack",
-        "vstack",
-        "dstack",
-        "column_stack",
-    )
-    if joins and dtype.is_complex:
-        args = [[cast(part, dtype) for part in args[0]], *args[1:]]
-    if joins and any(part.dtype != dtype for part in _parts(args)):
-        raise RuntimeError(f"{func.__name__}: tensors of {dtype} are joined with those of it alone")
-    positional, named = _each(plain, list(args)), _each(plain, kwargs)
-    result = func(*positional, **named)
-    if func.__name__.endswith("_") and not func.__name__.endswith("__"):
-        return args[0]
-    return _rewrapped(result, dtype)
+    """What is done to the bits."""
+    dtype = _dtype_of(_tensors((args, kwargs)))
+    return _rewrapped(func(*_each(plain, list(args)), **_each(plain, kwargs)), dtype)
+
+
+def _one_by_one(func, *tensors):
+    """Of several tensors, each of a dtype of its own, a tuple."""
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return _moved(func, tensors, {})
+    several = tensors[0] if isinstance(tensors[0], (list, tuple)) else tensors
+    return tuple(func(tensor) for tensor in several)
+
+
+def _changed(func, name, args, kwargs):
+    """A tensor that lies elsewhere, or otherwise, than before."""
+    for part in _tensors((args, kwargs)):
+        if part.dtype != args[0].dtype:
+            raise RuntimeError(
+                f"{name}: tensors of {args[0].dtype} and {part.dtype} have no memory in common"
+            )
+    with _C._SubclassesOff():
+        func(*args, **kwargs)
+    return args[0]
+
+
+def _joined(func, args, kwargs):
+    """Tensors become one, of the dtype that they are promoted to."""
+    tensors = _tensors((args, kwargs))
+    if func.__name__ not in ("cat", "concat", "stack"):  # the others give each a dim first
+        tensors = [rushlight.atleast_1d(part) for part in tensors]
+    dtype = common_dtype(tensors)
+    args, kwargs = _each(lambda part: plain(cast(part, dtype)), [list(args), kwargs])
+    result = func(*args, **kwargs)
+    return make(result, dtype) if isinstance(dtype, _CarriedDtype) else result
+
+
+def _into(func, name, args, out, **kwargs):
+    """What a function writes into tensors that are given: its result, converted."""
+    if name in _MAKERS and kwargs.get("dtype") is None:
+        kwargs["dtype"] = out.dtype
+    result = func(*args, **kwargs)
+    is_one = isinstance(out, Tensor)
+    for given, made in zip([out] if is_one else out, [result] if is_one else result, strict=True):
+        _check_castable(name, made.dtype, given.dtype)
+        if given.shape != made.shape:
+            if given.numel():
+                warn_program(
+                    "An output with one or more elements was resized since it had shape "
+                    f"{list(given.shape)}, which does not match the required output shape "
+                    f"{list(made.shape)}"
+                )
+            given.resize_(made.shape)
+        given.copy_(made)
+    return out if is_one else type(result)(out)
+
+
+def _check_castable(name, dtype, wanted):
+    if not rushlight.can_cast(dtype, wanted):
+        raise RuntimeError(f"{name}: result type {dtype} can't be cast to {wanted}")
 
 
 def _rewrapped(result, dtype):
@@ -334,9 +386,9 @@ def _written(func, args, kwargs):
     if name == "where":
         condition, first, *others = args
         operands = (first, *others)
-        dtype = _dtype_of([part for part in operands if isinstance(part, Tensor)])
-        sides = [_bits(part, dtype) for part in operands]
-        return make(rushlight.where(condition, *sides), dtype)
+        dtype = common_dtype(operands)
+        result = rushlight.where(condition, *[_bits(part, dtype) for part in operands])
+        return make(result, dtype) if isinstance(dtype, _CarriedDtype) else result
     if not isinstance(first, CarriedTensor):  # an ordinary tensor takes the numbers
         return func(*_each(_numbers, list(args)), **_each(_numbers, kwargs))
     dtype = first.dtype
@@ -373,49 +425,26 @@ def _numbers(tensor):
     return numbers_of(plain(tensor), tensor.dtype) if isinstance(tensor, CarriedTensor) else tensor
 
 
-def _check_promotion(name, dtype, args, kwargs):
-    """Integers and floats of 8 bits are promoted with floats alone, as by torch."""
-    if dtype.is_complex:
-        return
-    for part in _parts((args, kwargs)):
-        if isinstance(part, Tensor) and not isinstance(part, CarriedTensor):
-            if dtype.is_floating_point or not (part.is_floating_point() or part.is_complex()):
-                raise RuntimeError(
-                    f"{name}: {dtype} and {part.dtype} have no common dtype; convert one of them"
-                )
-
-
-def _common(dtype, args):
-    """The dtype of a result of these operands, if it is not `dtype`."""
-    for part in args:
-        if isinstance(part, Tensor) and not isinstance(part, CarriedTensor):
-            kind = part.dtype
-            if is_unsigned(dtype) or part.dim() and kind in (
-                rushlight.float32, rushlight.float64, rushlight.bfloat16, rushlight.complex64,
-                rushlight.complex128,
-            ):  # fmt: skip
-                return False
-        elif is_unsigned(dtype) and isinstance(part, (float, complex)):
-            return False
-    return True
-
-
 def _computed(func, name, in_place, args, kwargs):
     """What gives elements of the dtype of its operands, or of one that they are promoted to."""
-    dtype = _dtype_of(args, kwargs)
-    _check_promotion(name, dtype, args, kwargs)
-    same = _common(dtype, args)
+    bare = name.strip("_")
+    bare = bare.removeprefix("r") if name.startswith("__r") else bare
+    bare = _LOGIC.get(bare, bare)
     if in_place:
-        out = getattr(rushlight, name.strip("_"))(*args, **kwargs)
+        out = getattr(rushlight, bare)(*args, **kwargs)
+        _check_castable(name, out.dtype, args[0].dtype)
         return args[0].copy_(out)
-    bare = name.strip("_").removeprefix("r") if name.startswith("__r") else name.strip("_")
-    if same and is_unsigned(dtype) and bare in _BITS_SERVE:
-        return make(func(*_each(plain, list(args)), **kwargs), dtype)
-    if dtype == rushlight.uint64 and same:
+    dtype = common_dtype(_operands(bare, args, kwargs))
+    if bare in _OF_TWO:
+        args, kwargs = _each(lambda part: cast(part, dtype), [list(args), kwargs])
+    if not isinstance(dtype, _CarriedDtype):
+        return func(*args, **kwargs)
+    if is_unsigned(dtype) and bare in _BITS_SERVE:
+        args = [n - 2**64 if isinstance(n, int) and n >= 2**63 else n for n in args]
+        return make(func(*_each(plain, args), **_each(plain, kwargs)), dtype)
+    if dtype == rushlight.uint64:
         return _ordered(func, name, args, kwargs)
     result = func(*_each(_numbers, list(args)), **_each(_numbers, kwargs))
-    if not same:
-        return _narrowed(result, dtype, args)
     if name in ("sort", "unique") and not isinstance(result, Tensor):
         first, *others = result
         parts = (cast(first, dtype), *others)
@@ -423,6 +452,17 @@ def _computed(func, name, in_place, args, kwargs):
     if dtype.is_complex and name in ("abs", "__abs__"):
         return result.half()
     return cast(result, dtype)
+
+
+def _operands(name, args, kwargs):
+    """Those of the arguments that are promoted."""
+    if name in _OF_TWO:
+        return [*args[:2], *(kwargs[key] for key in ("input", "other") if key in kwargs)]
+    return _tensors((args, kwargs)) if name in _PRODUCTS else args[:1] or kwargs["input"]
+
+
+def _tensors(arguments):
+    return [part for part in _parts(arguments) if isinstance(part, Tensor)]
 
 
 _FLIP = -(2**63)  # turns the order of unsigned numbers into that of signed ones
@@ -446,11 +486,16 @@ def _ordered(func, name, args, kwargs):
 def _measured(func, args, kwargs):
     """What gives other dtypes than those of its operands."""
     name, dtype = func.__name__, _dtype_of(args, kwargs)
-    others = [p for p in _parts((args, kwargs)) if isinstance(p, Tensor)]
+    tensors = _tensors((args, kwargs))
     if name in ("item", "__int__", "__index__", "__bool__", "is_nonzero"):
         return _single(name, args[0])
-    if len(others) > 1 and name != "ldexp":
-        _check_promotion(name, dtype, args, kwargs)
+    if name == "equal" and args[0].shape != args[1].shape:
+        return False
+    if len(tensors) > 1 and name != "ldexp":
+        dtype = common_dtype(tensors)
+        args, kwargs = _each(lambda part: cast(part, dtype), [list(args), kwargs])
+        if not isinstance(dtype, _CarriedDtype):
+            return func(*args, **kwargs)
     compared = name.strip("_") in ("eq", "ne", "lt", "le", "gt", "ge", "equal")
     if compared and dtype == rushlight.uint64 and len(args) == 2 and all(
         isinstance(arg, CarriedTensor) for arg in args
@@ -459,21 +504,21 @@ def _measured(func, args, kwargs):
     if dtype == rushlight.uint64 and name in ("sum", "nansum", "prod", "cumsum"):
         return func(*_each(plain, list(args)), **kwargs)
     result = func(*_each(_numbers, list(args)), **_each(_numbers, kwargs))
-    result = _narrowed(result, dtype, others)
+    result = _narrowed(result, dtype, args)
     if dtype.is_complex and name in ("std", "var", "norm") and isinstance(result, Tensor):
         return result.half()
     return result
 
 
-def _narrowed(result, dtype, operands):
+def _narrowed(result, dtype, args):
     """Numbers of uint64 are float64 here on their way: the result is, if an operand was."""
-    if not (isinstance(result, Tensor) and result.dtype is rushlight.float64):
+    wide = (rushlight.float64, rushlight.complex128)
+    if dtype != rushlight.uint64 or not (isinstance(result, Tensor) and result.dtype in wide):
         return result
-    if dtype != rushlight.uint64 or any(
-        isinstance(t, Tensor) and t.dtype is rushlight.float64 for t in operands
-    ):
-        return result
-    return result.to(rushlight.get_default_dtype())
+    operands = [part for part in args if isinstance(part, (Tensor, int, float, complex))]
+    common = common_dtype(operands)
+    is_whole = not (common.is_floating_point or common.is_complex)
+    return result.to(rushlight.get_default_dtype() if is_whole else common)
 
 
 def _single(name, tensor):
@@ -558,24 +603,6 @@ def _extreme(func, self, *args, **kwargs):
     return ordered[-1 if func.__name__ == "max" else 0]
 
 
-def _promoted(func, *args, **kwargs):
-    """Of two dtypes: one of them, or that of floats."""
-    one, other = (*args, *kwargs.values())
-    if one == other:
-        return one
-    carried, plain_one = (one, other) if isinstance(one, _CarriedDtype) else (other, one)
-    if isinstance(plain_one, _CarriedDtype):
-        raise RuntimeError(f"promote_types: {one} and {other} have no common dtype")
-    if carried.is_complex:
-        if plain_one in (rushlight.bfloat16, rushlight.float32, rushlight.complex64):
-            return rushlight.complex64
-        is_wide = plain_one in (rushlight.float64, rushlight.complex128)
-        return rushlight.complex128 if is_wide else carried
-    if is_unsigned(carried) and plain_one.is_floating_point:
-        return plain_one
-    raise RuntimeError(f"promote_types: {one} and {other} have no common dtype")
-
-
 def _castable(func, *args, **kwargs):
     one, other = (*args, *kwargs.values())
     rank = [
@@ -587,10 +614,14 @@ def _castable(func, *args, **kwargs):
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "to": _to,
+    "resize_as_": lambda func, self, other, **options: self.resize_(other.shape, **options),
     "type_as": lambda func, self, other: cast(self, other.dtype),
     "view": _viewed,
     "numpy": lambda func, self, **options: array_of(self),
     "tolist": lambda func, self: elements(self),
+    "atleast_1d": _one_by_one,
+    "atleast_2d": _one_by_one,
+    "atleast_3d": _one_by_one,
     "real": _real,
     "imag": _imag,
     "view_as_real": lambda func, self: _halves(self),
@@ -600,7 +631,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": _extreme,
     "rand_like": lambda func, self, **options: cast(func(_numbers(self), **options), self.dtype),
     "randn_like": lambda func, self, **options: cast(func(_numbers(self), **options), self.dtype),
-    "promote_types": _promoted,
+    "promote_types": lambda func, *args, **kwargs: promoted(*args, *kwargs.values()),
+    "result_type": lambda func, *args, **kwargs: common_dtype((*args, *kwargs.values())),
     "can_cast": _castable,
     "requires_grad_": lambda func, self, requires_grad=True: _history.require(self, requires_grad),
     "detach": lambda func, self: make(plain(self), self.dtype),

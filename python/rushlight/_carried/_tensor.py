@@ -99,7 +99,10 @@ def plain(tensor: Tensor) -> Tensor:
 
 def make(bits: Tensor, dtype: Any) -> CarriedTensor:
     """Return the tensor of `dtype` over these bits, which it shares."""
-    tensor = bits.as_subclass(CarriedTensor)
+    if bits._is_view():
+        tensor = bits.as_subclass(CarriedTensor)
+    else:  # the only one on its memory, which resize_ may then move
+        tensor = Tensor._make_subclass(CarriedTensor, bits)
     tensor._carried = dtype
     return tensor
 

@@ -13,6 +13,7 @@ from multiprocessing.reduction import ForkingPickler
 
 import rushlight
 from rushlight import Tensor, UntypedStorage
+from rushlight._carried._tensor import CarriedTensor
 from rushlight._core_members import as_tensor_of_bytes as _as_tensor_of_bytes
 from rushlight.multiprocessing.descriptors import carrier
 from rushlight.nn.parameter import Parameter
@@ -101,7 +102,7 @@ def rebuild_tensor(
     stride: Sequence[int],
     requires_grad: bool,
 ) -> Tensor:
-    tensor = rushlight._C._tensor_on_storage(storage, dtype, offset, size, stride)
+    tensor = rushlight.storage.tensor_on(storage, dtype, size, stride, offset)
     return _as_kind(kind, tensor, requires_grad)
 
 
@@ -120,8 +121,8 @@ def _as_kind(kind, tensor, requires_grad):
 
 def init_reductions() -> None:
     """Teach Python's multiprocessing to share the memory of tensors, parameters and storages."""
-    ForkingPickler.register(Tensor, reduce_tensor)
-    ForkingPickler.register(Parameter, reduce_tensor)
+    for kind in (Tensor, Parameter, CarriedTensor):
+        ForkingPickler.register(kind, reduce_tensor)
     ForkingPickler.register(UntypedStorage, reduce_storage)
 
 

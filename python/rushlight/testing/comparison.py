@@ -330,7 +330,8 @@ class _Rules:
         if actual.device != expected.device:
             actual, expected = actual.cpu(), expected.cpu()
         if actual.dtype != expected.dtype:
-            common = rushlight.promote_types(actual.dtype, expected.dtype)
+            kinds = [_signed(t.dtype) for t in (actual, expected)]
+            common = rushlight.promote_types(*kinds)
             actual, expected = actual.to(common), expected.to(common)
         rtol, atol = tolerances
         close = rushlight.isclose(actual, expected, rtol, atol, self.equal_nan)
@@ -339,6 +340,12 @@ class _Rules:
         if actual.dim() == 0:
             self._compare_scalars(actual.item(), expected.item(), tolerances, path)
         raise _Difference(_describe(actual, expected, close, tolerances), path)
+
+
+def _signed(dtype):
+    """int64 for unsigned integers, which have no common dtype with others."""
+    wide = (rushlight.uint16, rushlight.uint32, rushlight.uint64)
+    return rushlight.int64 if dtype in wide else dtype
 
 
 def _sorted(keys):
