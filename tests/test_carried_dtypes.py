@@ -501,3 +501,46 @@ def test_values_in_files_and_storages(dtype, tmp_path):
     assert again.dtype is dtype and again.tolist() == [2] * 4
     storage = small(dtype).storage()
     assert storage.dtype is dtype and len(storage) == 6 and storage[1] == 2
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_tensors_alike_of_other_dtypes(dtype):
+    """One of the dtypes holds the bits, and was taken for them."""
+    x = small(dtype)
+    for other in (rl.uint8, rl.int16, rl.int32, rl.int64, rl.float32):
+        for made in (
+            rl.ones_like(x, dtype=other),
+            rl.full_like(x, 1, dtype=other),
+            x.new_ones((2, 3), dtype=other),
+            x.new_full((2, 3), 1, dtype=other),
+            rl.zeros_like(x, dtype=other) + 1,
+        ):
+            assert made.dtype is other and made.tolist() == [[1] * 3] * 2
+    parts = rl.atleast_1d(x[0, 0], rl.tensor(300, dtype=rl.int32))
+    assert [part.dtype for part in parts] == [dtype, rl.int32] and parts[1].tolist() == [300]
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_what_moves_several(dtype):
+    x = small(dtype)
+    rows, columns = rl.meshgrid(x[0], x[0, :2], indexing="ij")
+    assert rows.tolist() == [[1, 1], [2, 2], [4, 4]] and columns.dtype is dtype
+    wide, beside = rl.broadcast_tensors(x[0], rl.zeros(2, 1))
+    assert wide.tolist() == [[1, 2, 4]] * 2 and wide.dtype is dtype and beside.shape == (2, 3)
+    assert rl.cartesian_prod(x[0, :2], x[1, :1]).tolist() == [[1, 8], [2, 8]]
+    assert 8 in x and 3 not in x and f"{x[1, 0]:.1f}".startswith("8.0")
+    if dtype is not rl.float8_e8m0fnu:
+        assert rl.outer(x[0], x[0]).tolist() == [[1, 2, 4], [2, 4, 8], [4, 8, 16]]
+        assert rl.kron(x[0], x[0, :2]).dtype is dtype
+
+
+@pytest.mark.parametrize("dtype", UNSIGNED, ids=str)
+def test_runs_and_random_numbers_of_unsigned_integers(dtype):
+    values, counts = rl.unique_consecutive(rl.tensor([1, 1, 9], dtype=dtype), return_counts=True)
+    assert values.dtype is dtype and values.tolist() == [1, 9] and counts.tolist() == [2, 1]
+    x = rl.randint_like(small(dtype), 5)
+    assert x.dtype is dtype and max(map(max, x.tolist())) < 5
+    assert 100 < x.random_(100, 1000).max().item() < 1000
+    assert (3 | x[0]).dtype is (5 ^ x[0]).dtype is dtype
+    assert rl.tensor([1, 2, 3], dtype=dtype).cumprod(0).tolist() == [1, 2, 6]
+    assert rl.float_power(x, 2).dtype is rl.float64

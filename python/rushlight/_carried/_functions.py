@@ -41,7 +41,7 @@ _MOVES = set(
     select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy
     unbind_copy unfold_copy unsqueeze_copy view_copy as_strided_scatter diagonal_scatter
     select_scatter slice_scatter unsafe_chunk unsafe_split unsafe_split_with_sizes _chunk_cat diag
-    diag_embed diagflat fftshift ifftshift""".split()
+    diag_embed diagflat fftshift ifftshift meshgrid cartesian_prod combinations""".split()
 )
 # What changes where the elements of a tensor lie, and in which shape.
 _RESHAPES_IN_PLACE = set(
@@ -59,15 +59,20 @@ _SAME = set(
     """add sub mul __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ rsub bitwise_and bitwise_or
     bitwise_xor __and__ __or__ __xor__ __rand__ __ror__ __rxor__ floor ceil round trunc nan_to_num
     neg __neg__ abs __abs__ sgn conj_physical unique msort sort maximum minimum index_add
-    diff""".split()
+    diff outer kron""".split()
 )
 # Those whose first two arguments are promoted, and what joins all its tensors.
-_OF_TWO = set("add sub mul rsub bitwise_and bitwise_or bitwise_xor maximum minimum".split())
+_BITS_SERVE = set("add sub mul rsub outer kron bitwise_and bitwise_or bitwise_xor".split())
+_OF_TWO = _BITS_SERVE | {"maximum", "minimum"}
 _JOINS = set("cat concat stack hstack vstack dstack column_stack block_diag".split())
 # What makes a tensor of a dtype that `out` may say.
 _MAKERS = set("arange empty eye full linspace logspace ones range zeros".split())
+# What makes a tensor like another one, but for what is asked for.
+_MAKERS_OF_ALIKE = set(
+    """empty_like full_like ones_like zeros_like rand_like randn_like randint_like new_empty
+    new_full new_ones new_zeros new_tensor new_empty_strided""".split()
+)
 _PRODUCTS = set("mm matmul __matmul__ addmm linear".split())  # of floats of 8 bits
-_BITS_SERVE = set("add sub mul rsub bitwise_and bitwise_or bitwise_xor".split())
 _LOGIC = {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}
 # What gives other dtypes: of the numbers.
 _OTHER = set(
@@ -75,15 +80,15 @@ _OTHER = set(
     signbit any all isclose allclose div true_divide divide __truediv__ __rtruediv__ sqrt exp log
     sin sigmoid reciprocal rsqrt erf tanh atan2 copysign xlogy ldexp pow __pow__ floor_divide
     __floordiv__ remainder __mod__ fmod fmax fmin hypot nextafter sum nansum prod cumsum argsort
-    nonzero nonzero_static count_nonzero std var norm logical_and logical_or logical_xor abs_real
-    __bool__ __int__ __float__ __complex__ __index__ item is_nonzero
-    i0 i0e i1 i1e ndtr entr log_ndtr erfcx xlog1py zeta airy_ai bessel_j0 bessel_j1 bessel_y0
-    bessel_y1 modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1
-    scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0
-    chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
-    hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p
-    shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u
-    shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w""".split()
+    cumprod mean float_power nonzero _nonzero argwhere nonzero_static count_nonzero std var norm
+    logical_and logical_or logical_xor abs_real __bool__ __int__ __float__ __complex__ __index__
+    item is_nonzero i0 i0e i1 i1e ndtr entr log_ndtr erfcx xlog1py zeta airy_ai bessel_j0 bessel_j1
+    bessel_y0 bessel_y1 modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1
+    scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 chebyshev_polynomial_t
+    chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h
+    hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t
+    shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v
+    shifted_chebyshev_polynomial_w""".split()
 )
 # What is made of no elements, or of zeros, whose bits are 0 in every dtype that has them.
 _OF_ZERO_BITS = set(
@@ -117,6 +122,8 @@ def call(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return _followed_call(func, name, args, kwargs)
     if kwargs.get("out") is not None:
         return _into(func, name, args, **kwargs)
+    if name in _MAKERS_OF_ALIKE and type(kwargs.get("dtype")) is rushlight.dtype:
+        return func(*_each(plain, list(args)), **kwargs)
     if name in _FUNCTIONS:
         return _FUNCTIONS[name](func, *args, **kwargs)
     if name in _CASTS and not (len(args) > 1 or kwargs.get("memory_format")):
@@ -186,9 +193,10 @@ def _unfollowed(tensor):
 
 
 def _bare(name):
-    if name.startswith("__i"):
-        return _LOGIC.get(name[3:-2], name[3:-2])
-    return name.strip("_") if name.endswith("_") else name
+    bare = name.strip("_") if name.endswith("_") else name
+    if name.startswith(("__i", "__r")) and name != "__rsub__":
+        bare = bare[1:]
+    return _LOGIC.get(bare, bare)
 
 
 def _parts(value):
@@ -315,8 +323,18 @@ def _from_data(func, dtype, data, device=None, requires_grad=False, **rest):
 
 def _moved(func, args, kwargs):
     """What is done to the bits."""
-    dtype = _dtype_of(_tensors((args, kwargs)))
+    carried = [part for part in _tensors((args, kwargs)) if isinstance(part, CarriedTensor)]
+    dtype = carried[0].dtype
+    if any(part.dtype != dtype for part in carried):
+        raise RuntimeError(f"{func.__name__}: expected all tensors to have the same dtype")
     return _rewrapped(func(*_each(plain, list(args)), **_each(plain, kwargs)), dtype)
+
+
+def _together(func, *tensors):
+    """Of several tensors, each of a dtype of its own, views of one shape."""
+    several = tensors[0] if isinstance(tensors[0], (list, tuple)) else tensors
+    shape = rushlight.broadcast_shapes(*(tensor.shape for tensor in several))
+    return tuple(tensor.expand(shape) for tensor in several)
 
 
 def _one_by_one(func, *tensors):
@@ -427,19 +445,16 @@ def _numbers(tensor):
 
 def _computed(func, name, in_place, args, kwargs):
     """What gives elements of the dtype of its operands, or of one that they are promoted to."""
-    bare = name.strip("_")
-    bare = bare.removeprefix("r") if name.startswith("__r") else bare
-    bare = _LOGIC.get(bare, bare)
     if in_place:
-        out = getattr(rushlight, bare)(*args, **kwargs)
+        out = getattr(rushlight, name)(*args, **kwargs)
         _check_castable(name, out.dtype, args[0].dtype)
         return args[0].copy_(out)
-    dtype = common_dtype(_operands(bare, args, kwargs))
-    if bare in _OF_TWO:
+    dtype = common_dtype(_operands(name, args, kwargs))
+    if name in _OF_TWO:
         args, kwargs = _each(lambda part: cast(part, dtype), [list(args), kwargs])
     if not isinstance(dtype, _CarriedDtype):
         return func(*args, **kwargs)
-    if is_unsigned(dtype) and bare in _BITS_SERVE:
+    if is_unsigned(dtype) and name in _BITS_SERVE:
         args = [n - 2**64 if isinstance(n, int) and n >= 2**63 else n for n in args]
         return make(func(*_each(plain, args), **_each(plain, kwargs)), dtype)
     if dtype == rushlight.uint64:
@@ -449,7 +464,7 @@ def _computed(func, name, in_place, args, kwargs):
         first, *others = result
         parts = (cast(first, dtype), *others)
         return type(result)(parts) if name == "sort" else parts
-    if dtype.is_complex and name in ("abs", "__abs__"):
+    if dtype.is_complex and name == "abs":
         return result.half()
     return cast(result, dtype)
 
@@ -458,7 +473,7 @@ def _operands(name, args, kwargs):
     """Those of the arguments that are promoted."""
     if name in _OF_TWO:
         return [*args[:2], *(kwargs[key] for key in ("input", "other") if key in kwargs)]
-    return _tensors((args, kwargs)) if name in _PRODUCTS else args[:1] or kwargs["input"]
+    return _tensors((args, kwargs)) if name in _PRODUCTS else args[:1] or [kwargs["input"]]
 
 
 def _tensors(arguments):
@@ -501,10 +516,13 @@ def _measured(func, args, kwargs):
         isinstance(arg, CarriedTensor) for arg in args
     ):  # fmt: skip
         return func(*_each(lambda t: plain(t) ^ _FLIP, list(args)), **kwargs)
-    if dtype == rushlight.uint64 and name in ("sum", "nansum", "prod", "cumsum"):
+    if dtype == rushlight.uint64 and name in (
+        "sum", "nansum", "prod", "cumsum", "cumprod",
+    ):  # fmt: skip
         return func(*_each(plain, list(args)), **kwargs)
     result = func(*_each(_numbers, list(args)), **_each(_numbers, kwargs))
-    result = _narrowed(result, dtype, args)
+    if name != "float_power":
+        result = _narrowed(result, dtype, args)
     if dtype.is_complex and name in ("std", "var", "norm") and isinstance(result, Tensor):
         return result.half()
     return result
@@ -594,6 +612,25 @@ def _conj(func, self):
     return cast(_numbers(self).conj_physical(), self.dtype) if self.dtype.is_complex else self
 
 
+def _distinct(func, self, *args, **kwargs):
+    """Runs of equal elements, which have equal bits where there is one zero and no NaN."""
+    if not is_unsigned(self.dtype):
+        raise NotImplementedError(f"{func.__name__}: not implemented for dtype {self.dtype}")
+    result = func(plain(self), *args, **kwargs)
+    if isinstance(result, Tensor):
+        return make(result, self.dtype)
+    return make(result[0], self.dtype), *result[1:]
+
+
+def _drawn(func, self, *args, **kwargs):
+    """Random whole numbers below a bound."""
+    if not args and not kwargs:
+        if not is_unsigned(self.dtype) or self.dtype.itemsize == 8:
+            raise NotImplementedError(f"random_: give a bound for dtype {self.dtype}")
+        args = (2 ** (8 * self.dtype.itemsize),)
+    return self.copy_(func(rushlight.empty_like(self, dtype=rushlight.int64), *args, **kwargs))
+
+
 def _extreme(func, self, *args, **kwargs):
     if args or kwargs or self.dtype.is_complex:
         raise NotImplementedError(
@@ -619,6 +656,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "view": _viewed,
     "numpy": lambda func, self, **options: array_of(self),
     "tolist": lambda func, self: elements(self),
+    "broadcast_tensors": _together,
     "atleast_1d": _one_by_one,
     "atleast_2d": _one_by_one,
     "atleast_3d": _one_by_one,
@@ -634,6 +672,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "promote_types": lambda func, *args, **kwargs: promoted(*args, *kwargs.values()),
     "result_type": lambda func, *args, **kwargs: common_dtype((*args, *kwargs.values())),
     "can_cast": _castable,
+    "unique_consecutive": _distinct,
+    "random_": _drawn,
+    "randint_like": lambda func, self, *args, **options: cast(
+        func(rushlight.empty_like(self, dtype=rushlight.int64), *args, **options), self.dtype
+    ),
+    "__contains__": lambda func, self, element: bool((self == element).any()),
     "requires_grad_": lambda func, self, requires_grad=True: _history.require(self, requires_grad),
     "detach": lambda func, self: make(plain(self), self.dtype),
     "backward": lambda func, self, gradient=None, *args, **options: _history.recorded(

@@ -72,6 +72,10 @@ class CarriedTensor(OwnClass):
             return f"{text},\n       {suffix})"
         return f"{text}, {suffix})"
 
+    def __format__(self, spec: str) -> str:
+        is_number = self.dim() == 0 and not self.is_meta
+        return self.item().__format__(spec) if is_number else object.__format__(self, spec)
+
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """Return the legacy type's name, as "torch.UInt16Tensor", or a copy of another dtype."""
         if dtype is not None:
