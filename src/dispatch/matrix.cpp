@@ -61,7 +61,8 @@ Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, con
   check_real(op, "beta", beta, input);
   kernels::GemmScale scale{whole_for(input.dtype(), alpha), whole_for(input.dtype(), beta), finish};
   // Of complex numbers, alpha times infinity would have a part that is not a number.
-  if (is_outer(a, b) && scale.beta.equals(1) && !finish && !a.is_complex() && sizes == input.sizes())
+  if (is_outer(a, b) && scale.beta.equals(1) && !finish && !a.is_complex() &&
+      sizes == input.sizes())
     return elementwise(kernels::addcmul_loop, LoopType::Common, &scale.alpha, given, input, a, b);
   Tensor out = given.defined() && given.sizes() == sizes
                    ? given
