@@ -833,3 +833,17 @@ def test_limits_and_rounded_quotients_in_place(dtype):
 def test_the_last_sizes_that_differ_are_named_in_the_order_of_the_operands(a, b, message):
     with pytest.raises(RuntimeError, match=message):
         rl.zeros(a) + rl.zeros(b)
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 0.5, -1, 0, 1, -2, 2.5])
+def test_powers_of_any_order_in_memory_in_place(exponent):
+    """What several steps compute is left where it is to be, if that has places enough."""
+    plain = rl.rand(6, 5, 4) + 0.5
+    expected = plain.pow(exponent)
+    for x in (plain.clone(), plain.clone().transpose(0, 2).contiguous().transpose(0, 2),
+              plain.repeat_interleave(2, 1)[:, ::2]):  # fmt: skip
+        strides, out = x.stride(), rl.empty_like(x)
+        assert rl.equal(rl.pow(x, exponent, out=out), expected)
+        assert x.pow_(exponent) is x
+        assert x.stride() == strides
+        assert rl.equal(x, expected)
