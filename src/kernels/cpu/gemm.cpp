@@ -573,7 +573,7 @@ bool is_scattered(const View& v) {
 // and by tiles that takes 4 times as long.
 bool multiply_scattered(const View& a, const View& b, const View& out, const GemmScale& scale,
                         const View* added) {
-  if (out.ndim != 2 || std::min(out.sizes[0], out.sizes[1]) > 1 || itemsize(out.dtype) < 4)
+  if (out.ndim != 2 || std::min(out.sizes[0], out.sizes[1]) > 1 || is_narrow(out.dtype))
     return false;
   const bool of_a = is_scattered(a), of_b = is_scattered(b);
   if (!of_a && !of_b) return false;

@@ -42,8 +42,9 @@ class InOrderOf {
     constexpr int64_t least = 4096;  // values
     View in_order = values;
     in_order.strides = target.strides;
-    if (values.numel < least || innermost(in_order) == innermost(values)) return;
-    if (values.strides[innermost(values)] == 0) return;  // one value for many places
+    const int64_t dim = innermost(values);
+    if (values.numel < least || innermost(in_order) == dim) return;
+    if (values.strides[dim] == 0) return;  // one value for many places
     strides_ = memory_order_strides(in_order);
     memory_.emplace(values.numel * itemsize(values.dtype));
     view_.data = memory_->data();
@@ -55,8 +56,10 @@ class InOrderOf {
 
  private:
   static int64_t innermost(const View& v) {
-    int64_t order[max_dims];
-    return order[memory_order(v, order) - 1];
+    int64_t least = 0;
+    for (int64_t d = 0; d < v.ndim; ++d)
+      if (v.sizes[d] > 1 && (v.sizes[least] == 1 || v.strides[d] <= v.strides[least])) least = d;
+    return least;
   }
   View view_;
   Dims strides_;
