@@ -3,7 +3,6 @@
 #include "dispatch/generated.h"
 #include "dispatch/grad.h"
 #include "dispatch/gradient_buffer.h"
-#include "dispatch/result_memory.h"
 #include "impl_matrix.h"
 #include "impl_shape.h"
 #include "launch_gemm.h"
@@ -61,13 +60,12 @@ Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, con
   check_real(op, "beta", beta, input);
   kernels::GemmScale scale{whole_for(input.dtype(), alpha), whole_for(input.dtype(), beta), finish};
   // Of complex numbers, alpha times infinity would have a part that is not a number.
-  if (is_outer(a, b) && scale.beta.equals(1) && !finish && !a.is_complex() &&
-      sizes == input.sizes())
-    return elementwise(kernels::addcmul_loop, LoopType::Common, &scale.alpha, given, input, a, b);
-  Tensor out = given.defined() && given.sizes() == sizes
-                   ? given
-                   : ResultMemory::take(sizes, a.dtype(), a.device());
-  if (!out.defined()) out = rl::empty(sizes, options(a));
+  if (is_outer(a, b) && scale.beta.equals(1) && !a.is_complex() && sizes == input.sizes()) {
+    Tensor sum =
+        elementwise(kernels::addcmul_loop, LoopType::Common, &scale.alpha, given, input, a, b);
+    return finish ? elementwise(*finish, LoopType::Common, nullptr, sum, sum) : sum;
+  }
+  Tensor out = given.defined() && given.sizes() == sizes ? given : rl::empty(sizes, options(a));
   Tensor whole = ops::expand(input, sizes);
   Tensor left = given.defined() ? copy_if_overlapping(a, given) : a,
          right = given.defined() ? copy_if_overlapping(b, given) : b;

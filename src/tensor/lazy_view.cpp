@@ -1,5 +1,6 @@
 #include "tensor/lazy_view.h"
 
+#include <cstring>
 #include <vector>
 
 #include "core/fork_mutex.h"
@@ -32,20 +33,27 @@ struct Parts {
   bool even, odd;
 };
 
-// The sign bit alone: of zeros and NaNs too. By masks: to ask of each number whether it changes
-// took 20 times as long.
+// The sign bit alone: of zeros and NaNs too. By masks of 8 bytes: to ask of each number whether it
+// changes took 20 times as long.
 template <class Bits>
 void flip_signs(const void* from, void* to, Parts parts) {
   const Bits* x = static_cast<const Bits*>(from);
   Bits* out = static_cast<Bits*>(to);
   constexpr Bits sign = static_cast<Bits>(Bits(1) << (8 * sizeof(Bits) - 1));
-  const Bits even = parts.even ? sign : Bits(0), odd = parts.odd ? sign : Bits(0);
+  const Bits masks[2] = {parts.even ? sign : Bits(0), parts.odd ? sign : Bits(0)};
   int64_t i = 0;
-  for (; i + 1 < parts.count; i += 2) {
-    out[i] = static_cast<Bits>(x[i] ^ even);
-    out[i + 1] = static_cast<Bits>(x[i + 1] ^ odd);
+  if constexpr (constexpr int64_t together = 8 / sizeof(Bits); together > 1) {
+    Bits pattern[together];
+    for (int64_t k = 0; k < together; ++k) pattern[k] = masks[k % 2];
+    uint64_t mask, word;
+    std::memcpy(&mask, pattern, sizeof mask);
+    for (; i + together <= parts.count; i += together) {
+      std::memcpy(&word, x + i, sizeof word);
+      word ^= mask;
+      std::memcpy(out + i, &word, sizeof word);
+    }
   }
-  if (i < parts.count) out[i] = static_cast<Bits>(x[i] ^ even);
+  for (; i < parts.count; ++i) out[i] = static_cast<Bits>(x[i] ^ masks[i % 2]);
 }
 
 void change_on_device(const void* from, void* to, int64_t bytes, DType dtype, uint8_t bits,
