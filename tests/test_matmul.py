@@ -313,6 +313,16 @@ def test_addr_in_place(dtype, layout, scales):
     np.testing.assert_array_equal(c.numpy(), expected)
 
 
+def test_outer_products_lie_in_rows():
+    a, b = rushlight.rand(6, 4).t()[:, :1], rushlight.rand(5, 1).t()
+    added = rushlight.rand(5, 4).t()
+    assert (a @ b).is_contiguous()
+    assert rushlight.addmm(added, a, b).is_contiguous()
+    out = rushlight.empty(5, 4).t()
+    assert rushlight.equal(rushlight.addmm(added, a, b, out=out), rushlight.addmm(added, a, b))
+    assert out.stride() == (1, 4)
+
+
 def test_addr_of_its_own_rows():
     x = rushlight.arange(9.0).view(3, 3)
     expected = x + x[0].outer(x[1])

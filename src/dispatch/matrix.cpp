@@ -3,6 +3,7 @@
 #include "dispatch/generated.h"
 #include "dispatch/grad.h"
 #include "dispatch/gradient_buffer.h"
+#include "dispatch/result_memory.h"
 #include "impl_matrix.h"
 #include "impl_shape.h"
 #include "launch_gemm.h"
@@ -61,9 +62,10 @@ Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, con
   kernels::GemmScale scale{whole_for(input.dtype(), alpha), whole_for(input.dtype(), beta), finish};
   // Of complex numbers, alpha times infinity would have a part that is not a number.
   if (is_outer(a, b) && scale.beta.equals(1) && !a.is_complex() && sizes == input.sizes()) {
-    Tensor sum =
-        elementwise(kernels::addcmul_loop, LoopType::Common, &scale.alpha, given, input, a, b);
-    return finish ? elementwise(*finish, LoopType::Common, nullptr, sum, sum) : sum;
+    Tensor out = given.defined() ? given : ResultMemory::take(sizes, a.dtype(), a.device());
+    if (!out.defined()) out = rl::empty(sizes, options(a));
+    elementwise(kernels::addcmul_loop, LoopType::Common, &scale.alpha, out, input, a, b);
+    return finish ? elementwise(*finish, LoopType::Common, nullptr, out, out) : out;
   }
   Tensor out = given.defined() && given.sizes() == sizes ? given : rl::empty(sizes, options(a));
   Tensor whole = ops::expand(input, sizes);
@@ -76,10 +78,9 @@ Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, con
 }  // namespace
 
 Tensor mm(const Tensor& input, const Tensor& mat2) {
-  const Dims sizes = product_of_matrices("mm", input, mat2);
+  Tensor out = rl::empty(product_of_matrices("mm", input, mat2), options(input));
   if (is_outer(input, mat2))
-    return elementwise(kernels::mul_loop, LoopType::Common, nullptr, Tensor(), input, mat2);
-  Tensor out = rl::empty(sizes, options(input));
+    return elementwise(kernels::mul_loop, LoopType::Common, nullptr, out, input, mat2);
   launch::gemm(input, mat2, out, {}, nullptr);
   return out;
 }
