@@ -143,19 +143,19 @@ template <int64_t size> void flip_imaginary(char* elements, int64_t step, int64_
 
 }  // namespace
 
-// Some elements at a time are copied and changed while they are near.
+// Runs are copied some elements at a time, which are changed while they are near.
 void conj_copy(const View& from, const View& to) {
-  if (!is_complex(from.dtype) || from.dtype != to.dtype) copy(from, to);
-  if (!is_complex(from.dtype) || !is_complex(to.dtype)) return;
-  const View& read = from.dtype == to.dtype ? from : to;
   const int64_t size = itemsize(to.dtype);
-  StridedIterator<2> w({&to, &read}, true);
-  const int64_t out = w.strides[0][0], in = w.strides[1][0];
+  StridedIterator<2> w({&to, &from}, true);
+  const int64_t out = w.strides[0][0];
+  const bool in_runs = is_complex(to.dtype) && from.dtype == to.dtype && w.strides[1][0] == size;
+  if (!in_runs) copy(from, to);
+  if (!is_complex(from.dtype) || !is_complex(to.dtype)) return;
   w.parallel_runs(grain, [&](char* const* p, int64_t n) {
     for (int64_t i = 0; i < n; i += strip) {
       const int64_t m = std::min(strip, n - i);
       char* at = p[0] + i * out;
-      if (read.data != to.data) copy_strided(size, p[1] + i * in, in, at, out, m);
+      if (in_runs && p[0] != p[1]) copy_strided(size, p[1] + i * size, size, at, out, m);
       size == 8 ? flip_imaginary<8>(at, out, m) : flip_imaginary<16>(at, out, m);
     }
   });
