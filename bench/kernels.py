@@ -76,6 +76,10 @@ ELEMENTWISE = [
     *(forward(f"rows of {n} + {what}", "x + y", f"x = T.randn(1 << 17, {n}); y = T.randn({sizes})")
       for n, what, sizes in ((3, "row", "3"), (8, "column", "1 << 17, 1"))),
     forward("a.add_(b), 1 M", "a.add_(b)", FLOATS),
+    forward("a.lt_(b), 1 M", "a.lt_(b)", FLOATS),
+    forward("x.t().square_()", "y.square_()", "y = T.ones(1024, 1024).t()"),
+    *(forward(f"complex64 {op}, 256 K", op, "x = T.randn(1 << 18, dtype=T.complex64)")
+      for op in ("x.conj() + x", "x.conj().resolve_conj()", "x.conj_physical()")),
     forward("a + b, 1 K", "a + b", "a, b = T.randn(1024), T.randn(1024)"),
     forward("a + b, 64 K", "a + b", "a, b = T.randn(65536), T.randn(65536)"),
     forward("a + b, 64 MB results", "a + b", "a, b = T.randn(1 << 24), T.randn(1 << 24)", 2.5),
@@ -188,6 +192,12 @@ NORMS = [
     *both("normalize, 1024 x 1024", "F.normalize(x)", MATRIX),
     *both("batch_norm, training", "F.batch_norm(x, None, None, w, b, True)",
           IMAGES + "w = T.ones(64); b = T.zeros(64)", "x, w, b", 3),
+    *(forward(f"batch_norm of {what}, training={training}",
+              f"F.batch_norm(x, m, v, training={training})",
+              f"x = T.randn{made}; m = T.zeros(1024); v = T.ones(1024)")
+      for what, made in (("every second column", "(1024, 2048)[:, ::2]"),
+                         ("columns", "(1024, 1024).t()"))
+      for training in (True, False)),
     forward("batch_norm, inference", "F.batch_norm(x, m, v, w, b)",
             IMAGES + "m = T.zeros(64); v = T.ones(64); w = T.ones(64); b = T.zeros(64)", 3),
 ]
@@ -212,6 +222,8 @@ INDEXING = [
     forward("scatter_reduce(1, mean)", "x.scatter_reduce(1, i, x, 'mean')",
             MATRIX + "i = T.randint(0, 1024, (1024, 1024))"),
     forward("index_add(0)", "x.index_add(0, i, x)", MATRIX + "i = T.randint(0, 1024, (1024,))"),
+    forward("index_add of columns", "x.t().index_add(0, i, x.t())",
+            MATRIX + "i = T.randint(0, 1024, (1024,))"),
     forward("index_add_(0)", "x.index_add_(0, i, y)",
             MATRIX + "i = T.randint(0, 1024, (1024,)); y = T.randn(1024, 1024)"),
     forward("index_copy_(0)", "x.index_copy_(0, i, y)", MATRIX + "i = T.randperm(1024); y = x + 1"),
@@ -280,6 +292,8 @@ SORTING = [
     forward("mode(1), 1024 x 1024", "x.mode(1)", MATRIX),
     forward("kthvalue(1), 1024 x 1024", "x.kthvalue(500, 1)", MATRIX),
     forward("median(1), 1024 x 1024", "x.median(1)", MATRIX),
+    *(forward(f"{op}, 1024 x 1024", f"x.{op}", MATRIX)
+      for op in ("topk(5, 0)", "sort(0)", "median(0)", "kthvalue(500, 0)")),
     forward("bincount of 1 M", "i.bincount()", "i = T.randint(0, 1000, (1 << 20,))"),
     forward("histc of 1 M", "a.histc(100)", "a = T.randn(1 << 20)"),
     forward("bucketize", "T.bucketize(a, s)",
@@ -322,6 +336,14 @@ MATMUL = [
             "a, v, c = T.randn(512, 512), T.randn(512), T.randn(512)"),
     forward("addbmm, 16 x 64", "T.addbmm(c, a, b)",
             "a, b, c = T.randn(16, 64, 64), T.randn(16, 64, 64), T.randn(64, 64)"),
+    *(forward(f"outer {op}", op, "c, a, b = T.randn(1024, 1024), T.randn(1024, 1), "
+              "T.randn(1, 1024); v, w = a[:, 0], b[0]")
+      for op in ("a @ b", "T.addmm(c, a, b)", "T.addr(c, v, w)", "c.addr_(v, w)")),
+    *(forward(f"every second column, {op}", op,
+              "a = T.randn(1024, 2048)[:, ::2]; v, w = T.randn(1024), T.randn(40000)[::2]")
+      for op in ("a @ v", "v @ a", "w @ w")),
+    *(forward(f"complex {op}", f"T.{op}(a, a)", "a = T.randn(512, 512, dtype=T.complex64)" + more)
+      for op, more in (("linalg.vecdot", ""), ("vdot", ".view(-1)"))),
     forward("vector-matrix, 2048", "v @ a", "a, v = T.randn(2048, 2048), T.randn(2048)"),
     forward("addmm, 256", "T.addmm(c, a, b)",
             "a, b, c = T.randn(256, 256), T.randn(256, 256), T.randn(256, 256)"),
@@ -725,7 +747,7 @@ CLOUDS = [row for n, m in ((2, 2), (4, 4), (16, 16)) for row in
 GRAPH = ("i, v, d = T.randint(0, 2000, (2, 20000)), T.randn(20000), T.randn(2000, 64); "
          "raw = T.sparse_coo_tensor(i, v, (2000, 2000)); coo = raw.coalesce(); "
          "csr = coo.to_sparse_csr(); dense = coo.to_dense(); k = T.randint(0, 2000, (500,)); "
-         "x, y = T.randn(2000, 64), T.randn(64, 2000)")
+         "x, y = T.randn(2000, 64), T.randn(64, 2000); full = T.randn(512, 512)")
 SPARSE = [forward(f"sparse: {what}", statement, GRAPH) for what, statement in (
     ("coalesce", "raw.coalesce()"), ("COO @ 64 columns", "coo @ d"),
     ("CSR @ 64 columns", "csr @ d"), ("COO @ vector", "coo @ d[:, 0]"),
@@ -735,6 +757,8 @@ SPARSE = [forward(f"sparse: {what}", statement, GRAPH) for what, statement in (
     ("COO * COO", "coo * coo"), ("softmax", "T.sparse.softmax(coo, 1)"),
     ("sum of columns", "T.sparse.sum(coo, 1)"), ("index_select", "coo.index_select(0, k)"),
     ("sampled_addmm", "T.sparse.sampled_addmm(csr, x, y)"),
+    ("full matrix to CSR", "full.to_sparse_csr()"), ("full matrix to CSC", "full.to_sparse_csc()"),
+    ("full matrix to BSR", "full.to_sparse_bsr((4, 4))"),
 )] + both("sparse: mm of a graph", "T.sparse.mm(T.sparse_coo_tensor(i, w, (2000, 2000)), e)",
           GRAPH + "; w, e = v, d", "w, e")
 

@@ -177,7 +177,7 @@ composite(f"addmv(input: Tensor, mat: Tensor, vec: Tensor, *, {_SCALES})", """
                 "vec": "scale(mv(conj(t(mat)), grad), conj(alpha))"})
 function("addr_backward(grad: Tensor, other: Tensor, alpha: Scalar)",
          "scale(mv(grad, conj(converted(other, dtype(grad)))), conj(alpha))")
-composite(f"addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, {_SCALES})", """
+kernel(f"addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, {_SCALES})", body="""
     check(dim_of(vec1) == 1 and dim_of(vec2) == 1, "addr: Expected 1-D vec1 and vec2, but got ",
           sizes(vec1), " and ", sizes(vec2))
     kind = promote(common_dtype(input, vec1), common_dtype(input, vec2))
@@ -188,7 +188,9 @@ composite(f"addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, {_SCALES})", """
     check_factor("addr", "alpha", alpha, a, a)
     check_addable("addr", added, a, [sizes(a)[0], sizes(b)[0]])
     if kind == bool:
-        return add(scale(outer(a, b), whole_for(bool, alpha)), scale(added, whole_for(bool, beta)))
+        # In place, the first result takes the memory of what is added.
+        first = clone(scale(added, whole_for(bool, beta)))
+        return add(first, scale(outer(a, b), whole_for(bool, alpha)))
     return addmm(added, unsqueeze(a, 1), unsqueeze(b, 0), beta, alpha)
           """, inplace=True, out="cast",
           doc="beta * input + alpha * the outer product of vec1 and vec2.",

@@ -833,3 +833,35 @@ def test_limits_and_rounded_quotients_in_place(dtype):
 def test_the_last_sizes_that_differ_are_named_in_the_order_of_the_operands(a, b, message):
     with pytest.raises(RuntimeError, match=message):
         rl.zeros(a) + rl.zeros(b)
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 0.5, -1, 0, 1, -2, 2.5])
+def test_powers_of_any_order_in_memory_in_place(exponent):
+    """What several steps compute is left where it is to be, if that has places enough."""
+    plain = rl.rand(6, 5, 4) + 0.5
+    expected = plain.pow(exponent)
+    for x in (plain.clone(), plain.clone().transpose(0, 2).contiguous().transpose(0, 2),
+              plain.repeat_interleave(2, 1)[:, ::2]):  # fmt: skip
+        strides, out = x.stride(), rl.empty_like(x)
+        assert rl.equal(rl.pow(x, exponent, out=out), expected)
+        assert x.pow_(exponent) is x
+        assert x.stride() == strides
+        assert rl.equal(x, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("count", [1, 3, 33, 2051])
+def test_conjugates_of_any_order_in_memory(dtype, count):
+    rng = np.random.default_rng(count)
+    values = (rng.standard_normal((count, 6)) + 1j * rng.standard_normal((count, 6))).astype(dtype)
+    values[0, 0] = complex(-0.0, float("nan"))
+    whole = rl.tensor(values)
+    for x, of in ((whole, values), (whole.t(), values.T), (whole[:, ::2], values[:, ::2]),
+                  (whole[:, 1], values[:, 1])):  # fmt: skip
+        expected = of.conj()
+        for got in (x.conj_physical(), x.conj().resolve_conj(), x.conj() * 1,
+                    rl.conj_physical(x, out=rl.empty(of.shape, dtype=x.dtype)),
+                    x.clone().conj_physical_(), x.clone().t().t().conj_physical_()):  # fmt: skip
+            np.testing.assert_array_equal(got.numpy(), expected)
+        np.testing.assert_array_equal(x.conj().imag.resolve_neg().numpy(), expected.imag)
+        np.testing.assert_array_equal((-x.conj().imag).numpy(), of.imag)

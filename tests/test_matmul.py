@@ -28,7 +28,8 @@ DTYPES = [
 # few rows or columns by dot products, also in several parts.
 SIZES = [(1, 1, 1), (2, 3, 1), (8, 32, 32), (7, 16, 24), (17, 33, 49), (1, 70, 130), (130, 70, 1),
          (3, 65, 64), (5, 513, 8), (64, 40, 300), (33, 1030, 20), (300, 530, 65), (260, 20, 515),
-         (270, 600, 280), (12, 1100, 45), (45, 1100, 12), (3, 5000, 5), (16, 128, 17)]  # fmt: skip
+         (270, 600, 280), (12, 1100, 45), (45, 1100, 12), (3, 5000, 5), (16, 128, 17),
+         (70, 1, 33)]  # fmt: skip
 LAYOUTS = ["rows", "columns", "steps"]
 
 
@@ -224,7 +225,7 @@ def test_many_products(dtype, size):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "complex128"])
-@pytest.mark.parametrize("size", [(5, 7, 6), (4, 130, 20), (70, 33, 50)])
+@pytest.mark.parametrize("size", [(5, 7, 6), (4, 130, 20), (70, 33, 50), (33, 1, 20)])
 @pytest.mark.parametrize("shape", ["mn", "n", "1n", "m1", "", "11", "steps"])
 def test_addmm_broadcasts_what_it_adds(dtype, size, shape):
     generator = np.random.default_rng(0)
@@ -238,6 +239,8 @@ def test_addmm_broadcasts_what_it_adds(dtype, size, shape):
         c = rushlight.tensor(z)
     expected = 3 * z + 2 * product(x, y)
     np.testing.assert_array_equal(rushlight.addmm(c, a, b, beta=3, alpha=2).numpy(), expected)
+    once = z + 2 * product(x, y)
+    np.testing.assert_array_equal(rushlight.addmm(c, a, b, alpha=2).numpy(), once)
     if z.shape == (m, n):
         np.testing.assert_array_equal(c.addmm_(a, b, beta=3, alpha=2).numpy(), expected)
 
@@ -294,6 +297,38 @@ def test_addr_of_bools_is_logical():
     assert rushlight.addr(c, v, w).tolist() == [[True, True], [False, False]]
     assert rushlight.addr(c, v, w, beta=0).tolist() == [[True, False], [False, False]]
     assert rushlight.addr(c, v, w, alpha=0).tolist() == [[False, True], [False, False]]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("scales", [{}, {"alpha": 2}, {"beta": 2}, {"beta": 0, "alpha": 3}])
+def test_addr_in_place(dtype, layout, scales):
+    generator = np.random.default_rng(0)
+    (c, z), (a, x), (b, y) = (matrix(generator, *size, dtype, layout)
+                              for size in ((40, 33), (40, 1), (33, 1)))  # fmt: skip
+    outer = (x.T[0][:, None] * y.T[0]).astype(dtype)
+    expected = (scales.get("beta", 1) * z + scales.get("alpha", 1) * outer).astype(dtype)
+    np.testing.assert_array_equal(rushlight.addr(c, a[:, 0], b[:, 0], **scales).numpy(), expected)
+    assert c.addr_(a[:, 0], b[:, 0], **scales) is c
+    np.testing.assert_array_equal(c.numpy(), expected)
+
+
+def test_outer_products_lie_in_rows():
+    a, b = rushlight.rand(6, 4).t()[:, :1], rushlight.rand(5, 1).t()
+    added = rushlight.rand(5, 4).t()
+    assert (a @ b).is_contiguous()
+    assert rushlight.addmm(added, a, b).is_contiguous()
+    out = rushlight.empty(5, 4).t()
+    assert rushlight.equal(rushlight.addmm(added, a, b, out=out), rushlight.addmm(added, a, b))
+    assert out.stride() == (1, 4)
+
+
+def test_addr_of_its_own_rows():
+    x = rushlight.arange(9.0).view(3, 3)
+    expected = x + x[0].outer(x[1])
+    assert rushlight.equal(x.addr_(x[0], x[1]), expected)
+    bools = rushlight.tensor([[True, False], [False, True]])
+    assert bools.addr_(bools[0], bools[1]).tolist() == [[True, True], [False, True]]
 
 
 def test_sums_of_empty_batches_and_vectors():

@@ -126,19 +126,21 @@ def test_second_gradients_of_no_elements(kind):
 
 
 @pytest.mark.parametrize("dtype", [rl.float64, rl.float32, rl.bfloat16, rl.float16])
-@pytest.mark.parametrize("last", [False, True], ids=["planes", "channels last"])
+@pytest.mark.parametrize("order", ["planes", "channels last", "columns"])
 @pytest.mark.parametrize(
     "sizes", [(31, 3), (33, 3), (517, 10), (70, 17), (40, 5, 7), (37, 3, 60), (3, 2, 2500)]
 )
-def test_batch_norm(sizes, last, dtype):
+def test_batch_norm(sizes, order, dtype):
     """Narrow rows, which are taken some at a time, and short planes, with some left over."""
     random = np.random.default_rng(2)
     channels, others = sizes[1], (0, *range(2, len(sizes)))
     x, grad = (rl.from_numpy(random.standard_normal(sizes) + m).to(dtype) for m in (3, 0))
     w, b = (rl.from_numpy(random.standard_normal(channels)).to(dtype) for _ in range(2))
-    if last and len(sizes) > 2:
+    if order == "columns":
+        x, grad = (t.transpose(0, 1).contiguous().transpose(0, 1) for t in (x, grad))
+    elif order == "channels last" and len(sizes) > 2:
         x, grad = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (x, grad))
-    elif last:  # rows with gaps
+    elif order == "channels last":  # rows with gaps
         x = rl.cat([x, x], 1)[:, :channels]
     x, w, b = (t.requires_grad_() for t in (x, w, b))
     out = F.batch_norm(x, None, None, w, b, training=True)

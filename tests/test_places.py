@@ -129,6 +129,8 @@ def test_short_slices_along_either_dim(width, count, dtype):
             same(changed, written)
             if exact:
                 same(x.index_add(dim, index, v), added)
+                across = v.t().contiguous().t()
+                same(x.index_add(dim, index, across), added)
                 if not columns:
                     same(x.index_put(at, v, accumulate=True), added)
 

@@ -3,6 +3,7 @@
 #include "dispatch/generated.h"
 #include "dispatch/grad.h"
 #include "dispatch/gradient_buffer.h"
+#include "dispatch/result_memory.h"
 #include "impl_matrix.h"
 #include "impl_shape.h"
 #include "launch_gemm.h"
@@ -16,7 +17,8 @@
 namespace rl {
 
 namespace kernels {
-extern const Loop relu_loop, relu_backward_input_loop, gelu_erf_loop, gelu_tanh_loop;
+extern const Loop relu_loop, relu_backward_input_loop, gelu_erf_loop, gelu_tanh_loop, mul_loop,
+    addcmul_loop;
 }  // namespace kernels
 
 Scalar whole_for(DType dtype, const Scalar& s) {
@@ -43,16 +45,29 @@ Dims product_of_matrices(const char* op, const Tensor& a, const Tensor& b) {
   return Dims{a.sizes()[0], b.sizes()[1]};
 }
 
+// Whether each element of a product is one term: loops over elements take a quarter of the time of
+// tiles.
+bool is_outer(const Tensor& a, const Tensor& b) {
+  return a.sizes().back() == 1 && !a.is_sparse() && !b.is_sparse();
+}
+
 // finish(beta * input + alpha * a @ b), rounded once; beta 0 drops the input, NaNs included. In
 // place where `given` is the input.
 Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, const Tensor& a,
                      const Tensor& b, const Scalar& beta, const Scalar& alpha, const Tensor& given,
                      const kernels::Loop* finish = nullptr) {
   grad::check_addable(op, input, a, sizes);
-  Tensor out = given.defined() && given.sizes() == sizes ? given : rl::empty(sizes, options(a));
   check_real(op, "alpha", alpha, input);
   check_real(op, "beta", beta, input);
   kernels::GemmScale scale{whole_for(input.dtype(), alpha), whole_for(input.dtype(), beta), finish};
+  // Of complex numbers, alpha times infinity would have a part that is not a number.
+  if (is_outer(a, b) && scale.beta.equals(1) && !a.is_complex() && sizes == input.sizes()) {
+    Tensor out = given.defined() ? given : ResultMemory::take(sizes, a.dtype(), a.device());
+    if (!out.defined()) out = rl::empty(sizes, options(a));
+    elementwise(kernels::addcmul_loop, LoopType::Common, &scale.alpha, out, input, a, b);
+    return finish ? elementwise(*finish, LoopType::Common, nullptr, out, out) : out;
+  }
+  Tensor out = given.defined() && given.sizes() == sizes ? given : rl::empty(sizes, options(a));
   Tensor whole = ops::expand(input, sizes);
   Tensor left = given.defined() ? copy_if_overlapping(a, given) : a,
          right = given.defined() ? copy_if_overlapping(b, given) : b;
@@ -64,6 +79,8 @@ Tensor added_product(const char* op, const Dims& sizes, const Tensor& input, con
 
 Tensor mm(const Tensor& input, const Tensor& mat2) {
   Tensor out = rl::empty(product_of_matrices("mm", input, mat2), options(input));
+  if (is_outer(input, mat2))
+    return elementwise(kernels::mul_loop, LoopType::Common, nullptr, out, input, mat2);
   launch::gemm(input, mat2, out, {}, nullptr);
   return out;
 }

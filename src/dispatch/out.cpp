@@ -16,7 +16,8 @@ namespace rl {
 ResultMemory::ResultMemory(const Tensor& out) : before_(thread_state().result_memory) {
   if (!out.defined()) return;
   const TensorImpl* impl = out.impl();
-  const bool plain = impl->data && impl->standard_strides && !impl->lazy && impl->device.is_cpu();
+  const bool plain = impl->data && !impl->lazy && impl->device.is_cpu() &&
+                     !has_internal_overlap(impl->sizes, impl->strides);
   thread_state().result_memory = plain ? &out : nullptr;
 }
 

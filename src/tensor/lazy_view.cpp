@@ -1,5 +1,6 @@
 #include "tensor/lazy_view.h"
 
+#include <cstring>
 #include <vector>
 
 #include "core/fork_mutex.h"
@@ -18,29 +19,41 @@ int64_t reach(const TensorImpl* t) {
   return (last + 1) * itemsize(t->dtype);
 }
 
-// Which parts of elements change: the imaginary ones alone of a conjugate, the real ones of a
-// negative conjugate, all of a negative.
-struct Parts {
-  int64_t count, first, step;
-  bool change(int64_t i) const { return i % step == first; }
-};
-
 template <class T>
-void negate(const void* from, void* to, Parts parts) {
+void negate(const void* from, void* to, int64_t count) {
   const T* x = static_cast<const T*>(from);
   T* out = static_cast<T*>(to);
-  for (int64_t i = 0; i < parts.count; ++i)
-    out[i] = parts.change(i) ? static_cast<T>(T(0) - x[i]) : x[i];
+  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(T(0) - x[i]);
 }
 
-// The sign bit alone: of zeros and NaNs too.
+// Which of the numbers change: the imaginary parts alone of a conjugate, the real ones of a
+// negative conjugate, all of a negative.
+struct Parts {
+  int64_t count;
+  bool even, odd;
+};
+
+// The sign bit alone: of zeros and NaNs too. By masks of 8 bytes: to ask of each number whether it
+// changes took 20 times as long.
 template <class Bits>
 void flip_signs(const void* from, void* to, Parts parts) {
   const Bits* x = static_cast<const Bits*>(from);
   Bits* out = static_cast<Bits*>(to);
   constexpr Bits sign = static_cast<Bits>(Bits(1) << (8 * sizeof(Bits) - 1));
-  for (int64_t i = 0; i < parts.count; ++i)
-    out[i] = parts.change(i) ? static_cast<Bits>(x[i] ^ sign) : x[i];
+  const Bits masks[2] = {parts.even ? sign : Bits(0), parts.odd ? sign : Bits(0)};
+  int64_t i = 0;
+  if constexpr (constexpr int64_t together = 8 / sizeof(Bits); together > 1) {
+    Bits pattern[together];
+    for (int64_t k = 0; k < together; ++k) pattern[k] = masks[k % 2];
+    uint64_t mask, word;
+    std::memcpy(&mask, pattern, sizeof mask);
+    for (; i + together <= parts.count; i += together) {
+      std::memcpy(&word, x + i, sizeof word);
+      word ^= mask;
+      std::memcpy(out + i, &word, sizeof word);
+    }
+  }
+  for (; i < parts.count; ++i) out[i] = static_cast<Bits>(x[i] ^ masks[i % 2]);
 }
 
 void change_on_device(const void* from, void* to, int64_t bytes, DType dtype, uint8_t bits,
@@ -57,17 +70,18 @@ void change_on_device(const void* from, void* to, int64_t bytes, DType dtype, ui
 void change(const void* from, void* to, int64_t bytes, DType dtype, uint8_t bits) {
   DType real = to_real(dtype);
   const bool conjugate = bits & Conjugated, negative = bits & Negated;
-  Parts parts{bytes / itemsize(real), conjugate && !negative, conjugate ? 2 : 1};
+  const int64_t count = bytes / itemsize(real);
+  const Parts parts{count, negative, conjugate != negative};
   switch (real) {
     case DType::Float64: return flip_signs<uint64_t>(from, to, parts);
     case DType::Float32: return flip_signs<uint32_t>(from, to, parts);
     case DType::Float16:
     case DType::BFloat16: return flip_signs<uint16_t>(from, to, parts);
-    case DType::Int64: return negate<uint64_t>(from, to, parts);
-    case DType::Int32: return negate<uint32_t>(from, to, parts);
-    case DType::Int16: return negate<uint16_t>(from, to, parts);
+    case DType::Int64: return negate<uint64_t>(from, to, count);
+    case DType::Int32: return negate<uint32_t>(from, to, count);
+    case DType::Int16: return negate<uint16_t>(from, to, count);
     case DType::Int8:
-    case DType::UInt8: return negate<uint8_t>(from, to, parts);
+    case DType::UInt8: return negate<uint8_t>(from, to, count);
     default: fail(ErrorKind::NotImplemented, "_neg_view: not implemented for dtype ", dtype);
   }
 }

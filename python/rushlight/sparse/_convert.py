@@ -70,13 +70,7 @@ def from_keys(
     index_dtype: _dtype | None = None,
 ) -> SparseTensor:
     """A tensor in a compressed layout of elements with different keys, in any order."""
-    places = size[: len(size) - dense_dim]
-    if len(places) < 2:
-        raise RuntimeError(
-            f"conversion to {layout} expected at least 2 dims that are not dense, got shape"
-            f" {tuple(size)} with {dense_dim} dense dims"
-        )
-    *batch, height, width = places
+    *batch, height, width = _matrix_places(layout, size, dense_dim)
     block = _checked_blocksize(layout, blocksize, height, width)
     rows, columns, batches = keys // width % height, keys % width, keys // (height * width)
     if block is not None:
@@ -99,7 +93,26 @@ def from_keys(
     lines = sorted_keys // max(1, breadth)
     plain = sorted_keys % max(1, breadth)
     per_line = rushlight.bincount(lines, minlength=count(batch) * length)
-    per_line = per_line.reshape(*batch, length)
+    made = _from_lines(layout, per_line.reshape(*batch, length), plain, values, size)
+    return made if index_dtype is None else _with_index_dtype(made, index_dtype)
+
+
+def _matrix_places(layout, size, dense_dim):
+    """The sizes of batch dims, rows and columns."""
+    places = size[: len(size) - dense_dim]
+    if len(places) < 2:
+        raise RuntimeError(
+            f"conversion to {layout} expected at least 2 dims that are not dense, got shape"
+            f" {tuple(size)} with {dense_dim} dense dims"
+        )
+    return places
+
+
+def _from_lines(layout, per_line, plain, values, size):
+    """Of elements or blocks in the order of lines, of which each has `per_line`; `plain` are their
+    places there.
+    """
+    batch = per_line.shape[:-1]
     per_batch = per_line.sum(-1).reshape(-1)
     nnz = int(per_batch[0]) if len(per_batch) else 0
     if bool((per_batch != nnz).any()):
@@ -111,9 +124,36 @@ def from_keys(
     compressed = rushlight.cat([start, per_line.cumsum(-1)], -1)
     plain = plain.reshape(*batch, nnz)
     values = values.reshape(*batch, nnz, *values.shape[1:])
-    if index_dtype is not None:
-        compressed, plain = compressed.to(index_dtype), plain.to(index_dtype)
     return compress(layout, compressed, plain, values, size)
+
+
+def _with_index_dtype(sparse, dtype):
+    compressed, plain, _ = _C._sparse_parts(sparse)
+    if compressed.dtype is dtype:
+        return sparse
+    parts = compressed.to(dtype), plain.to(dtype), values_of(sparse)
+    return compress(sparse.layout, *parts, sparse.shape)
+
+
+def _from_dense(dense, layout, blocksize, dense_dim):
+    """A tensor in a compressed layout, whose elements or blocks are found in the order of lines."""
+    *batch, height, width = _matrix_places(layout, dense.shape, dense_dim)
+    block = _checked_blocksize(layout, blocksize, height, width)
+    rows, columns = len(batch), len(batch) + 1
+    cells = dense
+    if block is not None:
+        cells = cells.unflatten(columns, (width // block[1], block[1]))
+        cells = cells.unflatten(rows, (height // block[0], block[0]))
+        cells = cells.transpose(columns, columns + 1)
+    if layout in (CSC, BSC):
+        cells = cells.transpose(rows, columns)
+    occupied = cells != 0
+    if occupied.dim() > columns + 1:
+        occupied = occupied.flatten(columns + 1).any(-1)
+    keys = occupied.reshape(-1).nonzero().reshape(-1)
+    values = cells.reshape(occupied.numel(), *cells.shape[columns + 1 :])[keys]
+    plain = keys % max(1, occupied.shape[-1])
+    return _from_lines(layout, occupied.sum(-1), plain, values, dense.shape)
 
 
 def _block(blocksize):
@@ -183,15 +223,15 @@ def dense_to_sparse(
             f"to_sparse: sparse_dim must be in [1, {dense.dim()}] but is {sparse_dim}"
         )
     shape = dense.shape[:sparse_dim]
+    if layout is not COO:
+        return _from_dense(dense, layout, blocksize, dense.dim() - sparse_dim)
     with rushlight.no_grad():
         occupied = dense != 0
         if sparse_dim < dense.dim():
             occupied = occupied.flatten(sparse_dim).any(-1)
         keys = occupied.reshape(-1).nonzero().reshape(-1)
     values = dense.reshape(count(shape), *dense.shape[sparse_dim:])[keys]
-    if layout is COO:
-        return construct(indices_of(keys, shape), values, dense.shape, True)
-    return from_keys(keys, values, dense.shape, layout, blocksize, dense.dim() - sparse_dim)
+    return construct(indices_of(keys, shape), values, dense.shape, True)
 
 
 class _ToSparse(Function):
@@ -273,11 +313,7 @@ def to_layout(
     made = sparse_to_sparse(tensor, layout=layout, blocksize=blocksize)
     if like is None or made.layout is COO:
         return made
-    kept = _C._sparse_parts(like)[0].dtype
-    compressed, plain, _ = _C._sparse_parts(made)
-    if compressed.dtype is kept:
-        return made
-    return compress(layout, compressed.to(kept), plain.to(kept), values_of(made), made.shape)
+    return _with_index_dtype(made, _C._sparse_parts(like)[0].dtype)
 
 
 def sparse_mask(source: Tensor | SparseTensor, mask: Tensor) -> SparseTensor:

@@ -148,25 +148,30 @@ class Plan {
     auto result = [&](int d, int64_t i) {
       return at[d]->first + i * at[d]->step - box_.of[d].begin;
     };
-    int64_t pixel = w_.outputs * w_.groups, lines = box_.images * of[0].size() * of[1].size();
-    size_t count = static_cast<size_t>(lines * of[2].size());
-    part.from.reserve(count);
-    part.to.reserve(count);
-    if (w_.reduced) part.number.reserve(count);
-    for (int64_t n = 0; n < box_.images; ++n)
-      for (int64_t z = of[0].begin; z < of[0].end; ++z)
-        for (int64_t y = of[1].begin; y < of[1].end; ++y) {
-          int64_t from = n * seen_.image + source(0, z) + source(1, y), x = of[2].begin;
-          int64_t line = (n * w_.result_size(0) + result(0, z)) * w_.result_size(1) + result(1, y);
-          int64_t number =
-              (n * box_.of[0].size() + result(0, z)) * box_.of[1].size() + result(1, y);
-          for (; x < of[2].end; ++x) part.from.push_back(from + source(2, x));
-          for (x = of[2].begin; x < of[2].end; ++x)
-            part.to.push_back((line * w_.result_size(2) + result(2, x)) * pixel);
-          for (x = of[2].begin; w_.reduced && x < of[2].end; ++x)
-            part.number.push_back((number * box_.of[2].size() + result(2, x)) * panel_width);
+    const int64_t pixel = w_.outputs * w_.groups;
+    for (int64_t z = of[0].begin; z < of[0].end; ++z)
+      for (int64_t y = of[1].begin; y < of[1].end; ++y) {
+        int64_t line = result(0, z) * w_.result_size(1) + result(1, y);
+        int64_t number = result(0, z) * box_.of[1].size() + result(1, y);
+        for (int64_t x = of[2].begin; x < of[2].end; ++x) {
+          part.from.push_back(source(0, z) + source(1, y) + source(2, x));
+          part.to.push_back((line * w_.result_size(2) + result(2, x)) * pixel);
+          if (!w_.reduced) continue;
+          part.number.push_back((number * box_.of[2].size() + result(2, x)) * panel_width);
         }
+      }
+    int64_t results = w_.result_size(0) * w_.result_size(1) * w_.result_size(2);
+    repeat(part.from, seen_.image);
+    repeat(part.to, results * pixel);
+    repeat(part.number, box_.pixels() / box_.images * panel_width);
     parts_.push_back(std::move(part));
+  }
+
+  // The places of the box's first image for all of its images, which lie `step` apart.
+  void repeat(std::vector<int64_t>& places, int64_t step) const {
+    const size_t count = places.size();
+    places.resize(count * static_cast<size_t>(box_.images));
+    for (size_t i = count; i < places.size(); ++i) places[i] = places[i - count] + step;
   }
 
   const Windows& w_;

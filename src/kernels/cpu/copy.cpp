@@ -124,18 +124,40 @@ void copy(const View& from, const View& to) {
   else copy_converting(w, from.dtype, to.dtype);
 }
 
+namespace {
+
+// The sign of each imaginary part, which is the highest bit of an element.
+template <int64_t size> void flip_imaginary(char* elements, int64_t step, int64_t n) {
+  constexpr uint64_t sign = uint64_t(1) << 63;
+  auto flip = [&](int64_t at) {
+    uint64_t bits;
+    std::memcpy(&bits, elements + at + size - 8, sizeof bits);
+    bits ^= sign;
+    std::memcpy(elements + at + size - 8, &bits, sizeof bits);
+  };
+  if (step == size)
+    for (int64_t i = 0; i < n; ++i) flip(i * size);
+  else
+    for (int64_t i = 0; i < n; ++i) flip(i * step);
+}
+
+}  // namespace
+
+// Runs are copied some elements at a time, which are changed while they are near.
 void conj_copy(const View& from, const View& to) {
-  copy(from, to);
+  const int64_t size = itemsize(to.dtype);
+  StridedIterator<2> w({&to, &from}, true);
+  const int64_t out = w.strides[0][0];
+  const bool in_runs = is_complex(to.dtype) && from.dtype == to.dtype && w.strides[1][0] == size;
+  if (!in_runs) copy(from, to);
   if (!is_complex(from.dtype) || !is_complex(to.dtype)) return;
-  StridedIterator<1> w({&to}, true);
-  visit<complex64, complex128>("conj", to.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    w.parallel_runs(grain, [&](char* const* p, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        T& z = *reinterpret_cast<T*>(p[0] + i * w.strides[0][0]);
-        z = std::conj(z);
-      }
-    });
+  w.parallel_runs(grain, [&](char* const* p, int64_t n) {
+    for (int64_t i = 0; i < n; i += strip) {
+      const int64_t m = std::min(strip, n - i);
+      char* at = p[0] + i * out;
+      if (in_runs && p[0] != p[1]) copy_strided(size, p[1] + i * size, size, at, out, m);
+      size == 8 ? flip_imaginary<8>(at, out, m) : flip_imaginary<16>(at, out, m);
+    }
   });
 }
 

@@ -563,6 +563,27 @@ bool multiply_in_lanes(const View& a, const View& b, const View& out, const Gemm
   return gemm_in_lanes(y.view(), x.view(), z.view(), scale, added ? &with.view() : nullptr);
 }
 
+// Whether neither the rows nor the columns of a matrix lie in one piece each.
+bool is_scattered(const View& v) {
+  return v.numel > 1 && (v.sizes[0] == 1 || v.strides[0] != 1) &&
+         (v.sizes[1] == 1 || v.strides[1] != 1);
+}
+
+// A product with a vector of what is scattered, of copies that are not: each element is read once,
+// and by tiles that takes 4 times as long.
+bool multiply_scattered(const View& a, const View& b, const View& out, const GemmScale& scale,
+                        const View* added) {
+  if (out.ndim != 2 || std::min(out.sizes[0], out.sizes[1]) > 1 || is_narrow(out.dtype))
+    return false;
+  const bool of_a = is_scattered(a), of_b = is_scattered(b);
+  if (!of_a && !of_b) return false;
+  std::optional<RowMajor> x, y;
+  if (of_a) x.emplace(RowMajor::copy_of(a, a.dtype));
+  if (of_b) y.emplace(RowMajor::copy_of(b, b.dtype));
+  gemm(x ? x->view() : a, y ? y->view() : b, out, scale, added);
+  return true;
+}
+
 }  // namespace
 
 bool is_for_unit(DType factors, int64_t m, int64_t n, int64_t k) {
@@ -597,6 +618,7 @@ void gemm(const View& a, const View& b, const View& out, const GemmScale& scale,
     return scale_output(out, scale.beta);
   }
   if (to_floats) return multiply_to_floats(a, b, out, scale, added ? *added : out);
+  if (multiply_scattered(a, b, out, scale, added)) return;
   if (multiply_in_lanes(a, b, out, scale, added)) return;
   if (is_reduced(out.dtype)) return multiply_reduced(a, b, out, scale, added);
   if (narrow) {

@@ -1,7 +1,10 @@
 #include "kernels/index.h"
 
+#include <optional>
+
 #include "core/parallel.h"
 #include "kernels/cpu/combine.h"
+#include "kernels/cpu/memory_order.h"
 #include "kernels/cpu/offsets.h"
 
 namespace rl::kernels {
@@ -29,6 +32,38 @@ struct DimFirst {
     view.sizes = sizes.data();
     view.strides = strides.data();
   }
+};
+
+// Values in the order of memory of what they go to: to read them across cache lines takes 20 times
+// as long as the copy.
+class InOrderOf {
+ public:
+  InOrderOf(const View& target, const View& values) : view_(values) {
+    constexpr int64_t least = 4096;  // values
+    View in_order = values;
+    in_order.strides = target.strides;
+    const int64_t dim = innermost(values);
+    if (values.numel < least || innermost(in_order) == dim) return;
+    if (values.strides[dim] == 0) return;  // one value for many places
+    strides_ = memory_order_strides(in_order);
+    memory_.emplace(values.numel * itemsize(values.dtype));
+    view_.data = memory_->data();
+    view_.strides = strides_.data();
+    copy(values, view_);
+  }
+  InOrderOf(const InOrderOf&) = delete;
+  const View& view() const { return view_; }
+
+ private:
+  static int64_t innermost(const View& v) {
+    int64_t least = 0;
+    for (int64_t d = 0; d < v.ndim; ++d)
+      if (v.sizes[d] > 1 && (v.sizes[least] == 1 || v.strides[d] <= v.strides[least])) least = d;
+    return least;
+  }
+  View view_;
+  Dims strides_;
+  std::optional<Workspace> memory_;
 };
 
 void check_slices(const char* op, const View& v, int64_t dim, const View& index,
@@ -94,7 +129,8 @@ void index_combine(const char* op_name, const View& self, int64_t dim, const Vie
     scatter_at(op_name, offsets_of(op_name, target, &i, Dims{dim}, negative_indices), target,
                slices.rest, slices.view, 1, step);
   };
-  combine_wide(to, values, i.numel, op, [&](const View& target, const View& from) {
+  const InOrderOf near(to, values);
+  combine_wide(to, near.view(), i.numel, op, [&](const View& target, const View& from) {
     combine_by_steps(op_name, target, from, op, include_self, apply);
   });
 }

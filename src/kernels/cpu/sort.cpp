@@ -4,6 +4,8 @@
 #include "kernels/cpu/sort_panel.h"
 #include "kernels/cpu/sort_scan.h"
 #include "kernels/cpu/strided_iterator.h"
+#include "kernels/cpu/strip.h"
+#include "kernels/cpu/workspace.h"
 
 namespace rl::kernels {
 namespace {
@@ -117,39 +119,80 @@ class Lines {
     if (kept_ <= width || std::abs(index_line) < std::abs(index_step_)) {
       for (int64_t i = 0; i < kept_; ++i)
         put({panel.places(i), all, size, p[1], in_line, p[0] + i * index_step_, index_line,
-             p[2] + i * value_step_, value_line, width});
+             p[2] + i * value_step_, value_line, width},
+            in_step_);
     } else {
       for (int64_t i = 0; i < width; ++i)
         put({panel.places(0) + i, all, width * size, p[1] + i * in_line, 0, p[0] + i * index_line,
-             index_step_, p[2] + i * value_line, value_step_, kept_});
+             index_step_, p[2] + i * value_line, value_step_, kept_},
+            in_step_);
     }
   }
 
-  void put(const Chosen& chosen) const {
-    if (!has_values_) return put_typed<void>(chosen, in_step_);
+  // Of elements `step` bytes from each other.
+  void put(const Chosen& chosen, int64_t step) const {
+    if (!has_values_) return put_typed<void>(chosen, step);
     switch (itemsize(dtype_)) {
-      case 1: return put_typed<uint8_t>(chosen, in_step_);
-      case 2: return put_typed<uint16_t>(chosen, in_step_);
-      case 4: return put_typed<uint32_t>(chosen, in_step_);
-      default: return put_typed<uint64_t>(chosen, in_step_);
+      case 1: return put_typed<uint8_t>(chosen, step);
+      case 2: return put_typed<uint16_t>(chosen, step);
+      case 4: return put_typed<uint32_t>(chosen, step);
+      default: return put_typed<uint64_t>(chosen, step);
     }
   }
 
   template <class Choose> void run_lines(Choose& choose) const {
-    int64_t grain = std::max<int64_t>(1, default_grain / 16 / (n_ + 1));
+    int64_t grain = std::max(together(), default_grain / 16 / (n_ + 1));
     visit_items(dtype_, n_, [&](auto item) {
       using Item = decltype(item);
       walk_.parallel_runs(grain, [&](char* const* start, int64_t count) {
         Scratch<Item> items(static_cast<size_t>(n_));
-        for (int64_t line = 0; line < count; ++line) {
-          char* p[3];
-          for (int k = 0; k < 3; ++k) p[k] = start[k] + line * walk_.strides[k][0];
-          choose(line_at(p[1]), items);
-          put({Item::places(items.data()), Item::place_mask, sizeof(Item), p[1], 0, p[0],
-               index_step_, p[2], value_step_, kept_});
-        }
+        auto one = [&](const SortLine& line) -> Choice {
+          choose(line, items);
+          return {Item::places(items.data()), Item::place_mask, sizeof(Item)};
+        };
+        for_each_line(start, count, {&one, [](const void* context, const SortLine& line) {
+                                       return (*static_cast<const decltype(one)*>(context))(line);
+                                     }});
       });
     });
+  }
+
+  // A function of any type, so that there is one copy of the code around it.
+  struct Choice {
+    const void* places;
+    int64_t mask, place_step;
+  };
+  struct LineCall {
+    const void* context;
+    Choice (*call)(const void*, const SortLine&);
+  };
+
+  // Lines whose elements lie further apart than their neighbours do are copied beside each other,
+  // some at a time: topk of 1024 columns takes 0.7 ms, not 9.7.
+  int64_t together() const {
+    constexpr int64_t most = 16, most_copied = 1 << 20, far_apart = 32;
+    const int64_t step = std::abs(in_step_);
+    const bool across = std::abs(walk_.strides[1][0]) < step && step >= far_apart;
+    return across ? std::clamp<int64_t>(most_copied / n_, 1, most) : 1;
+  }
+  void for_each_line(char* const* start, int64_t count, LineCall choose) const {
+    const int64_t size = itemsize(dtype_), between = walk_.strides[1][0], most = together();
+    Buffer<char> near(most > 1 ? most * n_ * size : 0);
+    for (int64_t first = 0; first < count; first += most) {
+      const int64_t lines = std::min(most, count - first);
+      SortLine line = line_at(start[1] + first * between);
+      int64_t next = between;
+      if (most > 1) {
+        copy_panel(size, line.in, next, line.stride, near.data(), n_ * size, size, lines, n_);
+        line.in = near.data(), line.stride = size, next = n_ * size;
+      }
+      for (int64_t i = first; i < first + lines; ++i, line.in += next) {
+        const Choice c = choose.call(choose.context, line);
+        put({c.places, c.mask, c.place_step, line.in, 0, start[0] + i * walk_.strides[0][0],
+             index_step_, start[2] + i * walk_.strides[2][0], value_step_, kept_},
+            line.stride);
+      }
+    }
   }
 
   StridedIterator<3> walk_;
