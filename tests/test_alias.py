@@ -402,6 +402,27 @@ def test_processes_of_the_program_have_the_alias(tmp_path, method):
     assert out == "[0.0, 2.0]\n"
 
 
+BROUGHT_ALONG = (
+    "collections.abc.Mapping, concurrent.futures.Future, http.client.OK",
+    "importlib.metadata.version, importlib.resources.files, importlib.util.find_spec",
+    "multiprocessing.connection.Connection, multiprocessing.spawn.freeze_support",
+    "unittest.mock.Mock, unittest.TestCase, urllib.request.Request, urllib.parse.quote",
+)
+
+
+@pytest.mark.parametrize("first", ["import torch", ""])
+@pytest.mark.parametrize("names", BROUGHT_ALONG)
+def test_modules_of_the_standard_library_that_torch_imports_are_found(tmp_path, first, names):
+    packages = {name.strip().partition(".")[0] for name in names.split(",")}
+    lines = [first, f"import {', '.join(sorted(packages))}", "import torch", names]
+    for package in sorted(packages):
+        lines += ["try:", f"    {package}.absent", "    raise SystemExit(1)"]
+        lines += ["except AttributeError as error:", f"    assert {package!r} in str(error)"]
+    program = tmp_path / "program.py"
+    program.write_text("\n".join(lines))
+    run("-m", "rushlight", program, cwd=tmp_path)
+
+
 # ---- pytest
 
 TESTS = (
@@ -428,6 +449,15 @@ def project(tmp_path):
 def test_pytest_plugin(project):
     out = run_pytest(project, "-p", "rushlight.pytest_plugin")
     assert "1 passed" in out and "torch: rushlight" in out
+
+
+def test_installed_plugins_that_import_torch_get_rushlight(project, installed):
+    (project / "early.py").write_text("import torch\nassert 'rushlight' in torch.__version__\n")
+    (project / "torch.py").write_text("")
+    with open(installed / "rushlight-0.dist-info" / "entry_points.txt", "a") as stream:
+        stream.write("early = early\n")
+    modules = [installed, project]
+    assert "1 passed" in run_pytest(project, "-p", "rushlight.pytest_plugin", modules=modules)
 
 
 def test_programs_that_tests_start_get_rushlight_too(project):

@@ -756,3 +756,15 @@ def test_points_of_the_simplex_are_drawn_from_a_generator():
     expected = Dirichlet(concentration).sample()
     found = rushlight._sample_dirichlet(concentration, rushlight.Generator().manual_seed(3))
     assert found.equal(expected)
+
+
+def test_mixtures_pad_what_other_libraries_hand_them():
+    normal = distributions.Normal(rushlight.zeros(2, 3), rushlight.ones(2, 3))
+    parts = distributions.Independent(normal, 1)
+    mixture = distributions.MixtureSameFamily(
+        distributions.Categorical(rushlight.tensor([0.25, 0.75])), parts
+    )
+    x = rushlight.arange(12.0).reshape(4, 3)
+    assert mixture._pad(x).shape == (4, 1, 3)
+    expected = parts.log_prob(mixture._pad(x)).mean(-1)  # the components are the same
+    assert rushlight.allclose(mixture.log_prob(x), expected)

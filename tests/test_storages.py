@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import pickle
 import weakref
 
 import pytest
@@ -250,3 +251,19 @@ def test_collating_into_new_shared_memory(typed):
     assert made.tolist() == [[0, 1, 2], [1, 2, 3]]
     with pytest.raises(RuntimeError, match="negative size"):
         UntypedStorage._new_shared(-1, device="cpu")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("dtype", [rl.float32, rl.bfloat16, rl.uint16])
+def test_typed_storages_are_pickled_by_each_protocol(dtype, protocol):
+    storage = rl.tensor([1, 2, 3], dtype=dtype).storage()
+    again = pickle.loads(pickle.dumps(storage, protocol))
+    assert type(again) is TypedStorage and again.dtype is dtype
+    assert again.tolist() == [1, 2, 3] and again.data_ptr() != storage.data_ptr()
+
+
+def test_what_yaml_writes_of_a_storage_has_a_name_and_its_bytes():
+    function, arguments = rl.arange(3.0).storage().__reduce_ex__(2)
+    assert function.__module__ == "rushlight.storage" and function.__name__ == "_load_from_bytes"
+    assert all(type(each) is bytes for each in arguments)
+    assert function(*arguments).tolist() == [0, 1, 2]

@@ -254,3 +254,36 @@ def test_adaptive_max_pooling_needs_channels():
         assert pool(rushlight.ones(0, 3, *[4] * dims)).shape[:2] == (0, 3)
         with pytest.raises(RuntimeError, match="non-zero size for non-batch"):
             pool(rushlight.ones(1, 0, *[4] * dims))
+
+
+class Labelled(rushlight.Tensor):
+    """A tensor that is told apart."""
+
+
+@pytest.mark.parametrize("kind", [rushlight.Tensor, Labelled, rushlight.FloatTensor])
+def test_a_tensor_made_over_another_passes_its_gradient(kind):
+    x = rushlight.arange(3.0).requires_grad_()
+    for made in (kind(x), kind(x * 2), x.new(x)):
+        assert made.requires_grad and not made.is_leaf and made._is_view()
+    (gradient,) = rushlight.autograd.grad((kind(x) ** 2).sum(), x)
+    assert gradient.tolist() == [0, 2, 4]
+    made = kind(x)
+    (by_itself,) = rushlight.autograd.grad((made * 3).sum(), made)
+    assert by_itself.tolist() == [3, 3, 3]
+
+
+def test_a_tensor_made_over_another_counts_its_changes():
+    x = rushlight.ones(3)
+    made, weight = rushlight.Tensor(x), rushlight.ones(3, requires_grad=True)
+    product = x * weight
+    made.add_(1)
+    assert x.tolist() == [2, 2, 2] and made._is_view()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+
+
+def test_a_subclass_made_over_its_kind_keeps_second_derivatives():
+    x = Labelled(rushlight.ones(3, requires_grad=True))
+    (first,) = rushlight.autograd.grad((x**3).sum(), x, create_graph=True)
+    (second,) = rushlight.autograd.grad(first.sum(), x)
+    assert isinstance(second, Labelled) and second.tolist() == [6, 6, 6]

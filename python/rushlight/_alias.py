@@ -41,6 +41,18 @@ _BUILT_ON_TORCH = {
     "vllm", "xformers", "pytorch3d._C", "torchrl._torchrl",
 }  # fmt: skip
 
+# What `import torch` brings of the standard library's packages. Programs that import the package
+# alone, such as `import multiprocessing` for `multiprocessing.connection`, count on it.
+_BROUGHT_ALONG = {
+    "collections": {"abc"},
+    "concurrent": {"futures"},
+    "http": {"client"},
+    "importlib": {"abc", "machinery", "metadata", "resources", "util"},
+    "multiprocessing": {"connection", "resource_sharer", "resource_tracker", "spawn", "util"},
+    "unittest": {"mock"},
+    "urllib": {"error", "parse", "request"},
+}
+
 
 def activate() -> Any:
     """See `rushlight.as_torch`."""
@@ -61,6 +73,8 @@ def activate() -> Any:
     rushlight._C.__path__ = [f"{rushlight.__path__[0]}/_C"]
     rushlight.torch = importlib.import_module("torch")
     rushlight.__name__ = "torch"  # patches of modules' members, such as Pyro's, compare it
+    for name in _BROUGHT_ALONG.keys() & sys.modules.keys():
+        _bring_along(sys.modules[name])
     if "multiprocessing.spawn" in sys.modules:
         _activate_in_spawned_processes(sys.modules["multiprocessing.spawn"])
     return rushlight
@@ -72,6 +86,22 @@ def reach_children() -> None:
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     others = [path for path in paths if path not in ("", folder)]
     os.environ["PYTHONPATH"] = os.pathsep.join([folder, *others])
+
+
+def _bring_along(package):
+    """Let modules that torch imports be found in their package; each is imported when it is."""
+    before = vars(package).get("__getattr__")
+
+    def find(name):
+        if name in _BROUGHT_ALONG[package.__name__]:
+            return importlib.import_module(f"{package.__name__}.{name}")
+        if before:
+            return before(name)
+        raise AttributeError(
+            f"module {package.__name__!r} has no attribute {name!r}", name=name, obj=package
+        )
+
+    package.__getattr__ = find
 
 
 def _is_ours(name):
@@ -92,6 +122,8 @@ class _Finder:
             return found
         if top == "rushlight":
             return _spec_with_sequel(name, path, _rename)
+        if name in _BROUGHT_ALONG:
+            return _spec_with_sequel(name, path, _bring_along)
         if name == "multiprocessing.spawn":
             return _spec_with_sequel(name, path, _activate_in_spawned_processes)
         if top == "functorch":

@@ -66,7 +66,7 @@ def construct(dtype: Any, device: Device, args: tuple[Any, ...], size: Any = Non
     if isinstance(data, rushlight.Tensor):
         if data.dtype is not dtype:
             raise TypeError(f"expected a tensor of {dtype}, got {data.dtype}")
-        return data.detach()
+        return data.as_subclass(rushlight.Tensor)
     if isinstance(data, (rushlight.UntypedStorage, rushlight.storage.TypedStorage)):
         return rushlight.storage._elements_of(data, dtype)
     return rushlight.tensor(data, dtype=dtype, device=device)

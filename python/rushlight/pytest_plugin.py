@@ -6,14 +6,12 @@ changes.
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import rushlight
 from rushlight._alias import reach_children
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def activate() -> None:
@@ -28,18 +26,12 @@ def activate() -> None:
         ) from None
 
 
-@pytest.hookimpl(hookwrapper=True, tryfirst=True)
-def pytest_load_initial_conftests() -> Iterator[None]:
-    """Comes before the first conftest.py is imported, and in pytest 8 before the classes of
-    warnings that settings name.
+def pytest_plugin_registered(plugin: object) -> None:
+    """Is called as soon as this plugin is registered: with `-p` before installed plugins, which may
+    import torch, and before classes of warnings that settings name (in pytest 8).
     """
-    activate()
-    yield
-
-
-def pytest_configure() -> None:
-    """Comes in time for the tests where a conftest.py names this plugin."""
-    activate()
+    if plugin is sys.modules[__name__]:
+        activate()
 
 
 def pytest_report_header() -> str:

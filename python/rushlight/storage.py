@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import operator
 import sys
 
@@ -124,7 +125,12 @@ class TypedStorage(metaclass=_StorageKind):
         # Made when it is asked for: memory that a tensor looks at does not move (resize_, sharing).
         return tensor_on(self._untyped, self.dtype, (len(self),))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
+        # YAML asks for protocol 2, for a function with a name. Files do not know all dtypes.
+        if protocol <= 2 and self.dtype in _STORAGE_OF:
+            stream = io.BytesIO()
+            rushlight.save(self, stream)
+            return _load_from_bytes, (stream.getvalue(),)
         wraps = {"wrap_storage": self._untyped, "dtype": self.dtype, "_internal": True}
         return functools.partial(TypedStorage, **wraps), ()
 
@@ -411,8 +417,6 @@ Storage: type = _STORAGE_OF[rushlight.float32]
 
 def _load_from_bytes(b):
     """The object that `save` wrote into these bytes."""
-    import io
-
     return rushlight.load(io.BytesIO(b), weights_only=False)
 
 

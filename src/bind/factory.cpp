@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "autograd/engine.h"
+#include "autograd/inplace.h"
 #include "bind/args.h"
 #include "bind/convert.h"
 #include "bind/storage_type.h"
@@ -486,6 +487,10 @@ PyObject* make_frombuffer(PyObject*, PyObject* const* args, Py_ssize_t count, Py
 
 }  // namespace
 
+Tensor view_of_all(const Tensor& t) {
+  return records(t) ? ops::expand(t, t.sizes()) : make_view(t, alias(t));
+}
+
 // Tensor(), Tensor(2, 3), Tensor(size), Tensor([1, 2]), Tensor(other)
 Tensor construct_legacy(PyObject* args, PyObject* kwargs) {
   if (kwargs) {
@@ -513,7 +518,7 @@ Tensor construct_legacy(PyObject* args, PyObject* kwargs) {
   check_type(n == 1, "Tensor() takes sizes, or one tensor or sequence; ", n,
              " arguments were given");
   if (PyObject_TypeCheck(first, size_type)) return empty(to_dims(first), {default_dtype(), {}});
-  if (is_tensor(first)) return alias(tensor_of(first));
+  if (is_tensor(first)) return view_of_all(tensor_of(first));
   if (is_any_storage(first)) return elements_of(first, default_dtype());
   check_type(is_sequence(first) || is_array(first), "new(): data must be a sequence (got ",
              type_name(first), ")");

@@ -286,9 +286,7 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyObject* as_subclass(PyObject* self, PyObject* cls) {
   return guarded([&]() -> PyObject* {
-    const Tensor& t = tensor_of(self);
-    PyTypeObject* type = to_subclass(cls, "as_subclass");
-    return wrap_as(type, records(t) ? ops::expand(t, t.sizes()) : make_view(t, alias(t)));
+    return wrap_as(to_subclass(cls, "as_subclass"), view_of_all(tensor_of(self)));
   });
 }
 

@@ -29,5 +29,7 @@ void warn_of_lost_gradient(const Tensor& t);
 
 // Tensor(...): the constructor that predates torch.tensor.
 Tensor construct_legacy(PyObject* args, PyObject* kwargs);
+// A view of all elements; gradients pass through it.
+Tensor view_of_all(const Tensor& t);
 
 }  // namespace rl::bind

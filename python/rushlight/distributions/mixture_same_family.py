@@ -85,6 +85,10 @@ class MixtureSameFamily(Distribution):
         probs = self.mixture_distribution.probs
         return probs.reshape(probs.shape + (1,) * self._event_ndims)
 
+    def _pad(self, x):
+        """x with a dim for the components; mixtures of other libraries call it, too."""
+        return x.unsqueeze(-1 - self._event_ndims)
+
     @property
     def mean(self) -> Tensor:
         return (self._weights() * self.component_distribution.mean).sum(-1 - self._event_ndims)
@@ -108,13 +112,13 @@ class MixtureSameFamily(Distribution):
             return drawn.gather(dim, which).squeeze(dim)
 
     def cdf(self, x: Tensor) -> Tensor:
-        parts = self.component_distribution.cdf(x.unsqueeze(-1 - self._event_ndims))
+        parts = self.component_distribution.cdf(self._pad(x))
         return (parts * self.mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(x)
-        parts = self.component_distribution.log_prob(x.unsqueeze(-1 - self._event_ndims))
+        parts = self.component_distribution.log_prob(self._pad(x))
         weights = self.mixture_distribution.logits.log_softmax(-1)
         return (parts + weights).logsumexp(-1)
 
