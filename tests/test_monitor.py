@@ -58,13 +58,12 @@ def events():
 
 
 def test_windows_follow_each_other(events, monkeypatch):
-    now = 1000.0
-    monkeypatch.setattr(monitor.time, "monotonic", lambda: now)
+    clock = iter([1000.0, 1000.0, 1009.9, 1009.9, 1010.0, 1025.0, 1030.0])
+    monkeypatch.setattr(monitor.time, "monotonic", lambda: next(clock))
     stat = Stat("s", [Aggregation.SUM], datetime.timedelta(seconds=10), max_samples=2)
-    for now, value in [(1000.0, 1), (1009.9, 2), (1009.9, 4), (1010.0, 8), (1025.0, 16)]:
+    for value in (1, 2, 4, 8, 16):
         stat.add(value)
     assert events == [{"s.sum": 3}, {"s.sum": 8}]
-    now = 1030.0
     assert stat.get() == {Aggregation.SUM: 16} and events[2:] == [{"s.sum": 16}]
 
 
