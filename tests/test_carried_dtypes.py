@@ -374,3 +374,19 @@ def test_tensors_that_their_class_tells_keep_it(make):
     for convert in (x.as_subclass, lambda cls: rl.Tensor._make_subclass(cls, x)):
         with pytest.raises(NotImplementedError, match="Image cannot take its place"):
             convert(Image)
+
+
+@pytest.mark.parametrize("dtype", [d for d in ALL if d.itemsize <= 4], ids=str)
+def test_asarray_shares_the_memory_of_buffers_and_copies_when_told(dtype):
+    memory = bytearray(8)
+    shared = rl.asarray(memory, dtype=dtype)
+    assert shared.dtype is dtype and shared.numel() == 8 // dtype.itemsize
+    copied = rl.asarray(memory, dtype=dtype, copy=True)
+    memory[:] = bytes(small(dtype).contiguous().view(rl.uint8).ravel().tolist() * 8)[:8]
+    assert shared[0].item() == 1 != copied[0].item()
+    assert rl.asarray(shared, dtype=dtype, copy=False).data_ptr() == shared.data_ptr()
+    assert rl.asarray(shared, dtype=dtype, copy=True).data_ptr() != shared.data_ptr()
+    for other in ([1, 2], rl.ones(2)):
+        assert rl.asarray(other, dtype=dtype).dtype is dtype
+        with pytest.raises(ValueError, match="leave out copy=False"):
+            rl.asarray(other, dtype=dtype, copy=False)
