@@ -23,7 +23,6 @@ _OF_LAYOUT = {_COO: ("sum", "prod", "amax", "amin"), _CSR: ("sum", "prod", "amax
 
 def of_any_layout(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A function of `masked` that takes sparse masks, and reduces sparse inputs where it can."""
-
     @functools.wraps(function)
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         for name in ("mask", "input_mask", "other_mask"):
