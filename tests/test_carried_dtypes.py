@@ -390,3 +390,26 @@ def test_asarray_shares_the_memory_of_buffers_and_copies_when_told(dtype):
         assert rl.asarray(other, dtype=dtype).dtype is dtype
         with pytest.raises(ValueError, match="leave out copy=False"):
             rl.asarray(other, dtype=dtype, copy=False)
+
+
+@pytest.mark.parametrize("dtype", [rl.uint16, rl.float8_e5m2, rl.complex32], ids=str)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: rl.tensor([1.0], **k),
+        lambda **k: rl.asarray([1.0], **k),
+        lambda **k: rl.asarray(bytearray(8), **k),
+        lambda **k: rl.zeros(2, **k),
+        lambda **k: rl.full((2,), 1.0, **k),
+        lambda **k: rl.ones_like(rl.ones(2), **k),
+        lambda **k: rl.empty(2, **k),
+    ],
+)
+def test_new_tensors_require_a_gradient_where_they_can(make, dtype):
+    assert not make(dtype=dtype).requires_grad
+    if dtype is rl.uint16:
+        with pytest.raises(RuntimeError, match="floating point and complex dtype can require"):
+            make(dtype=dtype, requires_grad=True)
+    else:
+        x = make(dtype=dtype, requires_grad=True)
+        assert x.requires_grad and x.is_leaf and x.dtype is dtype

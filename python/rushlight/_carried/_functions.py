@@ -257,9 +257,14 @@ def _attribute(func, name, self, *rest):
 
 
 def _creation(func, args, kwargs):
+    rest = {key: kwargs[key] for key in kwargs if key not in ("dtype", "requires_grad")}
+    made = _made_in(kwargs["dtype"], func, args, rest)
+    return made.requires_grad_() if kwargs.get("requires_grad") else made
+
+
+def _made_in(dtype, func, args, rest):
     """Makes what was asked for in a dtype that serves, and converts it."""
-    dtype, name = kwargs["dtype"], func.__name__
-    rest = {key: value for key, value in kwargs.items() if key != "dtype"}
+    name = func.__name__
     if name in ("tensor", "as_tensor", "asarray"):
         return _from_data(func, dtype, *args, **rest)
     if name in ("sum", "prod", "cumsum", "mean", "softmax", "log_softmax"):
@@ -280,7 +285,7 @@ def _creation(func, args, kwargs):
     return cast(func(*args, dtype=through, **rest), dtype)
 
 
-def _from_data(func, dtype, data, device=None, requires_grad=False, copy=None, **rest):
+def _from_data(func, dtype, data, device=None, copy=None, **rest):
     def within(value):
         if isinstance(value, (list, tuple)):
             return [within(v) for v in value]
