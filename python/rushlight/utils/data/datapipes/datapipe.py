@@ -184,7 +184,7 @@ class MapDataPipe(_Steps, Dataset[_T_co]):
     repr_hook: Callable[..., Any] | None = None
 
 
-def check_all(datapipes: tuple[Any, ...], kind: type) -> None:
+def _check_all(datapipes: tuple[Any, ...], kind: type) -> None:
     """Raise an error unless there are steps, all of a kind."""
     if not datapipes:
         raise ValueError("Expected at least one DataPipe, but got nothing")

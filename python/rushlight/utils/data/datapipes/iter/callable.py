@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
-def check_call(fn: Callable[..., Any], input_col: Any) -> None:
+def _check_call(fn: Callable[..., Any], input_col: Any) -> None:
     """Raise ValueError if a function cannot be called with the parts that `input_col` names."""
     count = len(input_col) if isinstance(input_col, (list, tuple)) else 1
     try:
@@ -54,7 +54,7 @@ class MapperIterDataPipe(IterDataPipe[Any]):
             if len(output_col) > 1:
                 raise ValueError("`output_col` must be a single-element list or tuple")
             output_col = output_col[0]
-        check_call(fn, input_col)
+        _check_call(fn, input_col)
         self.datapipe, self.fn = datapipe, fn
         self.input_col, self.output_col = input_col, output_col
 

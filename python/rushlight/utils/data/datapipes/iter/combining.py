@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from rushlight.utils.data.datapipes.datapipe import IterDataPipe, check_all, functional_datapipe
+from rushlight.utils.data.datapipes.datapipe import IterDataPipe, _check_all, functional_datapipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class ConcaterIterDataPipe(IterDataPipe[Any]):
 
     def __init__(self, *datapipes: Any) -> None:
         super().__init__()
-        check_all(datapipes, IterDataPipe)
+        _check_all(datapipes, IterDataPipe)
         self.datapipes: Any = datapipes
 
     def __iter__(self) -> Iterator[Any]:
@@ -35,7 +35,7 @@ class ZipperIterDataPipe(IterDataPipe[Any]):
 
     def __init__(self, *datapipes: Any) -> None:
         super().__init__()
-        check_all(datapipes, IterDataPipe)
+        _check_all(datapipes, IterDataPipe)
         self.datapipes: Any = datapipes
 
     def __iter__(self) -> Iterator[Any]:
@@ -51,7 +51,7 @@ class MultiplexerIterDataPipe(IterDataPipe[Any]):
 
     def __init__(self, *datapipes: Any) -> None:
         super().__init__()
-        check_all(datapipes, IterDataPipe)
+        _check_all(datapipes, IterDataPipe)
         self.datapipes: Any = datapipes
 
     def __iter__(self) -> Iterator[Any]:

@@ -7,8 +7,8 @@ from typing import Any
 from rushlight.utils.data.datapipes.datapipe import (
     DataChunk,
     MapDataPipe,
+    _check_all,
     _Shuffled,
-    check_all,
     functional_datapipe,
 )
 
@@ -65,7 +65,7 @@ class Concater(MapDataPipe[Any]):
 
     def __init__(self, *datapipes: Any) -> None:
         super().__init__()
-        check_all(datapipes, MapDataPipe)
+        _check_all(datapipes, MapDataPipe)
         self.datapipes: Any = datapipes
 
     def __getitem__(self, index: int) -> Any:
@@ -86,7 +86,7 @@ class Zipper(MapDataPipe[Any]):
 
     def __init__(self, *datapipes: Any) -> None:
         super().__init__()
-        check_all(datapipes, MapDataPipe)
+        _check_all(datapipes, MapDataPipe)
         self.datapipes: Any = datapipes
 
     def __getitem__(self, index: int) -> Any:
