@@ -219,15 +219,16 @@ def test_all_numbers_as_integers(dtype, to):
 
 
 @pytest.mark.parametrize("dtype", UNIT)
-@pytest.mark.parametrize("name", ["embedding", "embedding_bag", "by_frequency"])
+@pytest.mark.parametrize("name", ["embedding", "embedding_bag", "max", "by_frequency"])
 def test_gradients_of_rows_that_are_looked_up_often_are_rounded_once(dtype, name):
     rushlight.manual_seed(0)
     count, rows, width = 3000, 4, 70
     table = draw(dtype, rows, width).requires_grad_()
     indices = rushlight.randint(rows - 1, (count,))  # none of the last row
     grad = rushlight.rand(count, width).to(table.dtype)
-    if name == "embedding_bag":
-        F.embedding_bag(indices, table, rushlight.arange(count), mode="sum").backward(grad)
+    if name in ("embedding_bag", "max"):
+        mode = "max" if name == "max" else "sum"
+        F.embedding_bag(indices, table, rushlight.arange(count), mode=mode).backward(grad)
     else:
         F.embedding(indices, table, scale_grad_by_freq=name == "by_frequency").backward(grad)
     exact = rushlight.zeros(rows, width, dtype=rushlight.float64)

@@ -377,28 +377,28 @@ void embedding_bag(const View& weight, const View& index, const View& offsets, B
 
 namespace {
 
-// Each column of a bag's gradient goes to the row its maximum came from.
+// Each column of a bag's gradient goes to the row its maximum came from; sums of a narrower dtype
+// are rounded at the end.
 template <class T>
 void add_maxima(const View& grad, const View& max_indices, const View& grad_weight) {
-  int64_t size = itemsize(grad_weight.dtype);
-  std::vector<T> g(static_cast<size_t>(grad.sizes[1]));
+  const int64_t rows = grad_weight.sizes[0], width = grad.sizes[1];
+  const bool exact = grad_weight.dtype == dtype_of<T>;
+  std::vector<T> g(static_cast<size_t>(width)), own(exact ? 0 : size_t(rows * width));
+  T* sums = exact ? grad_weight.ptr<T>() : own.data();
+  const int64_t row_step = exact ? grad_weight.strides[0] : width;
+  const int64_t step = exact ? grad_weight.strides[1] : 1;
   Offsets origin(g.size());
   for (int64_t b = 0; b < grad.sizes[0]; ++b) {
     load_row(grad, b, g.data());
     load_row(max_indices, b, origin.data());
     for (size_t j = 0; j < g.size(); ++j) {
       if (origin[j] < 0) continue;
-      check_index(origin[j] < grad_weight.sizes[0], "embedding_bag_backward: index ", origin[j],
-                  " is out of bounds for ", grad_weight.sizes[0], " rows");
-      char* to = grad_weight.ptr<char>() + (origin[j] * grad_weight.strides[0] +
-                                            static_cast<int64_t>(j) * grad_weight.strides[1]) *
-                                               size;
-      T sum;
-      load_strip(grad_weight.dtype, to, size, dtype_of<T>, &sum, 1);
-      sum += g[j];
-      store_strip(dtype_of<T>, &sum, grad_weight.dtype, to, size, 1);
+      check_index(origin[j] < rows, "embedding_bag_backward: index ", origin[j],
+                  " is out of bounds for ", rows, " rows");
+      sums[origin[j] * row_step + static_cast<int64_t>(j) * step] += g[j];
     }
   }
+  for (int64_t r = 0; !exact && r < rows; ++r) store_row(grad_weight, r, sums + r * width);
 }
 
 }  // namespace
