@@ -586,6 +586,8 @@ def _forward(op, signatures):
             lines = [call, *(f"  {line}" for line in lines), "  });"]
         return "\n".join([head, *lines, "}"])
     lines = [head, *_guard(op), *_own_numbers(op)]
+    if row.followed_if:
+        lines.append(f"  if (!{row.followed_if}) return {_compute(op)};")
     compute = _wrap_view(op, _compute(op))
     if op.gradients:
         lines.append(f"  if (!{_records(op)}) return {compute};")

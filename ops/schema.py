@@ -103,6 +103,7 @@ class Row:
     batch: str = None
     # What its arguments become, of gen/rules.py AUTOCAST; default: nothing.
     autocast: str = None
+    followed_if: str = None  # when the result is a view to autograd, in C++; default: always
     # Forward mode applies it to the tangent; default: what the gradient says.
     linear: bool = None
     # The operator that it is: a member of PyNumberMethods, and the methods that modes see for

@@ -158,8 +158,8 @@ composite("reshape_as(input: Tensor, other: Tensor)", "reshape(input, sizes(othe
           names=("Tensor.reshape_as",), doc="Reshapes to other's shape.")
 view("view__dtype(input: Tensor, dtype: dtype)", names=("Tensor.view",), replay=True,
      doc="The same bytes as another dtype.",
-     shape="window::as_dtype(input, *dtype)",
-     grad={"input": "view(grad, dtype(input))"}, batch="reshape", linear=False)
+     shape="window::as_dtype(input, *dtype)", followed_if="window::keeps_numbers(input, *dtype)",
+     grad={"input": "view(contiguous(grad), dtype(input))"}, batch="reshape", linear=False)
 composite("unflatten(input: Tensor, dim: int, sizes: list[int])",
           "view(input, unflattened_sizes(input, dim, sizes))", doc="One dim as several.")
 composite("chunk(input: Tensor, chunks: int, dim: int = 0) -> list[Tensor]",

@@ -237,6 +237,20 @@ def test_large_gradients_are_not_an_overflow():
     assert scaler.get_scale() == 1.0
 
 
+@pytest.mark.parametrize("value", [2.0, float("inf")])
+def test_sparse_gradients_are_unscaled_and_looked_at(value):
+    table = nn.Embedding(4, 2, sparse=True)
+    before = table.weight.detach().clone()
+    optimizer = rushlight.optim.SGD(table.parameters(), lr=1.0)
+    scaler = rushlight.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale(table(rushlight.tensor([1, 1, 3])).sum() * value).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    steps = [[0.0], [4.0], [0.0], [2.0]] if value == 2.0 else [[0.0]]
+    assert rushlight.allclose(table.weight, before - rushlight.tensor(steps))
+    assert scaler.get_scale() == (4.0 if value == 2.0 else 2.0)
+
+
 def scaled_once(*more):
     p = nn.Parameter(rushlight.ones(4))
     p.grad = rushlight.full((4,), 8.0)

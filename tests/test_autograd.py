@@ -947,3 +947,27 @@ def test_second_derivatives_of_ctc_loss_are_refused():
         torch.func.jvp(torch.func.grad(loss), (x.detach(),), (torch.ones_like(x),))
     with refused:
         torch.func.jvp(loss, (x.detach(),), (torch.ones_like(x),))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int32])
+def test_bits_that_mean_other_numbers_have_no_gradient(dtype):
+    x = torch.ones(4, requires_grad=True)
+    y = x * 2
+    bits = y.view(dtype)
+    assert not bits.requires_grad and bits.data_ptr() == y.data_ptr()
+    (y.sum() + bits.detach().to(torch.float32).sum()).backward()
+    assert x.grad.tolist() == [2.0] * 4
+    saved = y.sin()
+    bits.zero_()  # its memory is that of y
+    assert y[0] == 0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation|in-place"):
+        saved.sum().backward()
+
+
+def test_complex_numbers_seen_as_their_parts_have_gradients():
+    z = torch.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    z.view(torch.float32).sum().backward()  # whose gradient is expanded
+    assert z.grad.tolist() == [1 + 1j] * 2
+    x = torch.ones(4, requires_grad=True)
+    x.view(torch.complex64).sum().abs().backward()
+    assert torch.allclose(x.grad, torch.full((4,), 0.5**0.5))

@@ -544,3 +544,42 @@ def test_runs_and_random_numbers_of_unsigned_integers(dtype):
     assert (3 | x[0]).dtype is (5 ^ x[0]).dtype is dtype
     assert rl.tensor([1, 2, 3], dtype=dtype).cumprod(0).tolist() == [1, 2, 6]
     assert rl.float_power(x, 2).dtype is rl.float64
+
+
+@pytest.mark.parametrize("dtype", [d for d in ALL if d.itemsize <= 4], ids=str)
+def test_asarray_shares_the_memory_of_buffers_and_copies_when_told(dtype):
+    memory = bytearray(8)
+    shared = rl.asarray(memory, dtype=dtype)
+    assert shared.dtype is dtype and shared.numel() == 8 // dtype.itemsize
+    copied = rl.asarray(memory, dtype=dtype, copy=True)
+    memory[:] = bytes(small(dtype).contiguous().view(rl.uint8).ravel().tolist() * 8)[:8]
+    assert shared[0].item() == 1 != copied[0].item()
+    assert rl.asarray(shared, dtype=dtype, copy=False).data_ptr() == shared.data_ptr()
+    assert rl.asarray(shared, dtype=dtype, copy=True).data_ptr() != shared.data_ptr()
+    for other in ([1, 2], rl.ones(2)):
+        assert rl.asarray(other, dtype=dtype).dtype is dtype
+        with pytest.raises(ValueError, match="leave out copy=False"):
+            rl.asarray(other, dtype=dtype, copy=False)
+
+
+@pytest.mark.parametrize("dtype", [rl.uint16, rl.float8_e5m2, rl.complex32], ids=str)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: rl.tensor([1.0], **k),
+        lambda **k: rl.asarray([1.0], **k),
+        lambda **k: rl.asarray(bytearray(8), **k),
+        lambda **k: rl.zeros(2, **k),
+        lambda **k: rl.full((2,), 1.0, **k),
+        lambda **k: rl.ones_like(rl.ones(2), **k),
+        lambda **k: rl.empty(2, **k),
+    ],
+)
+def test_new_tensors_require_a_gradient_where_they_can(make, dtype):
+    assert not make(dtype=dtype).requires_grad
+    if dtype is rl.uint16:
+        with pytest.raises(RuntimeError, match="floating point and complex dtype can require"):
+            make(dtype=dtype, requires_grad=True)
+    else:
+        x = make(dtype=dtype, requires_grad=True)
+        assert x.requires_grad and x.is_leaf and x.dtype is dtype

@@ -6,7 +6,7 @@ import pytest
 
 import rushlight
 from rushlight.utils.data import DataLoader, IterDataPipe, functional_datapipe
-from rushlight.utils.data.datapipes.iter import IterableWrapper
+from rushlight.utils.data.datapipes.iter import IterableWrapper, Sampler
 from rushlight.utils.data.datapipes.map import SequenceWrapper
 
 
@@ -230,3 +230,97 @@ def test_elements_are_shared_out_once():
         apply_sharding(once.map(by_parity).sharding_filter(), 2, 0)
     apply_sharding(once.zip(IterableWrapper(range(8)).sharding_filter()), 2, 0)
     assert list(once) == [0, 2, 4, 6]
+
+
+def is_odd(number):
+    return number % 2
+
+
+def parts_of_six(kind):
+    source = IterableWrapper(range(6))
+    return source.fork(2) if kind == "fork" else source.demux(2, is_odd)
+
+
+@pytest.mark.parametrize("kind", ["fork", "demux"])
+def test_a_part_that_begins_again_begins_with_the_first_element(kind):
+    whole = [list(part) for part in parts_of_six(kind)]
+    a, b = parts_of_six(kind)
+    broken_off, other = iter(a), iter(b)
+    assert next(broken_off) == whole[0][0] and next(other) == whole[1][0]
+    assert [list(a), list(b)] == whole
+    for iterator in (broken_off, other):
+        with pytest.raises(RuntimeError, match="all begin anew"):
+            next(iterator)
+    next(iter(a))
+    assert list(zip(a, b, strict=True)) == list(zip(*whole, strict=True))
+    next(iter(a))
+    (copied,) = pickle.loads(pickle.dumps([a]))
+    assert list(copied) == whole[0]
+
+
+def test_lengths_of_parts():
+    assert [len(part) for part in parts_of_six("fork")] == [6, 6]
+    for part in parts_of_six("demux"):  # how many go where is not known
+        with pytest.raises(TypeError):
+            len(part)
+    source = IterableWrapper(range(6))
+    assert source.fork(1) is source
+
+
+def test_a_step_is_reset_before_each_iteration():
+    class Counted(IterDataPipe):
+        def reset(self):
+            self.count = 0
+
+        def __iter__(self):
+            for element in range(3):
+                self.count += 1
+                yield element
+
+    class OfItself(Counted):
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if self.count == 3:
+                raise StopIteration
+            self.count += 1
+            return self.count - 1
+
+    for pipe in (Counted(), OfItself()):
+        next(iter(pipe))
+        assert list(pipe) == list(pipe.map(lambda x: x)) == [0, 1, 2] and pipe.count == 3
+        assert list(DataLoader(pipe, batch_size=None)) == [0, 1, 2] and pipe.count == 3
+
+
+def test_groups_that_are_left_at_the_end_are_given():
+    pipe = IterableWrapper(range(9))
+    pairs = [[0, 2], [1, 3], [4, 6], [5, 7], [8]]
+    for drop in (False, True):
+        assert list(pipe.groupby(lambda x: x % 2, group_size=2, drop_remaining=drop)) == pairs
+    narrow = {"group_size": 3, "buffer_size": 3}
+    with pytest.raises(RuntimeError, match="the buffer of 3 is full"):
+        list(pipe.groupby(lambda x: x % 3, **narrow))
+    assert list(pipe.groupby(lambda x: x % 3, drop_remaining=True, **narrow)) == [[7], [8]]
+
+
+@pytest.mark.parametrize("step", ["map", "filter"])
+def test_a_function_that_cannot_take_the_columns_is_refused(step):
+    make = getattr(IterableWrapper([(1, 2, 3)]), step)
+    for fn, columns in [(lambda a, b: a, None), (lambda a, b: a, 0), (lambda a: a, [0, 1]),
+                        (lambda *, a: a, 0), (lambda: 1, (0,))]:  # fmt: skip
+        with pytest.raises(ValueError, match="cannot be called with . positional arguments"):
+            make(fn, columns)
+    for fn, columns in [(lambda a, b=1: a, 0), (lambda *a: a, [0, 1, 2]), (len, None), (max, [0])]:
+        make(fn, columns)
+
+
+def test_what_steps_are_made_of_is_checked():
+    rows = SequenceWrapper([1, 2])
+    for make in (rows.concat, rows.zip):
+        with pytest.raises(TypeError, match="MapDataPipe"):
+            make(())
+    with pytest.raises(AssertionError, match="length"):
+        Sampler(IterableWrapper(range(3)).filter(lambda x: True))
+    with pytest.raises(AssertionError, match="buffer_size"):
+        IterableWrapper(range(3)).shuffle(buffer_size=0)

@@ -46,6 +46,23 @@ def test_no_mask_keeps_all(name):
     assert rl.allclose(function(X, dim=1), function(X, dim=1, mask=everything))
 
 
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_median_of_integers(keepdim):
+    large = 2**53
+    x = rl.tensor([[large + 3, large + 1, large + 2, 0], [5, -7, 1, 2**63 - 1]])
+    mask = rl.tensor([[True, True, True, False], [True, False, False, True]])
+    found = masked.median(x, 1, keepdim=keepdim, mask=mask)
+    assert found.dtype is rl.int64 and found.shape == ((2, 1) if keepdim else (2,))
+    assert found.ravel().tolist() == [large + 2, 5]
+    assert masked.median(x, 0).tolist() == [5, -7, 1, 0]
+    assert masked.median(x[0, 0], mask=rl.tensor(True)) == large + 3
+    bools = masked.median(x.bool(), 1, mask=mask)
+    assert bools.dtype is rl.bool and bools.tolist() == [True, True]
+    assert masked.median(x, 1, mask=~mask, dtype=rl.float64).tolist() == [0, -7]
+    with pytest.raises(ValueError, match="keeps no element"):
+        masked.median(x, 1, mask=rl.tensor([[True], [False]]))
+
+
 def test_places():
     assert masked.argmax(X, 1, mask=MASK).tolist() == [0, 2, 0]
     assert masked.argmin(X, 1, mask=MASK).tolist() == [3, 2, 0]

@@ -2,6 +2,8 @@
 
 import datetime
 
+import pytest
+
 from rushlight import monitor
 from rushlight.monitor import Aggregation, Event, Stat
 
@@ -39,11 +41,56 @@ def test_a_window_of_values_is_logged():
         Aggregation.MAX: 3, Aggregation.MIN: 1,
     }  # fmt: skip
     assert dict(Writer.scalars)["loss.mean"] == 2 and len(Writer.scalars) == 6
-    short = Stat("time", [Aggregation.SUM], datetime.timedelta(0))
-    short.add(5)
-    short.add(7)
-    assert short.get() == {Aggregation.SUM: 7}
-    assert Writer.scalars[6:] == [("time.sum", 5), ("time.sum", 7)]
+    for value in (5.0, 6.0, 7.0):
+        stat.add(value)  # of a window that is logged
+    assert stat.count == 0 and len(Writer.scalars) == 6
     monitor.unregister_event_handler(handle)
     monitor.log_event(Event(monitor.STAT_EVENT, datetime.datetime.now(), {"x": 1}))
-    assert len(Writer.scalars) == 8
+    assert len(Writer.scalars) == 6
+
+
+@pytest.fixture
+def events():
+    found = []
+    handle = monitor.register_event_handler(lambda event: found.append(event.data))
+    yield found
+    monitor.unregister_event_handler(handle)
+
+
+def test_windows_follow_each_other(events, monkeypatch):
+    clock = iter([1000.0, 1000.0, 1009.9, 1009.9, 1010.0, 1025.0, 1030.0])
+    monkeypatch.setattr(monitor.time, "monotonic", lambda: next(clock))
+    stat = Stat("s", [Aggregation.SUM], datetime.timedelta(seconds=10), max_samples=2)
+    for value in (1, 2, 4, 8, 16):
+        stat.add(value)
+    assert events == [{"s.sum": 3}, {"s.sum": 8}]
+    assert stat.get() == {Aggregation.SUM: 16} and events[2:] == [{"s.sum": 16}]
+
+
+def test_what_is_left_is_logged_when_the_object_goes(events):
+    stat = Stat("s", [Aggregation.COUNT], datetime.timedelta(hours=1))
+    for value in range(3):
+        stat.add(value)
+    assert not events
+    del stat
+    assert events == [{"s.count": 3}]
+    del events[:]
+    Stat("s", [Aggregation.COUNT], datetime.timedelta(hours=1))
+    assert not events
+
+
+@pytest.mark.parametrize("value", ["3", b"3", None, 1j])
+def test_values_are_numbers(value):
+    stat = Stat("s", [Aggregation.SUM], datetime.timedelta(hours=1))
+    with pytest.raises(TypeError):
+        stat.add(value)
+    assert stat.count == 0
+
+
+@pytest.mark.parametrize(
+    ("window", "error"),
+    [(datetime.timedelta(0), ValueError), (-datetime.timedelta(1), ValueError), (5.0, TypeError)],
+)
+def test_windows_are_of_some_time(window, error):
+    with pytest.raises(error, match="Stat: window_size must be "):
+        Stat("s", [Aggregation.SUM], window)

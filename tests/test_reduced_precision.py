@@ -216,3 +216,24 @@ def test_all_numbers_as_integers(dtype, to):
             assert (some.to(rushlight.bool).numpy() == (some.float().numpy() != 0)).all()
         else:
             assert (some.to(getattr(rushlight, to)).numpy() == expected.astype(to)).all()
+
+
+@pytest.mark.parametrize("dtype", UNIT)
+@pytest.mark.parametrize("name", ["embedding", "embedding_bag", "max", "by_frequency"])
+def test_gradients_of_rows_that_are_looked_up_often_are_rounded_once(dtype, name):
+    rushlight.manual_seed(0)
+    count, rows, width = 3000, 4, 70
+    table = draw(dtype, rows, width).requires_grad_()
+    indices = rushlight.randint(rows - 1, (count,))  # none of the last row
+    grad = rushlight.rand(count, width).to(table.dtype)
+    if name in ("embedding_bag", "max"):
+        mode = "max" if name == "max" else "sum"
+        F.embedding_bag(indices, table, rushlight.arange(count), mode=mode).backward(grad)
+    else:
+        F.embedding(indices, table, scale_grad_by_freq=name == "by_frequency").backward(grad)
+    exact = rushlight.zeros(rows, width, dtype=rushlight.float64)
+    exact.index_add_(0, indices, grad.double())
+    if name == "by_frequency":
+        exact /= indices.bincount(minlength=rows).clamp(min=1).unsqueeze(1)
+    allowed = exact * (UNIT[dtype] + count * 2.0**-24)
+    assert ((table.grad.double() - exact).abs() <= allowed).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import threading
 import time
 from dataclasses import dataclass
@@ -100,11 +101,14 @@ def log_event(event: Event) -> None:
 class Stat:
     """Statistics of values within a window of time, which are logged as an event at its end.
 
+    Windows follow each other. What is in the last one is logged when the object goes.
+
     Args:
         name: what the values are.
         aggregations: what is made of them.
         window_size: how long a window is.
-        max_samples: a window ends after so many values, too.
+        max_samples: so many values are logged at once; more of the same window are left out, so
+            that there is at most one event for each window.
     """
 
     def __init__(
@@ -114,12 +118,16 @@ class Stat:
         window_size: datetime.timedelta,
         max_samples: int = 2**63 - 1,
     ) -> None:
+        self._values: list[float] = []  # first: what __del__ looks at
+        if not isinstance(window_size, datetime.timedelta):
+            raise TypeError(f"Stat: window_size must be a timedelta, got {window_size!r}")
+        if window_size <= datetime.timedelta(0):  # torch divides by it: the process ends
+            raise ValueError(f"Stat: window_size must be positive, got {window_size!r}")
         self.name = name
         self._aggregations, self._seconds = tuple(aggregations), window_size.total_seconds()
         self._most, self._lock = max_samples, threading.Lock()
-        self._values: list[float] = []
         self._last: dict[Aggregation, float] = dict.fromkeys(self._aggregations, 0.0)
-        self._end = time.monotonic() + self._seconds
+        self._window, self._is_logged = self._present_window(), False
 
     @property
     def count(self) -> int:
@@ -128,33 +136,48 @@ class Stat:
 
     def add(self, v: float) -> None:
         """Add a value; the window before is logged if it has ended."""
+        value = math.fsum((v,))  # float(v) that takes no text
         with self._lock:
-            ended = self._take() if time.monotonic() >= self._end else None
-            self._values.append(float(v))
-            full = self._take() if len(self._values) >= self._most else None
-        for found in (ended, full):
-            if found:
-                self._log(found)
+            events = self._end_window()
+            if not self._is_logged:
+                self._values.append(value)
+                if len(self._values) >= self._most:
+                    events += self._take()
+                    self._is_logged = True
+        self._log(events)
 
     def get(self) -> dict[Aggregation, float]:
-        """What was made of the last window that ended."""
+        """What was made of the last window that was logged."""
         with self._lock:
-            found = self._take() if time.monotonic() >= self._end else None
-        if found:
-            self._log(found)
+            events = self._end_window()
+        self._log(events)
         return dict(self._last)
+
+    def __del__(self) -> None:
+        self._log(self._take())
+
+    def _present_window(self):
+        return time.monotonic() // self._seconds
+
+    def _end_window(self):
+        """The values of a window that is over, as a list of what is to be logged."""
+        window = self._present_window()
+        if window == self._window:
+            return []
+        self._window, self._is_logged = window, False
+        return self._take()
 
     def _take(self):
         values, self._values = self._values, []
-        self._end = time.monotonic() + self._seconds
         if not values:
-            return None
+            return []
         self._last = {kind: float(_OF_VALUES[kind](values)) for kind in self._aggregations}
-        return self._last
+        return [self._last]
 
-    def _log(self, found):
-        data = {f"{self.name}.{kind.name.lower()}": value for kind, value in found.items()}
-        log_event(Event(STAT_EVENT, datetime.datetime.now(), data))
+    def _log(self, events):
+        for found in events:
+            data = {f"{self.name}.{kind.name.lower()}": value for kind, value in found.items()}
+            log_event(Event(STAT_EVENT, datetime.datetime.now(), data))
 
 
 class TensorboardEventHandler:

@@ -229,6 +229,10 @@ Window unfold(const Tensor& input, int64_t dimension, int64_t size, int64_t step
   return w;
 }
 
+bool keeps_numbers(const Tensor& input, DType dtype) {
+  return !is_differentiable(dtype) || to_real(dtype) == to_real(input.dtype());
+}
+
 TypedWindow as_dtype(const Tensor& input, DType dtype) {
   int64_t old_size = itemsize(input.dtype()), new_size = itemsize(dtype);
   check(dtype == input.dtype() || !input.impl()->lazy, "view: a ",

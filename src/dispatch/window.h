@@ -39,6 +39,8 @@ Window slice(const Tensor& t, int64_t dim, std::optional<int64_t> start, std::op
 Window diagonal(const Tensor& t, int64_t offset, int64_t dim1, int64_t dim2);
 Window unfold(const Tensor& t, int64_t dim, int64_t size, int64_t step);
 TypedWindow as_dtype(const Tensor& t, DType dtype);
+// Of floats seen as others it says false: the bits mean other numbers, which have no gradient.
+bool keeps_numbers(const Tensor& t, DType dtype);
 TypedWindow as_real(const Tensor& t);
 TypedWindow as_complex(const Tensor& t);
 

@@ -279,9 +279,14 @@ def _attribute(func, name, self, *rest):
 
 
 def _creation(func, args, kwargs):
+    rest = {key: kwargs[key] for key in kwargs if key not in ("dtype", "requires_grad")}
+    made = _made_in(kwargs["dtype"], func, args, rest)
+    return made.requires_grad_() if kwargs.get("requires_grad") else made
+
+
+def _made_in(dtype, func, args, rest):
     """Makes what was asked for in a dtype that serves, and converts it."""
-    dtype, name = kwargs["dtype"], func.__name__
-    rest = {key: value for key, value in kwargs.items() if key != "dtype"}
+    name = func.__name__
     if name in ("tensor", "as_tensor", "asarray"):
         return _from_data(func, dtype, *args, **rest)
     if name in ("sum", "prod", "cumsum", "mean", "softmax", "log_softmax"):
@@ -302,7 +307,7 @@ def _creation(func, args, kwargs):
     return cast(func(*args, dtype=through, **rest), dtype)
 
 
-def _from_data(func, dtype, data, device=None, requires_grad=False, **rest):
+def _from_data(func, dtype, data, device=None, copy=None, **rest):
     def within(value):
         if isinstance(value, (list, tuple)):
             return [within(v) for v in value]
@@ -310,15 +315,32 @@ def _from_data(func, dtype, data, device=None, requires_grad=False, **rest):
             return value - 2**64 if is_unsigned(dtype) else float(value)
         return value
 
-    if hasattr(data, "dtype") and not isinstance(data, Tensor):  # an array
-        name = str(data.dtype)
+    if func.__name__ == "asarray" and _is_buffer(data):
+        data = rushlight.frombuffer(data, dtype=dtype)
+    elif hasattr(data, "dtype") and not isinstance(data, Tensor):  # an array
         data = rushlight.from_numpy(data) if hasattr(data, "ndim") and data.ndim else data.item()
-        if isinstance(data, CarriedTensor) and f"torch.{name}" == str(dtype):
-            return data.clone() if func.__name__ == "tensor" or rest.get("copy") else data
-    if not isinstance(data, Tensor):
+    is_new = not isinstance(data, Tensor)
+    if is_new:
         data = rushlight.tensor(within(data))
-    made = cast(data.detach(), dtype, copy=func.__name__ == "tensor")
+    moves = device is not None and rushlight.device(device) != data.device
+    if copy is False and (is_new or moves or data.dtype != dtype):
+        raise ValueError(
+            f"{func.__name__}: can't alias what is no tensor, array or buffer of {dtype} on the "
+            "device asked for; leave out copy=False"
+        )
+    made = cast(data.detach(), dtype, copy=func.__name__ == "tensor" or bool(copy))
     return made.to(device) if device is not None else made
+
+
+def _is_buffer(data):
+    """Does an object have memory, and no other meaning?"""
+    if isinstance(data, (Tensor, str)) or hasattr(data, "dtype"):
+        return False
+    try:
+        memoryview(data)
+    except TypeError:
+        return False
+    return True
 
 
 def _moved(func, args, kwargs):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 def _is_finite(t):
     """Are all elements finite? They are if their sum is, which is a third of the time."""
+    t = t.coalesce()._values() if t.is_sparse else t
     return bool(t.sum().isfinite()) or bool(t.isfinite().all())
 
 

@@ -62,6 +62,8 @@ def _extreme(dtype, largest):
     """What is above or below all other numbers of the dtype."""
     if dtype.is_floating_point:
         return math.inf if largest else -math.inf
+    if dtype is rushlight.bool:
+        return largest
     info = rushlight.iinfo(dtype)
     return info.max if largest else info.min
 
@@ -222,12 +224,26 @@ def median(
     dtype: _dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Lower median along a dim of the elements that the mask keeps; NaN of none."""
-    input = _inexact(input, dtype)
+    """Lower median along a dim of the elements that the mask keeps; of none NaN, or an error for
+    integers."""
+    input = input if dtype is None else input.to(dtype)
+    if not input.is_floating_point():
+        return _median_of_integers(input, dim, keepdim, mask)
     filled = _filled("median", input, mask, math.nan)
     if input.dim() == 0:
         return filled.clone()
     return filled.nanmedian(dim, bool(keepdim)).values
+
+
+def _median_of_integers(input, dim, keepdim, mask):
+    kept = rushlight.ones((), dtype=rushlight.bool, device=input.device) if mask is None else mask
+    filled = _filled("median", input, kept, _extreme(input.dtype, largest=True))
+    count = kept.broadcast_to(input.shape).sum(dim, keepdim=True)
+    if not count.all():
+        raise ValueError("masked.median: the mask keeps no element of a line, and integers have no "
+                         "NaN; give dtype=rushlight.float64")  # fmt: skip
+    found = filled.sort(dim).values.take_along_dim((count - 1) // 2, dim)
+    return found if keepdim else found.squeeze(dim)
 
 
 @_of_any_layout

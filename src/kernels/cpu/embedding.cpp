@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "kernels/copy.h"
@@ -157,10 +158,37 @@ double dot_row(const double* a, const double* b, int64_t n) {
   return sum;
 }
 
+// The places of terms, those of a row one after the other.
+Offsets places_by_row(const Offsets& rows, int64_t count) {
+  Offsets next = frequencies(rows, count), places(rows.size());
+  int64_t begin = 0;
+  for (int64_t& n : next) begin += std::exchange(n, begin);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    int64_t& place = next[static_cast<size_t>(rows[i])];
+    places[static_cast<size_t>(place++)] = static_cast<int64_t>(i);
+  }
+  return places;
+}
+
+template <class T> Terms<T> by_row(const Terms<T>& terms, int64_t count) {
+  Terms<T> sorted = terms;
+  size_t to = 0;
+  for (int64_t place : places_by_row(terms.row, count)) {
+    auto from = static_cast<size_t>(place);
+    sorted.source[to] = terms.source[from];
+    sorted.row[to] = terms.row[from];
+    sorted.factor[to++] = terms.factor[from];
+  }
+  return sorted;
+}
+
 // All terms, whose rows repeat in any order: threads share out the rows that are written to, and
-// each passes all terms.
-template <class T> void add_terms(const View& from, const Terms<T>& terms, const View& to) {
-  if (terms.count() == 0) return;
+// each passes all terms. A row of a narrower dtype is rounded once, after its last term.
+template <class T> void add_terms(const View& from, const Terms<T>& given, const View& to) {
+  if (given.count() == 0) return;
+  const bool exact = to.dtype == dtype_of<T>;
+  Terms<T> sorted = exact ? Terms<T>() : by_row(given, to.sizes[0]);
+  const Terms<T>& terms = exact ? given : sorted;
   constexpr int64_t most_parts = 16;
   const size_t last_term = terms.count() - 1;
   int64_t width = to.sizes[1], work = static_cast<int64_t>(terms.count()) * width;
@@ -168,7 +196,7 @@ template <class T> void add_terms(const View& from, const Terms<T>& terms, const
   int64_t size = itemsize(to.dtype), step = to.strides[1] * size, row_step = to.strides[0] * size;
   parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
     int64_t begin = to.sizes[0] * first / parts, end = to.sizes[0] * last / parts;
-    bool direct = to.dtype == dtype_of<T> && (to.strides[1] == 1 || width == 1);
+    bool direct = exact && (to.strides[1] == 1 || width == 1);
     std::vector<T> loaded(direct ? 0 : static_cast<size_t>(width));
     auto ours = [&](int64_t row) { return row >= begin && row < end; };
     for (size_t i = 0, next; i < terms.count(); i = next) {
@@ -349,28 +377,28 @@ void embedding_bag(const View& weight, const View& index, const View& offsets, B
 
 namespace {
 
-// Each column of a bag's gradient goes to the row its maximum came from.
+// Each column of a bag's gradient goes to the row its maximum came from; sums of a narrower dtype
+// are rounded at the end.
 template <class T>
 void add_maxima(const View& grad, const View& max_indices, const View& grad_weight) {
-  int64_t size = itemsize(grad_weight.dtype);
-  std::vector<T> g(static_cast<size_t>(grad.sizes[1]));
+  const int64_t rows = grad_weight.sizes[0], width = grad.sizes[1];
+  const bool exact = grad_weight.dtype == dtype_of<T>;
+  std::vector<T> g(static_cast<size_t>(width)), own(exact ? 0 : size_t(rows * width));
+  T* sums = exact ? grad_weight.ptr<T>() : own.data();
+  const int64_t row_step = exact ? grad_weight.strides[0] : width;
+  const int64_t step = exact ? grad_weight.strides[1] : 1;
   Offsets origin(g.size());
   for (int64_t b = 0; b < grad.sizes[0]; ++b) {
     load_row(grad, b, g.data());
     load_row(max_indices, b, origin.data());
     for (size_t j = 0; j < g.size(); ++j) {
       if (origin[j] < 0) continue;
-      check_index(origin[j] < grad_weight.sizes[0], "embedding_bag_backward: index ", origin[j],
-                  " is out of bounds for ", grad_weight.sizes[0], " rows");
-      char* to = grad_weight.ptr<char>() + (origin[j] * grad_weight.strides[0] +
-                                            static_cast<int64_t>(j) * grad_weight.strides[1]) *
-                                               size;
-      T sum;
-      load_strip(grad_weight.dtype, to, size, dtype_of<T>, &sum, 1);
-      sum += g[j];
-      store_strip(dtype_of<T>, &sum, grad_weight.dtype, to, size, 1);
+      check_index(origin[j] < rows, "embedding_bag_backward: index ", origin[j],
+                  " is out of bounds for ", rows, " rows");
+      sums[origin[j] * row_step + static_cast<int64_t>(j) * step] += g[j];
     }
   }
+  for (int64_t r = 0; !exact && r < rows; ++r) store_row(grad_weight, r, sums + r * width);
 }
 
 }  // namespace

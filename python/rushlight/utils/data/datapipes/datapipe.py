@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import pickle
 import random
 import types
@@ -102,6 +103,24 @@ class _Steps:
         return [*super().__dir__(), *self.functions]
 
 
+def _after_reset(begin):
+    """`__iter__` that resets the step first; a generator does so when it is asked for the first
+    element."""
+    if inspect.isgeneratorfunction(begin):
+
+        def __iter__(self):
+            self.reset()
+            yield from begin(self)
+
+    else:
+
+        def __iter__(self):
+            self.reset()
+            return begin(self)
+
+    return functools.wraps(begin)(__iter__)
+
+
 class IterDataPipe(_Steps, IterableDataset[_T_co]):
     """A step whose elements come one after the other: subclasses write `__iter__`.
 
@@ -117,8 +136,13 @@ class IterDataPipe(_Steps, IterableDataset[_T_co]):
     str_hook: Callable[..., Any] | None = None
     repr_hook: Callable[..., Any] | None = None
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__iter__" in vars(cls):
+            cls.__iter__ = _after_reset(cls.__iter__)
+
     def reset(self) -> None:
-        """Begin anew: for subclasses to write."""
+        """Begin anew: for subclasses to write. It is called before each iteration."""
 
 
 class DFIterDataPipe(IterDataPipe[Any]):
@@ -158,6 +182,14 @@ class MapDataPipe(_Steps, Dataset[_T_co]):
     getstate_hook: Callable[..., Any] | None = None
     str_hook: Callable[..., Any] | None = None
     repr_hook: Callable[..., Any] | None = None
+
+
+def _check_all(datapipes: tuple[Any, ...], kind: type) -> None:
+    """Raise an error unless there are steps, all of a kind."""
+    if not datapipes:
+        raise ValueError("Expected at least one DataPipe, but got nothing")
+    if not all(isinstance(pipe, kind) for pipe in datapipes):
+        raise TypeError(f"Expected all inputs to be `{kind.__name__}`")
 
 
 class _PickledByDill:

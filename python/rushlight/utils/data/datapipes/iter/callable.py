@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from rushlight.utils.data.collate import default_collate
@@ -10,6 +11,22 @@ from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_dat
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+
+def _check_call(fn: Callable[..., Any], input_col: Any) -> None:
+    """Raise ValueError if a function cannot be called with the parts that `input_col` names."""
+    count = len(input_col) if isinstance(input_col, (list, tuple)) else 1
+    try:
+        signature = inspect.signature(fn)
+    except ValueError:  # of a function that is not of Python
+        return
+    try:
+        signature.bind(*range(count))
+    except TypeError as error:
+        raise ValueError(
+            f"{fn!r} cannot be called with {count} positional arguments, which input_col="
+            f"{input_col!r} gives it: {error}"
+        ) from None
 
 
 @functional_datapipe("map")
@@ -37,6 +54,7 @@ class MapperIterDataPipe(IterDataPipe[Any]):
             if len(output_col) > 1:
                 raise ValueError("`output_col` must be a single-element list or tuple")
             output_col = output_col[0]
+        _check_call(fn, input_col)
         self.datapipe, self.fn = datapipe, fn
         self.input_col, self.output_col = input_col, output_col
 

@@ -33,6 +33,8 @@ class SamplerIterDataPipe(IterDataPipe[Any]):
         sampler_kwargs: Any = None,
     ) -> None:
         super().__init__()
+        if not hasattr(datapipe, "__len__"):
+            raise AssertionError("Sampler: the datapipe must have a length")
         self.datapipe: Iterable[Any] = datapipe
         kwargs = {} if sampler_kwargs is None else dict(sampler_kwargs)
         kwargs["data_source"] = datapipe
@@ -60,7 +62,7 @@ class ShufflerIterDataPipe(_Shuffled):
     ) -> None:
         super().__init__()
         if buffer_size <= 0:
-            raise ValueError("buffer_size should be larger than 0")
+            raise AssertionError("buffer_size should be larger than 0")
         self.datapipe: Any = datapipe if unbatch_level == 0 else datapipe.unbatch(
             unbatch_level=unbatch_level
         )  # fmt: skip

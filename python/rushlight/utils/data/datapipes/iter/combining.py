@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+from rushlight.utils.data.datapipes.datapipe import IterDataPipe, _check_all, functional_datapipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-
-def _check(datapipes):
-    if not datapipes:
-        raise ValueError("Expected at least one DataPipe, but got nothing")
-    if not all(isinstance(pipe, IterDataPipe) for pipe in datapipes):
-        raise TypeError("Expected all inputs to be `IterDataPipe`")
 
 
 @functional_datapipe("concat")
@@ -25,7 +18,7 @@ class ConcaterIterDataPipe(IterDataPipe[Any]):
 
     def __init__(self, *datapipes: Any) -> None:
         super().__init__()
-        _check(datapipes)
+        _check_all(datapipes, IterDataPipe)
         self.datapipes: Any = datapipes
 
     def __iter__(self) -> Iterator[Any]:
@@ -42,7 +35,7 @@ class ZipperIterDataPipe(IterDataPipe[Any]):
 
     def __init__(self, *datapipes: Any) -> None:
         super().__init__()
-        _check(datapipes)
+        _check_all(datapipes, IterDataPipe)
         self.datapipes: Any = datapipes
 
     def __iter__(self) -> Iterator[Any]:
@@ -58,7 +51,7 @@ class MultiplexerIterDataPipe(IterDataPipe[Any]):
 
     def __init__(self, *datapipes: Any) -> None:
         super().__init__()
-        _check(datapipes)
+        _check_all(datapipes, IterDataPipe)
         self.datapipes: Any = datapipes
 
     def __iter__(self) -> Iterator[Any]:
@@ -108,32 +101,41 @@ class _Shared:
     def __init__(self, datapipe: Iterable[Any], count: Any, route: Any, buffer_size: Any) -> None:
         super().__init__()
         self.datapipe, self.route, self.buffer_size = datapipe, route, buffer_size
-        self.waiting = [deque() for _ in range(count)]
-        self.source, self.ended = None, False
+        self._restart(count)
+
+    def _restart(self, count: int) -> None:
+        self.source: Iterator[Any] | None = None
+        self.waiting: list[deque[Any]] = [deque() for _ in range(count)]
+        self.readers: list[object | None] = [None] * count  # of the steps that have begun
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy begins anew: what is being read cannot be copied.
-        return {**self.__dict__, "source": None, "ended": False,
-                "waiting": [deque() for _ in self.waiting]}  # fmt: skip
-
-    def restart(self) -> None:
-        self.source, self.ended = iter(self.datapipe), False
-        for queue in self.waiting:
-            queue.clear()
+        nothing = [None] * len(self.waiting)
+        return {**self.__dict__, "source": None, "readers": nothing,
+                "waiting": [deque() for _ in nothing]}  # fmt: skip
 
     def read(self, number: Any) -> Iterator[Any]:
-        if self.source is None or (self.ended and not self.waiting[number]):
-            self.restart()
+        """The elements of a step: the others join it, until one that has begun begins again."""
+        if self.readers[number] is not None:
+            self._restart(len(self.readers))
+        reader = self.readers[number] = object()
+        return self._elements(number, reader)
+
+    def _elements(self, number, reader):
+        if self.source is None:
+            self.source = iter(self.datapipe)
         while True:
+            if self.readers[number] is not reader:
+                raise RuntimeError(
+                    "This iterator has been invalidated: one of the steps that share its source "
+                    "was begun a second time, so all begin anew"
+                )
             if self.waiting[number]:
                 yield self.waiting[number].popleft()
                 continue
-            if self.ended:
-                return
             try:
                 element = next(self.source)
             except StopIteration:
-                self.ended = True
                 return
             for receiver in self.route(element):
                 queue = self.waiting[receiver]
@@ -155,13 +157,17 @@ class _Part(IterDataPipe[Any]):
     def __iter__(self) -> Iterator[Any]:
         return self.main_datapipe.read(self.instance_id)
 
+
+class _PartWithAll(_Part):
+    """One of the steps that share a source, each of which has all elements."""
+
     def __len__(self) -> int:
         return len(self.main_datapipe.datapipe)
 
 
 @functional_datapipe("fork")
 class ForkerIterDataPipe(IterDataPipe[Any]):
-    """Several steps with the same elements: a list of them.
+    """Several steps with the same elements: a list of them; of one, the source itself.
 
     Args:
         datapipe: the elements.
@@ -181,13 +187,13 @@ class ForkerIterDataPipe(IterDataPipe[Any]):
             raise ValueError(f"Unknown copy method `{copy}` requested, choose one of None, "
                              "`shallow` or `deep`.")  # fmt: skip
         if num_instances == 1:
-            return [datapipe]
+            return datapipe
         import copy as copying
 
         how = {None: None, "shallow": copying.copy, "deep": copying.deepcopy}[copy]
         everyone = range(num_instances)
         shared = _Shared(datapipe, num_instances, _ToAll(num_instances), buffer_size)
-        parts = [_Part(shared, number) for number in everyone]
+        parts = [_PartWithAll(shared, number) for number in everyone]
         return parts if how is None else [part.map(how) for part in parts]
 
 

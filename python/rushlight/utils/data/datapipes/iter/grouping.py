@@ -127,7 +127,8 @@ class GrouperIterDataPipe(IterDataPipe[Any]):
         buffer_size: how many elements may wait for their groups to be full.
         group_size: how many make a group full; None waits for all.
         guaranteed_group_size: with fewer, a group is not given where the buffer is full.
-        drop_remaining: groups with fewer than `guaranteed_group_size` are left out.
+        drop_remaining: groups with fewer are left out there; else they are an error. At the end
+            all groups are given.
     """
 
     def __init__(
@@ -141,13 +142,13 @@ class GrouperIterDataPipe(IterDataPipe[Any]):
         guaranteed_group_size: Any = None,
         drop_remaining: bool = False,
     ) -> None:
+        super().__init__()
         self.datapipe, self.group_key_fn, self.keep_key = datapipe, group_key_fn, keep_key
         self.buffer_size, self.group_size = buffer_size, group_size
         self.guaranteed_group_size: Any = guaranteed_group_size or group_size
         self.drop_remaining: bool = drop_remaining
 
     def _made(self, key, group):
-        super().__init__()
         group = DataChunk(group)
         return (key, group) if self.keep_key else group
 
@@ -173,5 +174,4 @@ class GrouperIterDataPipe(IterDataPipe[Any]):
                         f"largest group has {len(group)} of {least}"
                     )
         for key, group in groups.items():
-            if not self.drop_remaining or len(group) >= (self.guaranteed_group_size or 0):
-                yield self._made(key, group)
+            yield self._made(key, group)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+from rushlight.utils.data.datapipes.iter.callable import _check_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class FilterIterDataPipe(IterDataPipe[Any]):
 
     def __init__(self, datapipe: Iterable[Any], filter_fn: Any, input_col: Any = None) -> None:
         super().__init__()
+        _check_call(filter_fn, input_col)
         self.datapipe, self.filter_fn, self.input_col = datapipe, filter_fn, input_col
 
     def __iter__(self) -> Iterator[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from rushlight.utils.data.datapipes.datapipe import (
     DataChunk,
     MapDataPipe,
+    _check_all,
     _Shuffled,
     functional_datapipe,
 )
@@ -64,8 +65,7 @@ class Concater(MapDataPipe[Any]):
 
     def __init__(self, *datapipes: Any) -> None:
         super().__init__()
-        if not datapipes:
-            raise ValueError("Expected at least one DataPipe, but got nothing")
+        _check_all(datapipes, MapDataPipe)
         self.datapipes: Any = datapipes
 
     def __getitem__(self, index: int) -> Any:
@@ -86,8 +86,7 @@ class Zipper(MapDataPipe[Any]):
 
     def __init__(self, *datapipes: Any) -> None:
         super().__init__()
-        if not datapipes:
-            raise ValueError("Expected at least one DataPipe, but got nothing")
+        _check_all(datapipes, MapDataPipe)
         self.datapipes: Any = datapipes
 
     def __getitem__(self, index: int) -> Any:
