@@ -19,7 +19,7 @@ CHECKS = {
     "check_factor", "check_implemented", "check_in_place_geometry", "check_index", "check_info",
     "check_loss_weight", "check_matrix", "check_padded", "check_pieces", "check_place",
     "check_probabilities", "check_reduction", "check_same_device", "check_same_dtype",
-    "check_same_factors",
+    "check_same_factors", "check_slices",
     "check_square", "check_type", "check_unpacked", "check_value", "warn",
 }  # fmt: skip
 # What gives numbers, sizes, dtypes and truth values.

@@ -118,7 +118,6 @@ def _node(op, signatures):
         lines += [
             "  void release_saved() override {",
             *(f"    {line}" for line in release),
-            "    released = true;",
             "  }",
         ]
     return "\n".join(lines + ["};"])
@@ -175,13 +174,13 @@ def _saved_field(name, is_list, fields, unpack, release, number=False):
     if is_list:
         fields.append(f"std::vector<SavedTensor> saved_{name};")
         unpack.append(f"const TensorList {cxx_variable(name)} = unpack_all(saved_{name}, *this);")
-        release.append(f"for (SavedTensor& t : saved_{name}) t.release();")
+        release.append(f"for (SavedTensor& t : saved_{name}) released |= t.release();")
     else:
         fields.append(f"SavedTensor saved_{name};")
         value = f"saved_{name}.unpack(*this)"
         value = f"grad::number_in({value}, grad)" if number else value
         unpack.append(f"const Tensor {cxx_variable(name)} = {value};")
-        release.append(f"saved_{name}.release();")
+        release.append(f"released |= saved_{name}.release();")
 
 
 def _gradient_variables(op):

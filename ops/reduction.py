@@ -19,7 +19,7 @@ function("extreme_of_all_backward(grad: Tensor, input: Tensor, out: Tensor)", ""
     hit = eq(input, out)
     if is_floating(input):
         hit = logical_or(hit, logical_and(ne(input, input), ne(out, out)))
-    return grad / sum(hit) * hit
+    return where(hit, grad / sum(hit), zeros_like(grad))
          """)
 function("add_place(accumulated: Tensor | None, grad: Tensor, shape: list[int], indices: Tensor, "
          "dim: int, keepdim: bool)", """

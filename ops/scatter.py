@@ -70,22 +70,15 @@ function(f"scatter_reduce_src({_REDUCED})", """
          """)
 
 _SLICES = _REDUCED.replace("src", "source")
-function("slices_of(input: Tensor, dim: int, index: Tensor, source: Tensor)", """
-    whole = with_size(sizes(input), dim, numel(index)) if dim_of(input) > 0 else sizes(input)
-    return reshape(source, whole)
-         """)
 function(f"index_reduce_input({_SLICES})", """
     d = wrap_dim(dim, dim_of(input), "index_reduce")
-    src = slices_of(input, d, index, source)
-    places = expand_index(index, d, src)
-    return scatter_reduce_input(grad, input, d, places, src, out, reduce, include_self)
+    places = expand_index(index, d, source)
+    return scatter_reduce_input(grad, input, d, places, source, out, reduce, include_self)
          """)
 function(f"index_reduce_source({_SLICES})", """
     d = wrap_dim(dim, dim_of(input), "index_reduce")
-    src = slices_of(input, d, index, source)
-    places = expand_index(index, d, src)
-    slopes = scatter_reduce_src(grad, input, d, places, src, out, reduce, include_self)
-    return reshape(slopes, sizes(source))
+    places = expand_index(index, d, source)
+    return scatter_reduce_src(grad, input, d, places, source, out, reduce, include_self)
          """)
 
 kernel("take(input: Tensor, index: Tensor)", out=True, ref="numpy.take",
@@ -164,12 +157,8 @@ composite(f"index_reduce(input: Tensor, {_PLACES}, source: Tensor, reduce: str, 
     check(dtype(source) == dtype(input),
           "index_reduce(): self and source expected to have the same dtype, but got ",
           dtype(input), " and ", dtype(source))
-    expected = with_size(sizes(input), d, numel(index)) if dim_of(input) > 0 else sizes(input)
-    check(sizes(source) == expected or (dim_of(source) <= 1 and dim_of(input) <= 1
-                                        and numel(source) == numel(index)),
-          "index_reduce(): source has shape ", sizes(source), ", expected ", expected)
-    src = reshape(source, expected)
-    return scatter_reduce(input, d, expand_index(index, d, src), src, reduce, include_self)
+    check_slices("index_reduce", input, d, index, source)
+    return scatter_reduce(input, d, expand_index(index, d, source), source, reduce, include_self)
           """, out=True, inplace=True,
           doc="input with source reduced ('prod', 'mean', 'amax' or 'amin') into the slices that "
               "index names.",

@@ -1,5 +1,7 @@
 """Autograd as programs see it: hooks, views and in-place ops, modes, custom functions, errors."""
 
+import math
+
 import pytest
 from table import assert_values
 
@@ -971,3 +973,88 @@ def test_complex_numbers_seen_as_their_parts_have_gradients():
     x = torch.ones(4, requires_grad=True)
     x.view(torch.complex64).sum().abs().backward()
     assert torch.allclose(x.grad, torch.full((4,), 0.5**0.5))
+
+
+# ---- leaves that change between forward and backward
+
+
+def test_a_leaf_of_another_shape_gets_a_gradient_of_its_own():
+    x = leaf([1.0, 2.0, 3.0])
+    y, z = x * x.detach().clone(), x.sum()
+    with torch.no_grad():
+        x.unsqueeze_(0)
+    y.sum().backward()
+    assert x.grad.shape == x.shape == (1, 1, 3) and x.grad.flatten().tolist() == [1.0, 2.0, 3.0]
+    assert torch.autograd.grad(z, x)[0].shape == (1, 1, 3)
+    (x * 2).sum().backward()
+    assert x.grad.flatten().tolist() == [3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradients_of_a_leaf_that_was_squeezed(create_graph):
+    x, c = leaf([1.0, 2.0]), torch.tensor([[3.0, 4.0]], dtype=torch.float64)
+    y = x * c
+    (x * 1).sum().backward(create_graph=create_graph)
+    with torch.no_grad():
+        x.squeeze_(0)
+    z = (x * 5).sum()
+    y.sum().backward()
+    z.backward()
+    assert x.grad.shape == (2,) and x.grad.tolist() == [9.0, 10.0]
+    x.grad = None
+
+
+def test_a_leaf_of_a_shape_that_its_gradient_does_not_fit():
+    x = leaf([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])
+    y = x * 2
+    with torch.no_grad():
+        x.t_()
+    with pytest.raises(RuntimeError, match=r"got \[2, 3\] but expected shape .*\[3, 2\]"):
+        y.sum().backward()
+    assert x.grad is None
+    (x * 2).sum().backward()
+    assert x.grad.shape == (3, 2)
+
+
+def test_a_leaf_that_became_a_result():
+    base = torch.zeros(3)
+    x = base[1:].requires_grad_()
+    y = x * 2
+    base.mul_(leaf(1.0, 2.0, 3.0).float())
+    with pytest.raises(RuntimeError, match="moved into the graph interior"):
+        y.sum().backward()
+    assert torch.autograd.grad((x * 2).sum(), x)[0].tolist() == [2.0, 2.0]
+
+
+def test_a_saved_tensor_that_was_detached():
+    def second(x, again):
+        y = x * 2
+        z = y.sin()
+        y.detach_()
+        (slope,) = torch.autograd.grad(z, x, create_graph=again)
+        return slope
+
+    x = leaf(1.5)
+    assert second(x, False).item() == pytest.approx(2 * math.cos(3))
+    with pytest.raises(RuntimeError, match="detached in-place: of shape .*saved by sin"):
+        second(x, True)
+
+
+def test_what_keeps_nothing_may_run_twice():
+    x, c = leaf(1.0), torch.tensor(2.0, dtype=torch.float64)
+    for y in ((x + 1).addcmul(c, c), (x + 1).addcdiv_(c, c), torch.cat([x, c.reshape(1)])):
+        for _ in range(2):
+            y.sum().backward()
+    assert x.grad.tolist() == [6.0]
+    y = (x + 1).addcmul(x, c)
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        y.sum().backward()
+
+
+def test_the_extreme_of_elements_that_changed_unseen():
+    x = leaf(1.0, 5.0)
+    y = x.max()
+    x.data.mul_(3)
+    y.backward()
+    assert x.grad.tolist() == [0.0, 0.0]

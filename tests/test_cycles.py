@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from collections import OrderedDict
 
@@ -273,6 +274,73 @@ def changed_through_a_view():
     return x
 
 
+def changed_by_what_kept_it():
+    x = leaf(4) * 2
+    x += x.exp() * x
+    return x
+
+
+def changed_by_what_kept_it_and_a_hook():
+    x = leaf(4) * 2
+    x += x * x
+    x.register_hook(lambda grad: x)
+    return x
+
+
+def changed_by_what_kept_a_view():
+    x = leaf(4) * 2
+    view = x[:]
+    x += view * view
+    return view
+
+
+def a_view_changed_by_what_kept_it():
+    x = leaf(4) * 2
+    view = x[1:]
+    view += view * view
+    return x
+
+
+def a_stale_view_that_was_kept():
+    x = leaf(4) * 2
+    view = x[1:]
+    kept = view * view
+    x[1:] += kept
+    assert view.grad_fn is not None  # which is made anew
+    return view
+
+
+def without_a_history_until_changed_by_what_kept_it():
+    x = leaf(4)
+    w = x.detach()
+    w += w * x
+    return w
+
+
+def changed_by_what_kept_it_in_a_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(changed_by_what_kept_it()))
+    thread.start()
+    thread.join()
+    return found.pop()
+
+
+def a_leaf_that_became_the_result_of_its_own():
+    x = leaf(4)
+    y = x * 2
+    x.requires_grad_(False)
+    x += y
+    return x
+
+
+def two_that_were_changed_by_each_other():
+    x, w = leaf(4) * 2, leaf(4) * 3
+    of_x, of_w = x * x, w * w
+    x += of_w
+    w += of_x
+    return w
+
+
 def a_retained_gradient():
     y = leaf(4) * 2
     y.retain_grad()
@@ -464,6 +532,15 @@ PROGRAMS = [
     a_parameter,
     changed_in_place,
     changed_through_a_view,
+    changed_by_what_kept_it,
+    changed_by_what_kept_it_and_a_hook,
+    changed_by_what_kept_a_view,
+    a_view_changed_by_what_kept_it,
+    a_stale_view_that_was_kept,
+    without_a_history_until_changed_by_what_kept_it,
+    changed_by_what_kept_it_in_a_thread,
+    a_leaf_that_became_the_result_of_its_own,
+    two_that_were_changed_by_each_other,
     a_retained_gradient,
     a_hook_and_the_history_of_a_gradient,
     the_history_of_a_gradient,
@@ -751,7 +828,21 @@ def of_a_leaf():
     return step
 
 
-@pytest.mark.parametrize("make", [of_a_leaf, penalized])
+def of_a_block():
+    """A step of a network outside no_grad that adds to a tensor what it computes of it."""
+    weights = torch.randn(3, 8, 8, requires_grad=True)
+
+    def step():
+        x = torch.randn(2, 8)
+        for weight in weights:
+            x = x @ weight
+            x += (x @ weight).tanh() * x
+        return x.sum()
+
+    return step
+
+
+@pytest.mark.parametrize("make", [of_a_leaf, of_a_block, penalized])
 def test_steady_state_without_the_collector(make):
     """Second-order steps leave nothing behind where the program itself makes no cycle."""
     step = make()
@@ -773,6 +864,48 @@ def test_steady_state_without_the_collector(make):
     finally:
         gc.enable()
         gc.collect()
+
+
+def test_what_was_changed_by_what_kept_it_lives_as_long_as_it_is_of_use():
+    x, w = leaf(4), leaf(4)
+    before = live()
+    y = x * 2
+    product = y * w  # keeps y
+    y += 1
+    y.retain_grad()
+    seen = []
+    y.grad_fn.register_hook(lambda *grads: seen.append(len(grads)))
+    reference, total, node = weakref.ref(y), y.sum(), y.grad_fn
+    del y
+    gc.collect()
+    y = reference()  # which product has kept
+    total.backward(retain_graph=True)
+    assert x.grad.tolist() == [2.0] * 4 and y.grad.tolist() == [1.0] * 4 and seen == [2]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+    x.grad = None
+    del y, product, total, node
+    assert live() == before and reference() is None
+
+
+def test_a_growing_graph_of_tensors_that_were_kept_and_changed():
+    """Looking for garbage takes time in proportion to the graph, and is done seldom enough."""
+    w = leaf(4)
+
+    def seconds(steps):
+        x = w * 2
+        start = time.process_time()
+        for _ in range(steps):
+            x = x * w
+            x += x * x
+        return time.process_time() - start
+
+    seconds(500)
+    gc.collect()
+    few = seconds(2_000)
+    gc.collect()
+    assert seconds(16_000) < 30 * max(few, 0.01)
+    gc.collect()
 
 
 def test_threads_collect_while_others_run_backward():

@@ -299,3 +299,17 @@ def test_what_hooks_of_saved_tensors_are_given():
         return seen, a.grad.tolist()
 
     assert seen_by(rl) == seen_by(torch)
+
+
+@pytest.mark.parametrize(
+    "place", ["register_full_backward_pre_hook", "register_full_backward_hook"]
+)
+@pytest.mark.parametrize("T", [rl, torch], ids=lambda T: T.__name__)
+def test_a_backward_hook_that_returns_no_gradient_ends_the_pass(T, place):
+    module, later = T.nn.Tanh(), []
+    getattr(module, place)(lambda *_: 3)
+    getattr(module, place)(lambda *_: later.append(1))
+    out = module(T.ones(2, requires_grad=True)).sum()
+    with pytest.raises(TypeError):
+        out.backward()
+    assert not later

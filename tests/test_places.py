@@ -434,3 +434,20 @@ def test_pooling_of_sequences_with_their_channels_last(turned):
         assert (values.float().numpy() == expected).all()
         assert (images.reshape(2, 16, -1).gather(2, places.reshape(2, 16, -1)).numpy()
                 == expected.reshape(2, 16, -1)).all()  # fmt: skip
+
+
+def test_slices_of_a_tensor_without_dims():
+    number, two = rushlight.tensor(2.0, requires_grad=True), rushlight.tensor([0, 0])
+    index, one = rushlight.tensor([0]), rushlight.ones(1, requires_grad=True)
+    for add in (rushlight.index_add, lambda *a: rushlight.index_reduce(*a, "amax")):
+        for i, source in ((index, one), (two, rushlight.ones(2))):
+            with pytest.raises(RuntimeError, match=r"source has shape \[\d\], expected \[\]"):
+                add(number, 0, i, source)
+        with pytest.raises(IndexError, match="a tensor without dims is one slice, got 2 indices"):
+            add(number, 0, two, rushlight.tensor(1.0))
+    out = number.scatter_reduce(0, index, one, "prod") + number.index_copy(0, index, one)
+    out.backward()
+    assert out.item() == 3 and number.grad.item() == 1 and one.grad.tolist() == [3]
+    assert number.index_fill(0, two, 5).item() == 5
+    with pytest.raises(RuntimeError, match="must have same slice shapes"):
+        rushlight.zeros(2, 2).index_copy(0, index, rushlight.tensor(1.0))

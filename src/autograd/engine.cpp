@@ -62,8 +62,9 @@ void validate_grad(Tensor& grad, const Node& owner, size_t nr, const Node& from,
     fits = extra >= 0;
     for (int64_t d = 0; fits && d < want.sizes.size(); ++d)
       fits = want.sizes[d] == 1 || want.sizes[d] == grad.sizes()[d + extra];
-    if (!fits) refuse("got ", grad.sizes(), " but expected shape compatible with ", want.sizes);
-    grad = engine_ops.sum_to(grad, want.sizes);
+    if (fits) grad = engine_ops.sum_to(grad, want.sizes);
+    else if (!fits_as_before(owner, grad))
+      refuse("got ", grad.sizes(), " but expected shape compatible with ", want.sizes);
   }
   if (grad.dtype() != want.dtype && !takes_any_dtype(owner, from))
     grad = engine_ops.cast(grad, want.dtype);
@@ -335,11 +336,6 @@ struct GraphTask {
       if (node.edges[i] && results[i].defined()) fit_gradient(node, i, results[i]);
   }
 
-  static void release(Node& node) {
-    node.release_saved();
-    node.released = true;
-  }
-
   // Hooks see what `next_functions` shows.
   static void run_hooks_after(Node& node, Gradients& results, const Gradients& grads) {
     Gradients shown;
@@ -359,7 +355,7 @@ struct GraphTask {
     run_hooks_after(node, results, grads);
     if (keep_graph_) return;
     RunLock lock(node);
-    release(node);
+    node.release_saved();
   }
 
   void apply(Node& node, Gradients& grads, Gradients& results, bool releases) {
@@ -378,7 +374,7 @@ struct GraphTask {
         apply_watched(node, grads, results);
       else node.apply(grads, results);
     }
-    if (releases) release(node);
+    if (releases) node.release_saved();
   }
 
   static void apply_trapped(Node& node, Gradients& grads, Gradients& results) {

@@ -13,6 +13,7 @@
 namespace rl {
 
 ViewOps view_ops;
+void (*tensor_got_own_history)(TensorImpl* t) = nullptr;
 
 namespace {
 
@@ -115,7 +116,6 @@ class CopySlices final : public Node {
   void release_saved() override {
     RunLock lock(*inner_);
     inner_->release_saved();
-    inner_->released = true;
   }
 
   Edge view_edge() {
@@ -205,6 +205,14 @@ bool is_stale(const TensorImpl* view) {
          view->storage->version.load(std::memory_order_relaxed);
 }
 
+// Before `t` gets another producer: if nodes have kept it, or the one that accumulates into it
+// lives, its new history may lead back to it.
+void note_own_history(TensorImpl* t) {
+  if (t->in_own_history || !(t->storage->saved || t->meta)) return;
+  t->in_own_history = true;
+  if (tensor_got_own_history) tensor_got_own_history(t);
+}
+
 // Rebuilds the producer of a view from that of its base.
 void regenerate(TensorImpl* view) {
   Tensor base(view->base);
@@ -212,6 +220,7 @@ void regenerate(TensorImpl* view) {
   LeastLevel as_base(of_base ? of_base->least_level : 0);
   Ref<NodeBase> old = view->grad_fn;
   uint32_t old_nr = view->output_nr;
+  note_own_history(view);
   if (view->view_rule) {
     ModeGuard recording(0, NoGrad | Inference);
     Tensor replayed = view->view_rule->replay(base);
@@ -364,6 +373,7 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr) {
   if (!impl->base) {
     Ref<NodeBase> old = impl->grad_fn;
     uint32_t old_nr = impl->output_nr;
+    note_own_history(impl);
     set_history(t, node, nr);
     move_retained_grad(impl, static_cast<Node*>(old.get()), old_nr);
     return;

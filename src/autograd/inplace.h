@@ -20,6 +20,9 @@ void bump_version(const Tensor& t, const char* op);
 // rewrites the base's history. If the op reads `t`, that is the first edge of `node`.
 void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr = 0);
 
+// Called where a tensor's own history may have come to lead back to it; installed by bind/.
+extern void (*tensor_got_own_history)(TensorImpl* t);
+
 // Output `nr` of `owner` as saved for backward: seen through the history of the base where the op
 // changed a view in place.
 Edge saved_output_edge(const Node& owner, uint32_t nr);

@@ -72,7 +72,6 @@ class JoinedNode final : public Node {
       if (current_backward_runs(step.node.get())) continue;
       RunLock lock(*step.node);
       step.node->release_saved();
-      step.node->released = true;
     }
   }
 

@@ -237,6 +237,36 @@ void forget_accumulator(const Tensor& t) {
   if (known && known->parked()) discard_parked(known);
 }
 
+void reshape_accumulator(const Tensor& t) {
+  AutogradMeta* m = meta_or_null(t);
+  if (!m) return;
+  AccumulatorLock lock(m->accumulator);
+  auto* known = static_cast<AccumulateGrad*>(lock.node);
+  if (!known || known->parked() || known->outputs[0].sizes == t.sizes()) return;
+  known->outputs[0].sizes = t.sizes();
+  known->reshaped = true;
+}
+
+// A view of other sizes that are the same but for dims of one element, or undefined.
+static Tensor with_other_ones(const Tensor& t, IntSpan sizes) {
+  auto others = [](IntSpan all) {
+    Dims kept;
+    for (int64_t size : all)
+      if (size != 1) kept.push_back(size);
+    return kept;
+  };
+  Dims strides;
+  if (others(t.sizes()) != others(sizes) || !view_strides(t, sizes, strides)) return {};
+  return view_ops.as_strided(t, sizes, strides, t.offset());
+}
+
+bool fits_as_before(const Node& owner, Tensor& grad) {
+  if (!owner.is_accumulator() || !static_cast<const AccumulateGrad&>(owner).reshaped) return false;
+  Tensor seen = with_other_ones(grad, owner.outputs[0].sizes);
+  if (seen.defined()) grad = seen;
+  return seen.defined();
+}
+
 AccumulateGrad::AccumulateGrad(Tensor leaf) : Node("accumulate_grad"), variable(std::move(leaf)) {
   sequence = UINT64_MAX;  // runs as soon as it can: its gradient need not wait in memory
   least_level = 0;
@@ -270,6 +300,10 @@ bool AccumulateGrad::runs_without_gradient() const {
 }
 
 void AccumulateGrad::apply(Gradients& grads, Gradients&) {
+  check(!grads[0].defined() || !grad_fn(variable),
+        "leaf variable has been moved into the graph interior: since the forward pass, a tensor of "
+        "shape ",
+        variable.sizes(), " that was a leaf in it was changed in place and recorded");
   if (!variable.impl()->requires_grad) return;  // since the forward pass: detach_(), frozen
   if (grads[0].defined()) add(grads[0]);
   // A hook may remove itself.
@@ -279,6 +313,10 @@ void AccumulateGrad::apply(Gradients& grads, Gradients&) {
 
 void AccumulateGrad::add(Tensor& incoming) {
   Tensor known = grad_of(variable), seen;
+  if (known.defined() && known.sizes() != incoming.sizes()) {  // from before a change in place
+    Tensor fitting = with_other_ones(known, incoming.sizes());
+    if (fitting.defined()) set_grad(variable, known = fitting);
+  }
   if (sums_are_watched(incoming, known))
     seen = known.defined() ? watched_sum(known, incoming) : watched_sum(incoming, Tensor());
   if (seen.defined()) {

@@ -58,6 +58,7 @@ class AccumulateGrad final : public Node {
 
   Tensor variable;  // undefined while parked
   bool takes_any_dtype = false;
+  bool reshaped = false;  // see reshape_accumulator
 
  private:
   void add(Tensor& incoming);
@@ -70,5 +71,11 @@ TensorList leaves_of(const std::vector<Edge>& roots, uint32_t level);
 // After `.data` was replaced by data of another shape or dtype: the next use makes a new
 // accumulator.
 void forget_accumulator(const Tensor& t);
+// After a leaf was given another shape in place, unrecorded: gradients are to have its present
+// shape. Those that a graph brings which knew the former one are seen so, where dims of one element
+// are all the difference, and else are refused.
+void reshape_accumulator(const Tensor& t);
+// Whether `owner` is the accumulator of such a leaf and `grad` one that can be seen so; then it is.
+bool fits_as_before(const Node& owner, Tensor& grad);
 
 }  // namespace rl

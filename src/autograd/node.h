@@ -74,7 +74,7 @@ class Node : public NodeBase {
   // gradient is defined, unless runs_without_gradient().
   virtual void apply(Gradients& grads, Gradients& results) = 0;
   virtual bool runs_without_gradient() const { return false; }
-  // Drops saved tensors: backward has consumed them.
+  // Drops saved tensors, and notes in `released` if there were any: backward has consumed them.
   virtual void release_saved() {}
   virtual std::string name() const;               // "AddBackward0"
   virtual void read_saved(SavedReader&) const {}  // shows it each thing it kept

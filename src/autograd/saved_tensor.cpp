@@ -27,6 +27,7 @@ void SavedTensor::save(const Tensor& t, bool is_output) {
   }
   tensor_ = is_output ? alias(t) : t;
   needs_history_ = is_output && is_differentiable(impl->dtype);
+  had_history_ = !is_output && impl->grad_fn;
   version_ = t.version();
   if (!impl->storage->saved) impl->storage->saved = true;
 }
@@ -51,7 +52,9 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     return with_history(data, is_output_ ? saved_output_edge(owner, output_nr_) : packed_->history);
   }
   if (__builtin_expect(tensor_.version() != version_, 0)) fail_changed(owner);
-  if (!needs_history_ || !grad_enabled()) return tensor_;
+  if (!grad_enabled()) return tensor_;
+  if (__builtin_expect(had_history_ && !tensor_.impl()->grad_fn, 0)) fail_detached(owner);
+  if (!needs_history_) return tensor_;
   return with_history(tensor_, saved_output_edge(owner, output_nr_));
 }
 
@@ -64,9 +67,11 @@ void SavedTensor::replace_by(std::unique_ptr<PackedTensor> packed) {
   tensor_ = Tensor();
 }
 
-void SavedTensor::release() {
+bool SavedTensor::release() {
+  const bool had_one = defined();
   tensor_ = Tensor();
   packed_.reset();
+  return had_one;
 }
 
 namespace {
@@ -94,6 +99,14 @@ std::string advice(const char* op) {
 }
 
 }  // namespace
+
+void SavedTensor::fail_detached(const Node& owner) const {
+  fail(
+      ErrorKind::Runtime, "Trying to use a saved tensor that has been detached in-place: of shape ",
+      tensor_.sizes(), ", it was saved by ", by_whom(owner.op, owner.where),
+      " with a history, by which gradients of gradients go, and detach_() has taken that away. Use "
+      "`x = x.detach()` instead");
+}
 
 void SavedTensor::fail_changed(const Node& owner) const {
   const TensorImpl* impl = tensor_.impl();

@@ -26,7 +26,7 @@ class SavedTensor {
   void save(const Tensor& t, bool is_output = false);
   // The tensor as it was; RuntimeError if it was changed since or released.
   Tensor unpack(const Node& owner) const;
-  void release();
+  bool release();  // whether there was one
   // From now on it is what `packed` unpacks.
   void replace_by(std::unique_ptr<PackedTensor> packed);
   bool defined() const { return tensor_.defined() || packed_; }
@@ -36,12 +36,14 @@ class SavedTensor {
 
  private:
   [[noreturn]] void fail_changed(const Node& owner) const;
+  [[noreturn]] void fail_detached(const Node& owner) const;
   Tensor tensor_;
   std::unique_ptr<PackedTensor> packed_;
   uint32_t version_ = 0;
   uint32_t output_nr_ = 0;
   bool is_output_ = false;
   bool needs_history_ = false;
+  bool had_history_ = false;  // no output: its grad_fn is that of tensor_
 };
 
 // A number, text and so on that a node keeps; nothing for an argument that was not given.

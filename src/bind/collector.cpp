@@ -1,13 +1,12 @@
 // What the objects of tensors and nodes answer the garbage collector, by the rules in tally.h.
 #include "bind/collector.h"
 
-#include <algorithm>
 #include <cstring>
-#include <deque>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "autograd/inplace.h"
 #include "autograd/meta.h"
 #include "autograd/saved_tensor.h"
 #include "bind/convert.h"
@@ -116,10 +115,10 @@ struct Referents {
   }
 };
 
-// Objects that their tensors hold for the sake of the gradient's history alone; borrowed.
-std::deque<PyObject*>& kept_objects() {
-  static auto* list = new std::deque<PyObject*>;
-  return *list;
+// Objects that tensors which may own themselves hold for that alone; borrowed.
+std::unordered_set<PyObject*>& kept_objects() {
+  static auto* objects = new std::unordered_set<PyObject*>;
+  return *objects;
 }
 
 // Whether nothing refers to the object of `t` but `t` itself.
@@ -127,6 +126,11 @@ bool is_dropped(TensorImpl* t) {
   PyObject* o = held_object(t);
   return o && Py_REFCNT(o) == 1;
 }
+
+// The node from whose creation on it is worth while to look again: when as many were made as pieces
+// were in use, which pays for the time that those took. So a program which keeps what it changes in
+// place does not slow down as its graph grows.
+__thread uint64_t look_again_at = 0;
 
 // The largest set of pieces that `roots` lead to of which each count is one of the `known(piece)`
 // that the caller accounts for, or belongs to a member.
@@ -165,37 +169,39 @@ std::vector<Piece> closed_set(const std::vector<Piece>& roots, Known known) {
   std::vector<Piece> members;
   for (auto& [address, f] : found)
     if (!f.outside) members.push_back(f.piece);
+  look_again_at = thread_state().next_sequence + (found.size() - members.size());
   return members;
 }
 
-// Tensors that the program has dropped, and whose gradients have histories: finds out which of them
-// nothing refers to but such histories, of their own or of one another, and frees those.
+// Tensors that the program has dropped, and which may own themselves: finds out which of them
+// nothing refers to but histories of their own or of one another, and frees those.
 void free_histories(const std::vector<Piece>& dropped, const TensorImpl* dying) {
   auto known = [&](const Piece& piece) -> int32_t {  // the object is a part of what is dropped
     return piece.tensor && (piece.tensor == dying || is_dropped(piece.tensor));
   };
   TensorList garbage;
   for (const Piece& piece : closed_set(dropped, known))
-    if (piece.tensor && piece.tensor->meta)
+    if (piece.tensor && may_own_itself(piece.tensor))
       garbage.emplace_back(Ref<TensorImpl>::share(piece.tensor));
-  for (const Tensor& t : garbage)
+  for (const Tensor& t : garbage) {
     if (gradient_has_history(t)) set_grad(t, {});
+    if (t.impl()->in_own_history) Ref<NodeBase> history = std::move(t.impl()->grad_fn);
+  }
 }
 
-// Looks at the kept ones again, as what referred to them may have gone: at the oldest, in turn.
-void free_kept(size_t most, TensorImpl* dying = nullptr) {
-  std::deque<PyObject*>& kept = kept_objects();
+// Looks at the kept ones again too, as what referred to them may have gone.
+void free_kept(TensorImpl* dying = nullptr) {
   std::vector<Piece> dropped;
   if (dying) dropped.push_back({dying, nullptr});
-  for (size_t left = std::min(kept.size(), most); left > 0; --left) {
-    PyObject* oldest = kept.front();
-    kept.push_back(oldest);
-    kept.pop_front();
-    TensorImpl* t = tensor_of(oldest).impl();
+  for (PyObject* o : kept_objects()) {
+    TensorImpl* t = tensor_of(o).impl();
     if (is_dropped(t)) dropped.push_back({t, nullptr});
   }
   if (!dropped.empty()) free_histories(dropped, dying);
+  else look_again_at = 0;
 }
+
+bool is_due() { return thread_state().next_sequence >= look_again_at; }
 
 // Lets a tensor of which others have counts hold its object, which stands for it then.
 bool hold_object(TensorImpl* t) {
@@ -223,26 +229,23 @@ void release_object(TensorImpl* t) {
   Py_DECREF(static_cast<PyObject*>(t->python.load(std::memory_order_relaxed)));
 }
 
-// By its gradient, or by the one that it retains when that comes.
-bool may_lead_back(const Tensor& t) { return t.impl()->retains_grad || gradient_has_history(t); }
-
-// Objects of the tensors that may, or might once; and those of them that are held during the
-// collection that is running. Borrowed.
-struct GradientsWithHistory {
+// Objects of the tensors that may own themselves, or might once; and those of them that are held
+// during the collection that is running. Borrowed.
+struct OwnHistories {
   std::unordered_set<PyObject*> all, held_now;
 
-  static GradientsWithHistory& get() {
-    static auto* objects = new GradientsWithHistory;
+  static OwnHistories& get() {
+    static auto* objects = new OwnHistories;
     return *objects;
   }
   void hold() {
     for (auto at = all.begin(); at != all.end();) {
       TensorImpl* t = tensor_of(*at).impl();
-      if (gradient_has_history(tensor_of(*at))) {
+      if (may_own_itself(t)) {
         auto [held, is_new] = held_now.insert(*at);
         if (!hold_object(t)) held_now.erase(held);
       }
-      at = may_lead_back(tensor_of(*at)) ? std::next(at) : all.erase(at);
+      at = t->retains_grad || may_own_itself(t) ? std::next(at) : all.erase(at);
     }
   }
   void release_objects() {
@@ -261,14 +264,14 @@ PyObject* on_collection(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "sO", &phase, &info)) return nullptr;
   PyObject* generation = PyDict_Check(info) ? PyDict_GetItemString(info, "generation") : nullptr;
   const bool full = generation && PyLong_Check(generation) && PyLong_AsLong(generation) == 2;
-  GradientsWithHistory::get().release_objects();
+  OwnHistories::get().release_objects();
   try {
     if (std::strcmp(phase, "start") == 0) {
       Collection::now().begin();
-      if (full && graph_is_still()) GradientsWithHistory::get().hold();
+      if (full && graph_is_still()) OwnHistories::get().hold();
     } else {
       Collection::now().end();
-      if (graph_is_still()) free_kept(full ? kept_objects().size() : 2);
+      if (graph_is_still() && (full || is_due())) free_kept();
     }
   } catch (const std::bad_alloc&) {
     // What this collection does not find, for want of memory, a later one will.
@@ -276,7 +279,6 @@ PyObject* on_collection(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// From when the graph holds objects.
 void watch_collections() {
   static PyMethodDef function = {"_on_collection", on_collection, METH_VARARGS, nullptr};
   Object module = checked(PyImport_ImportModule("gc"));
@@ -296,16 +298,18 @@ void gradient_leads_back(const Tensor& t) {
   }
 }
 
-}  // namespace
-
-void note_objects_slow() {
-  if (graph_holds_objects.exchange(true) || lists_change || !Py_IsInitialized()) return;
+void note_own_history(TensorImpl* t) {
+  if (lists_change) return;
+  WithGil gil;
   try {
-    watch_collections();
-  } catch (const PythonError&) {  // shared pieces are in use then, to the collector
-    PyErr_WriteUnraisable(nullptr);
+    if (void* object = t->python.load(std::memory_order_relaxed))
+      OwnHistories::get().all.insert(static_cast<PyObject*>(object));
+  } catch (const std::bad_alloc&) {
+    // Cycles that lead through Python objects too are not found then.
   }
 }
+
+}  // namespace
 
 void track(PyObject* tensor) {
   note_objects();
@@ -322,11 +326,17 @@ void track_captured(PyObject* o) {
   if (!lists_change) Referents().look_at(o);  // without a GIL others may be changing them
 }
 
+bool may_own_itself(const TensorImpl* t) {
+  return t->in_own_history ||
+         (t->meta &&
+          gradient_has_history(Tensor(Ref<TensorImpl>::share(const_cast<TensorImpl*>(t)))));
+}
+
 void free_own_history(PyObject* self, TensorImpl* t) {
   if (lists_change) return;
   try {
-    if (graph_is_still()) free_kept(2, t);
-    if (t->refs.load(std::memory_order_relaxed) != 1) kept_objects().push_back(self);
+    if (graph_is_still() && is_due()) free_kept(t);
+    if (t->refs.load(std::memory_order_relaxed) != 1) kept_objects().insert(self);
   } catch (const std::bad_alloc&) {
     // It is left to full collections.
   }
@@ -338,15 +348,13 @@ void note_gradient(PyObject* tensor, bool has_history) {
   note_objects();
   if (lists_change) return;
   meta(tensor_of(tensor));  // by which the end of the object finds out that it is noted
-  GradientsWithHistory::get().all.insert(tensor);
+  OwnHistories::get().all.insert(tensor);
 }
 
 void forget_kept(PyObject* self) {
-  GradientsWithHistory& objects = GradientsWithHistory::get();
+  OwnHistories& objects = OwnHistories::get();
   if (objects.all.erase(self)) objects.held_now.erase(self);
-  std::deque<PyObject*>& kept = kept_objects();
-  auto at = std::find(kept.begin(), kept.end(), self);
-  if (at != kept.end()) kept.erase(at);
+  kept_objects().erase(self);
 }
 
 int visit_owned(PyObject* self, TensorImpl* t, visitproc visit, void* arg) {
@@ -388,6 +396,8 @@ void clear_owned(Node* node) {
 void init_collector() {
   gradient_got_history = gradient_leads_back;
   hold_hooked_leaf = hold_leaf;
+  tensor_got_own_history = note_own_history;
+  if (!lists_change) watch_collections();
 }
 
 }  // namespace rl::bind

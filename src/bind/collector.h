@@ -10,10 +10,7 @@ namespace rl::bind {
 // Whether the graph may hold Python objects that lead back to it: a tensor has attributes, hooks or
 // a class of its own, or a node has. Until then no tensor can be a part of a cycle. Never unset.
 extern std::atomic<bool> graph_holds_objects;
-void note_objects_slow();
-inline void note_objects() {  // sets it
-  if (!graph_holds_objects.load(std::memory_order_relaxed)) note_objects_slow();
-}
+inline void note_objects() { graph_holds_objects.store(true, std::memory_order_relaxed); }
 
 // Lets the garbage collector see a tensor: it has come to own Python objects.
 void track(PyObject* tensor);
@@ -38,9 +35,12 @@ int visit_owned(PyObject* self, Node* node, visitproc visit, void* arg);
 void clear_owned(TensorImpl* t);
 void clear_owned(Node* node);
 
-// The object of `t` dies, but not `t`, whose gradient has a history. If nothing but that history
-// refers to `t` it is garbage and freed at once, without the collector. If not, the object is kept
-// and this is tried again when others die, and after collections; `forget_kept` when it dies.
+// Whether `t` may be owned by what it owns: by the history of its gradient, or by its own where it
+// was changed in place (`x += f(x)`, of which f has kept x).
+bool may_own_itself(const TensorImpl* t);
+// The object of `t` dies, but not `t`, which may own itself. If nothing but its own history refers
+// to `t` it is garbage and freed at once, without the collector. If not, the object is kept and
+// this is tried again when others die, and after collections; `forget_kept` when it dies.
 void free_own_history(PyObject* self, TensorImpl* t);
 void forget_kept(PyObject* self);
 

@@ -104,6 +104,7 @@ struct FunctionNode final : Node {
   void read_saved(SavedReader& reader) const override { reader.tensors("saved_tensors", saved); }
   void release_saved() override {
     for (SavedTensor& t : saved) t.release();
+    released = true;
     if (!cast(context)->saved_objects) return;
     WithGil gil;
     Py_CLEAR(cast(context)->saved_objects);

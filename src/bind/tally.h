@@ -24,11 +24,12 @@
 //
 // Only accounted pieces are looked into, which is work in proportion to what is owned, and safe
 // while other threads run backward without the GIL: they have a count of what they work on, or of
-// what owns that. A cycle within the graph itself is not found so. There is one kind: the gradient
-// of a tensor has a history (create_graph=True) that leads back to it. Such tensors hold their
-// objects during full collections. Those that the program drops are freed without the collector, if
-// it can be: we look at everything that they lead to, then take away what others own and what that
-// leads to (closed_set). Both are done only while no thread works on a graph.
+// what owns that. A cycle within the graph itself is not found so. There are two kinds: the
+// gradient of a tensor has a history (create_graph=True) that leads back to it; or its own history
+// does, as it was changed in place by what a node has computed that keeps it. Such tensors hold
+// their objects during full collections. Those that the program drops are freed without the
+// collector, if it can be: we look at everything that they lead to, then take away what others own
+// and what that leads to (closed_set). Both are done only while no thread works on a graph.
 #pragma once
 #include <algorithm>
 #include <new>

@@ -68,11 +68,11 @@ bool hand_over_to_impl(PyTensor* self) {
   TensorImpl* impl = self->impl;
   int32_t refs = impl->refs.load(std::memory_order_acquire);
   if (refs == 1) return false;
-  const bool has_history = impl->meta && gradient_has_history(Tensor(Ref<TensorImpl>::share(impl)));
-  if (!has_history && !has_python_state(self)) return false;
+  const bool owns_itself = may_own_itself(impl);
+  if (!owns_itself && !has_python_state(self)) return false;
   auto* o = reinterpret_cast<PyObject*>(self);
   Py_SET_REFCNT(o, 1);
-  if (has_history) {
+  if (owns_itself) {
     track_history_slow(o);
     free_own_history(o, impl);
     refs = impl->refs.load(std::memory_order_acquire);
@@ -152,7 +152,7 @@ void dealloc(PyObject* o) {
   TensorImpl* impl = self->impl;
   if (impl) {  // before any code of the program runs: from here on nothing finds the object
     unlink_object(impl->python, impl, self);
-    if (impl->meta && !lists_change) forget_kept(o);
+    if ((impl->meta || impl->in_own_history) && !lists_change) forget_kept(o);
   }
   if (self->weakrefs) PyObject_ClearWeakRefs(o);
   const bool owns_objects = self->dict || (impl && impl->meta) || !is_exact_tensor(o);

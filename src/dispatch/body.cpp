@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/meta.h"
 #include "autograd/node.h"
 #include "dispatch/generated.h"
 #include "dispatch/pieces.h"
@@ -244,6 +245,7 @@ Tensor become(const Tensor& self, const Tensor& view, const char* op) {
   impl->strides = seen->strides;
   impl->offset = seen->offset;
   impl->refresh();
+  reshape_accumulator(self);
   bump_version(self, op);
   if (seen->grad_fn) {
     impl->grad_fn = seen->grad_fn;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/meta.h"
 #include "core/device_memory.h"
 #include "core/device_placement.h"
 #include "core/warning.h"
@@ -301,6 +302,7 @@ Tensor resize_(const Tensor& input, const Dims& size, std::optional<MemoryFormat
   }
   const bool changes = impl->sizes != size;
   impl->sizes = size;
+  reshape_accumulator(input);
   impl->strides = strides;
   impl->refresh();
   if (changes) bump_version(input, "resize_");

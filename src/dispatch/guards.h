@@ -104,6 +104,10 @@ void check_columns(const Tensor& input, const Dims& output_size, const Dims& ker
 void check_index_shape(const Tensor& index, const Tensor& outer, int64_t free, const char* op,
                        const char* what);
 
+// `source` must be the slices of `input` along a dim, one for each index.
+void check_slices(const char* op, const Tensor& input, int64_t dim, const Tensor& index,
+                  const Tensor& source);
+
 // src must have the shape of the view that it is written to.
 void check_place(const char* op, const Tensor& place, const Tensor& src);
 // Of lu_unpack.

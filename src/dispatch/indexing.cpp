@@ -1,6 +1,5 @@
 // Reading and writing at computed places.
 #include <algorithm>
-#include <atomic>
 
 #include "core/text_stream.h"
 #include "core/warning.h"
@@ -21,17 +20,6 @@
 #include "tensor/output_layout.h"
 
 namespace rl {
-
-void check_index_shape(const Tensor& index, const Tensor& outer, int64_t free, const char* op,
-                       const char* what) {
-  check(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(outer.dim(), 1), op,
-        "(): Index tensor must have the same number of dimensions as ", what,
-        " tensor: ", index.sizes(), " and ", outer.sizes());
-  for (int64_t d = 0; d < std::min(index.dim(), outer.dim()); ++d)
-    check(d == free || index.sizes()[d] <= outer.sizes()[d], op,
-          "(): Size does not match at dimension ", d, " expected index ", index.sizes(),
-          " to be no larger than ", what, " ", outer.sizes(), " apart from dimension ", free);
-}
 
 namespace impl {
 namespace {
@@ -307,74 +295,12 @@ Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Te
         "index_add: Expected dtype int32/int64 for index but got: ", index.dtype());
   check(source.dtype() == input.dtype(), "index_add: self (", input.dtype(), ") and source (",
         source.dtype(), ") must have the same dtype");
-  Dims expected = input.sizes();
-  if (input.dim()) expected[d] = index.numel();
-  check(source.sizes() == expected ||
-            (source.dim() <= 1 && input.dim() <= 1 && source.numel() == index.numel()),
-        "index_add: source has shape ", source.sizes(), ", expected ", expected);
+  check_slices("index_add", input, d, index, source);
   Tensor out = contiguous_copy_unless(given, input);
   Tensor added = grad::scale(source, alpha);
   if (added.dtype() != input.dtype()) added = to_dtype(added, input.dtype());
   launch::index_combine("index_add", out, d, index, added, kernels::Combine::Sum, true, false);
   return out;
-}
-
-namespace {
-
-// The index as int64 or int32, which the kernels read.
-Tensor readable_index(const Tensor& index, const char* op) {
-  if (index.dtype() == DType::UInt8) return to_dtype(index, DType::Int64);
-  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, op,
-        "(): Expected dtype int32/int64/uint8 for index, got ", index.dtype());
-  return index;
-}
-
-// A 0-d tensor counts as a vector of one.
-Tensor as_vector(const Tensor& t) { return t.dim() ? t : alias(t, Dims{1}, Dims{1}, t.offset()); }
-
-Tensor scattered(const char* op, const Tensor& input, int64_t dim, const Tensor& given,
-                 const Tensor& src, kernels::Combine how, const Tensor& target) {
-  int64_t d = wrap_dim(dim, input.dim(), op);
-  Tensor index = readable_index(given, op);
-  Tensor out = contiguous_copy_unless(target, input);
-  if (index.numel() == 0) return out;
-  check_index_shape(index, input, d, op, "self");
-  check_index_shape(index, src, -1, op, "src");
-  check(src.dtype() == input.dtype(), op, "(): Expected self.dtype to be equal to src.dtype, got ",
-        input.dtype(), " and ", src.dtype());
-  launch::scatter(as_vector(out), d, as_vector(index), as_vector(src), how, true,
-                  !target.defined());
-  return out;
-}
-
-}  // namespace
-
-Tensor gather(const Tensor& input, int64_t dim, const Tensor& given, bool sparse_grad) {
-  static std::atomic<bool> warned{false};
-  if (sparse_grad && !warned.exchange(true))
-    warn("gather: sparse_grad has no effect: the gradient has the same values, but is dense");
-  int64_t d = wrap_dim(dim, input.dim(), "gather");
-  Tensor index = readable_index(given, "gather");
-  Tensor out = rl::empty(index.sizes(), options(input));
-  if (index.numel() == 0) return out;
-  check_index_shape(index, input, d, "gather", "input");
-  launch::gather(as_vector(input), d, as_vector(index), as_vector(out));
-  return out;
-}
-
-Tensor scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-                   const Tensor& out) {
-  return scattered("scatter_add", input, dim, index, src, kernels::Combine::Sum, out);
-}
-Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-               const Tensor& out) {
-  return scattered("scatter", input, dim, index, src, kernels::Combine::Set, out);
-}
-Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Scalar& value,
-               const Tensor& out) {
-  return scattered("scatter", input, dim, index,
-                   expand(element_like("scatter", value, input), index.sizes(), false),
-                   kernels::Combine::Set, out);
 }
 
 }  // namespace impl

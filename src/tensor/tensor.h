@@ -61,12 +61,13 @@ struct TensorImpl {
   // empty() gives; a contiguous tensor may have others in dims of size 1, or beside a size of 0.
   bool contiguous = true;
   bool standard_strides = true;
-  bool repeats = false;       // a gradient that may be shown as one number seen many times
-  bool is_volatile = false;   // 2017's flag: what is computed from it is volatile and not recorded
-  uint8_t lazy = 0;           // a view that reads what elements are not: lazy_view.h
-  uint8_t level = 0;          // of the run that its memory is from (DerivativeLevels), up to 255
-  uint32_t output_nr = 0;     // which output of grad_fn this is
-  uint32_t view_version = 0;  // storage version at which grad_fn of a view was last right
+  bool repeats = false;      // a gradient that may be shown as one number seen many times
+  bool is_volatile = false;  // 2017's flag: what is computed from it is volatile and not recorded
+  uint8_t lazy = 0;          // a view that reads what elements are not: lazy_view.h
+  uint8_t level = 0;         // of the run that its memory is from (DerivativeLevels), up to 255
+  bool in_own_history = false;  // perhaps: the graph had counts of it when it was changed in place
+  uint32_t output_nr = 0;       // which output of grad_fn this is
+  uint32_t view_version = 0;    // storage version at which grad_fn of a view was last right
   void* data = nullptr;
   int64_t numel = 1;
   int64_t offset = 0;  // in elements

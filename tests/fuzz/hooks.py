@@ -26,7 +26,11 @@ TORCH_ALONE = re.compile(
     "|mutated during iteration"
 )
 # Errors of torch that come of looking into what a hook returned, or of an assert.
-KINDER = re.compile("KeyError|AssertionError|an invalid number of grad_(in|out)put|has no len")
+KINDER = re.compile(
+    "KeyError|AssertionError|an invalid number of grad_(in|out)put|has no len|StopIteration"
+)
+# What torch says where it unpacks what a node has kept, or its hook does.
+UNPACKING = re.compile("unpack_hook|through the graph a second time|Planned")
 
 
 class Planned(Exception):
@@ -39,6 +43,8 @@ class State:
     def __init__(self, T):
         self.T, self.tensors, self.modules, self.handles, self.said = T, {}, {}, {}, []
         self.depth = 0
+        self.gave_none = self.nested = False  # since the step began: see excused
+        self.of_several = set()
 
     def say(self, who, *what):
         self.said.append((who, *(numbers(part) for part in what)))
@@ -104,6 +110,7 @@ def _backward_elsewhere(s, own, other):
     if s.depth > 2:
         return
     s.depth += 1
+    s.nested = True
     try:
         with s.T.enable_grad():
             x = s.T.ones(2, requires_grad=True)
@@ -120,6 +127,7 @@ def _backward_here(s, own, other):
     if s.depth > 1 or not s.tensors:
         return
     s.depth += 1
+    s.nested = True
     try:
         with s.T.enable_grad():
             t = s.tensors[min(s.tensors)]
@@ -133,6 +141,7 @@ def _same_graph(s, own, other):
     if s.depth > 1 or t is None or not t.requires_grad:
         return
     s.depth += 1
+    s.nested = True
     try:
         t.sum().backward(retain_graph=True)
     finally:
@@ -202,7 +211,7 @@ def accumulator(s, t):
 
 def attempt(step, s):
     """The class of the error that a step ends with, or None; its text."""
-    s.depth = 0
+    s.depth, s.gave_none, s.nested = 0, False, False
     try:
         step(s)
     except Exception as error:
@@ -223,7 +232,9 @@ def hook_maker(s, number, answer, deed, other):
             s.say(own, got)
             if deed:
                 DEEDS[deed](s, own, other)
-            return ANSWERS[answer](s.T, got)
+            answered = ANSWERS[answer](s.T, got)
+            s.gave_none |= isinstance(answered, tuple) and any(t is None for t in answered)
+            return answered
 
         return hook
 
@@ -361,6 +372,7 @@ class Program:
                 if raises:
                     raise Planned
 
+            s.of_several.add(name)
             pair = [s.tensors[a], s.tensors[b]]
             s.handles[name] = s.T.autograd.graph.register_multi_grad_hook(pair, hook, mode=mode)
 
@@ -516,6 +528,24 @@ def difference(text, states, outcomes):
     return None
 
 
+def excused(states, outcomes):
+    """Whether a difference is one of three known ones, where a program ends. torch unpacks what a
+    node has kept though its gradient is None, which the node is not run for here; and its hooks for
+    several tensors lose count where one backward pass runs in another."""
+    (ours, our_text), (theirs, their_text) = outcomes
+    if "in place of a gradient" in our_text and theirs:  # torch finds that out later
+        return True
+    left_out = set()
+    if any(s.gave_none for s in states):
+        if UNPACKING.search(f"{theirs} {their_text}"):
+            return True
+        left_out.add("unpack")
+    if all(s.nested for s in states):
+        left_out |= states[0].of_several
+    heard = [[what for what in s.said if what[0] not in left_out] for s in states]
+    return bool(left_out) and ours == theirs and same(*heard)
+
+
 def run(seed, report):
     states = [State(rl), State(TORCH)] if TORCH else [State(rl)]
     for number, (text, step) in enumerate(Program(seed).steps()):
@@ -528,6 +558,8 @@ def run(seed, report):
         if TORCH and TORCH_ALONE.search(outcomes[1][1]):
             return
         different = difference(text, states, outcomes) if TORCH else None
+        if different and excused(states, outcomes):
+            return
         if different:
             report.finding("differs", f"step {number}: {different}".replace("\n", " "))
             return

@@ -232,4 +232,10 @@ class BackwardHook:
                 f"{name}: returned an invalid number of gradients: got {len(changed)}, but "
                 f"expected {count}"
             )
+        for grad in changed:
+            if grad is not None and not isinstance(grad, rushlight.Tensor):
+                raise TypeError(
+                    f"{name}: returned {type(grad).__name__} in place of a gradient, which is a "
+                    "tensor or None"
+                )
         return changed
