@@ -46,6 +46,10 @@ struct Tiling {
     bool vector = p.m == 1 || p.n == 1;
     int64_t least = vector ? 512 : 64;
     double wanted = std::min(static_cast<double>(most), operations / (vector ? 1e6 : 2e6));
+    if (p.on_unit) {
+      cut_for_unit(p, static_cast<int64_t>(wanted));
+      return;
+    }
     while (static_cast<double>(rows * cols) < wanted) {
       bool by_rows = p.m / rows >= p.n / cols;
       if (std::max(p.m / rows, p.n / cols) < 2 * least) break;
@@ -53,6 +57,17 @@ struct Tiling {
     }
   }
   int64_t count() const { return rows * cols; }
+
+  // Whole rows, which each tile then packs once for all columns: as many as stay in the second
+  // cache, or fewer for every thread to have some. Columns where there are too few rows for that.
+  void cut_for_unit(const GemmProblem& p, int64_t most) {
+    constexpr int64_t least = 128;
+    const int64_t threads = std::clamp<int64_t>(most, 1, num_threads());
+    const int64_t block = unit_blocks(p, p.n).rows;
+    rows = std::min(threads * ((p.m + threads * block - 1) / (threads * block)), most);
+    if (p.m < threads * least) rows = std::max<int64_t>(1, p.m / least);
+    while (rows * cols < threads && p.n / cols >= 128) ++cols;
+  }
 
   static int64_t border(int64_t n, int64_t index, int64_t parts) {
     return index == parts ? n : n * index / parts / 32 * 32;
@@ -150,7 +165,7 @@ void run(const GemmProblem& batch) {
   ScopedGilRelease long_work(2.0 * static_cast<double>(batch.count * batch.m * batch.n) *
                                  static_cast<double>(batch.k) >
                              long_operations);
-  if (batch.on_unit && tiles > 1) {
+  if (batch.on_unit && tiling.rows > 1) {
     for (int64_t i = 0; i < batch.count; ++i) run_on_unit(some_of(batch, i, 1), most);
     return;
   }

@@ -78,9 +78,10 @@ RL_ISA_KERNEL(round_rows,
 // Whether the matrix unit is quicker for a product of (m, k) by (k, n), if there is one.
 bool is_for_unit(DType factors, int64_t m, int64_t n, int64_t k);
 
-// What of a product the matrix unit takes at a time: so many terms, of so many columns of b.
+// What of a product the matrix unit takes at a time: so many terms, of so many columns of b, by so
+// many rows of a, which stay in the second cache.
 struct UnitBlocks {
-  int64_t parts, depth, columns;  // parts: bfloat16 that make one of the factors
+  int64_t parts, depth, columns, rows;  // parts: bfloat16 that make one of the factors
 };
 inline UnitBlocks unit_blocks(const GemmProblem& p, int64_t n) {
   constexpr int64_t bytes = int64_t(8) << 20;
@@ -89,9 +90,10 @@ inline UnitBlocks unit_blocks(const GemmProblem& p, int64_t n) {
   int64_t size = itemsize(p.factors) == 1 ? 1 : 2 * parts;
   int64_t depth = std::min<int64_t>(p.k, parts > 1 ? 1024 : 4096 / size);
   int64_t columns = std::max<int64_t>(bytes / (depth * size) / 64, 1) * 64;
-  return {parts, depth, std::min(columns, (n + 31) / 32 * 32)};
+  constexpr int64_t row_bytes = int64_t(1) << 20, most_rows = 256;
+  int64_t rows = std::clamp<int64_t>(row_bytes / (depth * size) / 32 * 32, 32, most_rows);
+  return {parts, depth, std::min(columns, (n + 31) / 32 * 32), rows};
 }
-
 // For several tiles of one product, whose c lies in rows: writes rows [first, last) of b as they
 // read it, multiples of pack_rows or the end, into memory for gemm_packed_bytes of all columns.
 inline constexpr int64_t pack_rows = 64;

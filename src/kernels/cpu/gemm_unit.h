@@ -12,14 +12,17 @@ namespace {
 // How by_unit goes about products of one size: blocks of both sides, packed into panels of 32
 // lines. A block of the left side stays in the second cache while panels of the right one pass it.
 struct UnitPlan {
-  static constexpr int64_t left_bytes = 1 << 20, most_panels = 8;
+  static constexpr int64_t most_panels = 8;
   int64_t parts, step_terms;
   int64_t depth, rows, columns;  // of a block
   int64_t chunk;                 // terms of a panel of the right side that stay in the first cache
 
   UnitPlan(int64_t step_terms, const UnitBlocks& blocks)
-      : parts(blocks.parts), step_terms(step_terms), depth(blocks.depth), columns(blocks.columns) {
-    rows = std::clamp<int64_t>(left_bytes / panel_bytes(depth), 1, most_panels) * unit_side;
+      : parts(blocks.parts),
+        step_terms(step_terms),
+        depth(blocks.depth),
+        rows(blocks.rows),
+        columns(blocks.columns) {
     chunk = chunk_steps() * step_terms;
   }
   static int64_t whole(int64_t lines) { return (lines + unit_side - 1) / unit_side * unit_side; }
