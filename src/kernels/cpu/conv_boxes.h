@@ -140,8 +140,10 @@ struct Windows {
         outputs((scatter ? p.channels : p.filters) / groups) {
     for (const Axis& a : axes) taps *= a.kernel;
     words = reduced && !gradient ? (inputs + 1) / 2 : inputs;
-    // A power of two from pixel to pixel would make cache lines displace each other.
-    pixel = words % 256 ? words : words + 16;
+    // A power of two from pixel to pixel would make cache lines displace each other; what is split
+    // has an order of its own.
+    bool splits = on_unit && !reduced && !gradient;
+    pixel = words % 256 || splits ? words : words + 16;
     for (int d = 0; d < 3; ++d) {
       double share = zeros(d);
       // Beside few channels, zeros cost less than tiles that are not full; so do they on the unit.
@@ -161,9 +163,9 @@ struct Windows {
   }
   int64_t terms() const { return taps * words; }
   int64_t element_bytes() const { return reduced ? 2 : 4; }
-  // Of a product: whose panel stays in the second-level cache. Floats that the matrix unit
-  // multiplies take up more of it, and its sums of 16-bit floats are not put down in between.
-  int64_t terms_together() const { return !on_unit ? 2304 : reduced ? max_numel : 1536; }
+  // Of a product: whose panel stays in the second-level cache. The matrix unit's sums are not put
+  // down in between.
+  int64_t terms_together() const { return on_unit ? max_numel : 2304; }
   int64_t result_size(int d) const {
     const Axis& a = axes[static_cast<size_t>(d)];
     return scatter ? a.large : a.small;

@@ -138,6 +138,37 @@ bool all_finite(const View& v) {
   return largest < 0x7f800000;
 }
 
+// The source of a box, split for the matrix unit once for all that see it.
+class SplitSource {
+ public:
+  explicit SplitSource(const Windows& w)
+      : words_(w.words), bytes_(w.words / split_terms * split_row_bytes) {}
+
+  void read(const Seen& seen, int64_t images) {
+    int64_t last = (images - 1) * seen.image;
+    for (int d = 0; d < 3; ++d) last += (seen.of[d].size() - 1) * seen.step[d];
+    pixel_ = seen.step[2];
+    const int64_t count = last / pixel_ + 1;
+    if (count > room_) {
+      room_ = count;
+      memory_.emplace((count + pixels_behind) * bytes_);
+      largest_.emplace(count);
+    }
+    split_pixels({seen.data, count, pixel_, words_, memory_->data(), largest_->data()});
+  }
+  void show(WindowProduct& product) const {
+    product.pixels = memory_->data();
+    product.largest = largest_->data();
+    product.pixel = pixel_;
+    product.pixel_bytes = bytes_;
+  }
+
+ private:
+  int64_t words_, bytes_, pixel_ = 0, room_ = 0;
+  std::optional<Buffer<char>> memory_;
+  std::optional<Buffer<uint32_t>> largest_;
+};
+
 // What a thread needs to make boxes of results.
 class Worker {
  public:
@@ -149,11 +180,16 @@ class Worker {
         bias_(bias),
         out_(out),
         panel_sums_(boxes.pixels() * panel_width),
-        sums_(w.reduced ? panel_sums_ * (w.on_unit ? w.panels() : 1) : 0) {}
+        sums_(w.reduced ? panel_sums_ * (w.on_unit ? w.panels() : 1) : 0) {
+    if (w.on_unit && !w.reduced) split_.emplace(w);
+  }
 
   // Panels of a group.
   void run(int64_t number, const Box& box, int64_t group, Range panels) {
     const Seen& seen = reader_.read(number, box, group);
+    const int64_t key = number * w_.groups + group;
+    if (split_ && key != held_) split_->read(seen, box.images);
+    held_ = key;
     if (!plan_ || !plan_->fits(box)) plan_.emplace(w_, box, seen);
     int64_t first = Plan::first_result(w_, box);
     int64_t together = w_.on_unit ? panels.size() : 1;
@@ -190,6 +226,7 @@ class Worker {
     product.b_panel = filters_.panel_size();
     product.out_panel = w_.reduced ? panel_sums_ : panel_width;
     filters_.find_split(group, panels.begin, product);
+    if (split_) split_->show(product);
     if (w_.on_unit) return window_unit(product);
     dots_ ? window_dots(product) : window_product(product);
   }
@@ -203,11 +240,13 @@ class Worker {
   int64_t panel_sums_;
   Buffer<float> sums_;
   std::optional<Plan> plan_;
+  std::optional<SplitSource> split_;
+  int64_t held_ = -1;  // what is split, as the reader counts
 };
 
 bool run_data(Windows w, const ConvProblem& p, const View& from, const View& to, const View& weight,
               const float* bias) {
-  w.plain_boxes = !w.sees_zeros || all_finite(weight);
+  w.plain_boxes = !w.sees_zeros || w.on_unit || all_finite(weight);
   // Each box reads all filters: more pixels where those are many.
   int64_t many = std::min(w.terms() * w.outputs / 8, 4 * box_elements);
   Boxes boxes = w.boxes(std::max(box_elements, many), 0, 64);
@@ -253,7 +292,7 @@ bool suits_unit(ConvOp op, const ConvProblem& p, bool reduced) {
     terms *= scatter ? (p.kernel[i] + p.stride[i] - 1) / p.stride[i] : p.kernel[i];
   }
   // Filters are packed and split, which takes longer than to split a matrix.
-  return op != ConvOp::Weight && inputs % split_terms == 0 && pixels >= 4 * outputs &&
+  return op != ConvOp::Weight && inputs % split_terms == 0 && pixels >= 2 * outputs &&
          is_for_unit(DType::Float32, pixels, outputs, terms);
 }
 

@@ -47,7 +47,7 @@ struct Tiling {
     int64_t least = vector ? 512 : 64;
     double wanted = std::min(static_cast<double>(most), operations / (vector ? 1e6 : 2e6));
     if (p.on_unit) {
-      cut_for_unit(p, static_cast<int64_t>(wanted));
+      cut_for_unit(p, std::max<int64_t>(1, static_cast<int64_t>(wanted)));
       return;
     }
     while (static_cast<double>(rows * cols) < wanted) {
@@ -62,7 +62,7 @@ struct Tiling {
   // cache, or fewer for every thread to have some. Columns where there are too few rows for that.
   void cut_for_unit(const GemmProblem& p, int64_t most) {
     constexpr int64_t least = 128;
-    const int64_t threads = std::clamp<int64_t>(most, 1, num_threads());
+    const int64_t threads = std::min<int64_t>(most, num_threads());
     const int64_t block = unit_blocks(p, p.n).rows;
     rows = std::min(threads * ((p.m + threads * block - 1) / (threads * block)), most);
     if (p.m < threads * least) rows = std::max<int64_t>(1, p.m / least);

@@ -99,6 +99,7 @@ template <int rows, int columns, UnitOf of> class UnitStep {
  public:
   UnitStep(const UnitSide& left, const UnitSide& right) : left_(left), right_(right) {}
 
+  RL_INLINE void go(const char* left, const char* right) { left_.data = left, right_.data = right; }
   RL_INLINE void advance() { left_.data += left_.step, right_.data += right_.step; }
   RL_INLINE void load_upper(int part) const {
     unit_load<4>(left_.data + part * left_.part, left_.row);
@@ -175,21 +176,23 @@ RL_INLINE void multiply_undivided(const UnitSide& left, const UnitSide& right, i
   }
 }
 
+// f(tile, where its sums stand) for the unit's tiles of sums, whose rows stand `row` apart.
+template <int rows, int columns, class F> RL_INLINE void for_sums(float* sums, int64_t row, F f) {
+  const int64_t down = tile_side * row;
+  f(std::integral_constant<int, 0>(), sums);
+  if constexpr (columns == 2) f(std::integral_constant<int, 1>(), sums + tile_side);
+  if constexpr (rows == 2) f(std::integral_constant<int, 2>(), sums + down);
+  if constexpr (rows == 2 && columns == 2)
+    f(std::integral_constant<int, 3>(), sums + down + tile_side);
+}
+
 // sums (32, 32), or 16 of a side that has one tile alone, = or += left @ right, of so many steps.
 // Their rows stand `row` apart.
 template <int parts, int rows, int columns, UnitOf of = UnitOf::bfloat16>
 [[gnu::noinline]] void unit_product(const UnitSide& left, const UnitSide& right, int64_t steps,
                                     bool add, float* sums, const UnitMeanwhile& meanwhile,
                                     int64_t row = unit_side) {
-  const int64_t down = tile_side * row;
-  auto each = [&](auto f) {
-    f(std::integral_constant<int, 0>(), sums);
-    if constexpr (columns == 2) f(std::integral_constant<int, 1>(), sums + tile_side);
-    if constexpr (rows == 2) f(std::integral_constant<int, 2>(), sums + down);
-    if constexpr (rows == 2 && columns == 2)
-      f(std::integral_constant<int, 3>(), sums + down + tile_side);
-  };
-  each([&](auto tile, float* at) {
+  for_sums<rows, columns>(sums, row, [&](auto tile, float* at) {
     if (add) unit_load<tile>(reinterpret_cast<const char*>(at), row * 4);
     else unit_clear<tile>();
   });
@@ -206,7 +209,34 @@ template <int parts, int rows, int columns, UnitOf of = UnitOf::bfloat16>
       });
     }
   }
-  each([&](auto tile, float* at) { unit_store<tile>(at, row); });
+  for_sums<rows, columns>(sums, row, [&](auto tile, float* at) { unit_store<tile>(at, row); });
+}
+
+// Steps that stand one after the other on both sides.
+struct UnitRun {
+  int64_t left, right, steps;  // where they begin, in bytes
+};
+
+// The same of several runs of floats in three parts, at least one, in one chain of sums: to put
+// sums down and take them up again takes as long as a step.
+template <int rows, int columns>
+[[gnu::noinline]] void unit_product_of_runs(const UnitSide& left, const UnitSide& right,
+                                            const UnitRun* runs, int64_t count, float* sums) {
+  constexpr int parts = 3;
+  for_sums<rows, columns>(sums, unit_side, [&](auto tile, float*) { unit_clear<tile>(); });
+  UnitStep<rows, columns, UnitOf::bfloat16> step(left, right);
+  step.go(left.data + runs->left, right.data + runs->right);
+  step.load_upper(0), step.load_first(parts - 1);
+  const UnitRun* end = runs + count;
+  for (const UnitRun* run = runs; run != end; ++run)
+    for (int64_t i = 0; i < run->steps; ++i)
+      multiply_parts<parts>(step, [&] {
+        if (i + 1 < run->steps) step.advance();
+        else if (run + 1 != end) step.go(left.data + run[1].left, right.data + run[1].right);
+        step.load_upper(0), step.load_first(parts - 1);
+      });
+  for_sums<rows, columns>(sums, unit_side,
+                          [&](auto tile, float* at) { unit_store<tile>(at, unit_side); });
 }
 
 // The product of so many rows and columns.
@@ -230,22 +260,32 @@ using Magnitudes = vec<uint32_t>;
 
 // Whether parts say all of lines with such magnitudes: the unit takes what is below 2^-126 for 0,
 // and of infinities there are no parts. A line of zeros does no harm.
-inline bool can_be_split(Magnitudes of) {
+inline bool can_be_split(uint32_t largest) {
   constexpr uint32_t least = 0x26800000, most = 0x5d800000;  // 2^-50, 2^60
+  return largest == 0 || (largest >= least && largest <= most);
+}
+inline bool can_be_split(Magnitudes of) {
   bool can = true;
-  for (int i = 0; i < Vector<uint32_t>::lanes; ++i)
-    can &= of[i] == 0 || (of[i] >= least && of[i] <= most);
+  for (int i = 0; i < Vector<uint32_t>::lanes; ++i) can &= can_be_split(of[i]);
   return can;
 }
 
-// The same of one line, of whose terms each lane has seen some.
-inline bool line_can_be_split(Magnitudes of) {
-  Magnitudes line{};
-  for (int i = 0; i < Vector<uint32_t>::lanes; ++i) line[0] = line[0] > of[i] ? line[0] : of[i];
-  return can_be_split(line);
+RL_INLINE Magnitudes larger_bits(Magnitudes a, Magnitudes b) { return a > b ? a : b; }
+
+// The largest of all lanes.
+template <int apart, int... lane>
+RL_INLINE uint32_t largest_of(Magnitudes of, std::integer_sequence<int, lane...> lanes) {
+  if constexpr (apart == 0) return of[0];
+  else return largest_of<apart / 2>(larger_bits(of, shuffle<(lane ^ apart)...>(of, of)), lanes);
+}
+RL_INLINE uint32_t largest_of(Magnitudes of) {
+  constexpr int lanes = Vector<uint32_t>::lanes;
+  return largest_of<lanes / 2>(of, std::make_integer_sequence<int, lanes>());
 }
 
-RL_INLINE Magnitudes larger_bits(Magnitudes a, Magnitudes b) { return a > b ? a : b; }
+// The same of one line, of whose terms each lane has seen some.
+inline bool line_can_be_split(Magnitudes of) { return can_be_split(largest_of(of)); }
+
 RL_INLINE Magnitudes magnitude_bits(vec<float> x) { return (Magnitudes)x & 0x7fffffffu; }
 
 // The bfloat16 nearest to x, in the upper half of each word; x becomes what is left.

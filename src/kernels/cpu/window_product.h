@@ -33,9 +33,13 @@ struct WindowProduct {
   int64_t b_row = panel_width;
   // For window_unit, from the first of several panels on: from one to the next, in b and in out.
   int64_t b_panel = 0, out_panel = 0;
-  // For window_unit of floats: what split_panel made of each panel, and what it returned.
+  // For window_unit of floats: what split_panel made of each panel, and what it returned; what
+  // split_pixels made of a, whose pixels stand `pixel` apart.
   const char* split = nullptr;
   const bool* can_be_split = nullptr;
+  const char* pixels = nullptr;
+  const uint32_t* largest = nullptr;
+  int64_t pixel = 0, pixel_bytes = 0;
 };
 
 // Sums of a weight gradient (filters, taps, channels) on the matrix unit: += or = over the results
@@ -61,13 +65,27 @@ RL_ISA_KERNEL(gradient_on_unit, (const GradientOnUnit& product))
 RL_ISA_KERNEL(window_product, (const WindowProduct& product))
 
 // The same of the columns of all panels on the matrix unit: of pairs, where b is finite and 16 rows
-// behind it may be read; or of floats, whose spans are whole steps of split_terms.
+// behind it may be read; or of floats, whose spans are whole steps of split_terms, and
+// pixels_behind the split pixels may be read.
 RL_ISA_KERNEL(window_unit, (const WindowProduct& product))
 
 // A panel (terms, panel_width) of floats as the matrix unit reads it, with *can: whether numbers
 // are such that it says all of them.
 inline constexpr int64_t split_terms = 32, split_bytes = 6144;  // of so many terms
 RL_ISA_KERNEL(split_panel, (const float* panel, int64_t terms, char* to, bool* can))
+
+// The first `words` floats of pixels that stand `pixel` apart, whole steps of split_terms, as the
+// matrix unit reads them: one after the other, with the bits of the largest magnitude of each.
+inline constexpr int64_t split_row_bytes = 192;  // of split_terms
+inline constexpr int64_t farthest_rows = 4;      // pixels from one to the next of a tile
+inline constexpr int64_t pixels_behind = 16 * farthest_rows;
+struct SplitPixels {
+  const float* from;
+  int64_t count, pixel, words;
+  char* to;
+  uint32_t* largest;
+};
+RL_ISA_KERNEL(split_pixels, (const SplitPixels& pixels))
 
 // The same of few columns, with b (columns, terms) in rows of b_row, in vectors along the terms;
 // the step is 1.

@@ -209,8 +209,8 @@ class UnitRows {
       }
     }
   }
-  // The sums of 32 rows from row i on by a panel, if the unit can tell them.
-  bool multiply(int64_t i, int64_t rows, int64_t columns, int64_t panel, float* sums) const {
+  // The sums of 32 rows from row i on by a panel.
+  void multiply(int64_t i, int64_t rows, int64_t columns, int64_t panel, float* sums) const {
     auto product = unit_product_for<1>(rows, columns);
     const float *from = memory_->data() + i * row_, *b = p_.b + panel * p_.b_panel;
     for (int64_t r = 0; r < count_; ++r) {
@@ -223,7 +223,6 @@ class UnitRows {
       product(left, right, steps, r > 0, sums, {}, unit_side);
       from += steps * words;
     }
-    return true;
   }
 
  private:
@@ -244,76 +243,20 @@ class UnitRows {
 };
 
 static_assert(split_terms == tile_terms && split_bytes == 2 * parts_of<float> * tile_bytes);
+static_assert(split_row_bytes == parts_of<float> * 64);
 
-// The same of floats, whose spans are whole steps: three parts of each step after each other.
-class SplitRows {
- public:
-  explicit SplitRows(const WindowProduct& p) : p_(p) {
-    for (int64_t s = 0; s < p.span_count; ++s) row_ += p.spans[s].terms / split_terms * step;
-    if (row_ / 64 % 2 == 0) row_ += 64;  // rows displace each other a power of two apart
-    chunk_ = std::clamp<int64_t>(chunk_bytes / row_ / unit_side, 1, 8) * unit_side;
-    memory_.emplace(std::min(chunk_, (p.count + unit_side - 1) / unit_side * unit_side) * row_);
+// Sums of a row and columns [column, column + count) to their place.
+RL_INLINE void put_unit(const WindowProduct& p, const float* sums, int64_t row, int64_t column,
+                        int64_t count) {
+  float* held = p.out + column / panel_width * p.out_panel + p.out_rows[row];
+  for (int64_t j = 0; j < count; j += lanes) {
+    int64_t n = std::min<int64_t>(lanes, count - j);
+    vec<float> sum = load(sums + j);
+    if (p.add) sum += read<false>(held + j, n);
+    else if (p.bias) sum += read<false>(p.bias + column + j, n);
+    if (p.rounded) write<false>(p.rounded + p.rounded_rows[row] + column + j, sum, n);
+    else write<false>(held + j, sum, n);
   }
-
-  int64_t chunk() const { return chunk_; }
-  void read(int64_t first, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      const float* a = p_.a + p_.rows[first + i];
-      char* to = memory_->data() + i * row_;
-      Magnitudes seen{};
-      for (int64_t s = 0; s < p_.span_count; ++s) {
-        const float* from = a + p_.spans[s].offset;
-        for (int64_t k = 0; k < p_.spans[s].terms; k += split_terms, to += step)
-          put_parts<float>(load(from + k), load(from + k + tile_side), to, 64, seen);
-      }
-      bool& can = can_be_split_[i / unit_side];
-      can = (i % unit_side == 0 || can) && line_can_be_split(seen);
-    }
-  }
-  bool multiply(int64_t i, int64_t rows, int64_t columns, int64_t panel, float* sums) const {
-    if (!can_be_split_[i / unit_side] || !p_.can_be_split[panel]) return false;
-    auto product = unit_product_for<3>(rows, columns);
-    const char* from = memory_->data() + i * row_;
-    const char* b = p_.split + panel * (p_.b_panel / panel_width / split_terms) * split_bytes;
-    bool add = false;
-    for (int64_t s = 0, next = 0; s < p_.span_count; s = next) {
-      int64_t row = p_.spans[s].row, end = row;  // of spans that are one behind the other in b
-      for (; next < p_.span_count && p_.spans[next].row == end; ++next) end += p_.spans[next].terms;
-      int64_t steps = (end - row) / split_terms;
-      UnitSide left{from, row_, tile_side * row_, 64, step};
-      UnitSide right{b + row / split_terms * split_bytes, 64, tile_bytes, 2 * tile_bytes,
-                     split_bytes};
-      product(left, right, steps, add, sums, {}, unit_side);
-      from += steps * step;
-      add = true;
-    }
-    return true;
-  }
-
- private:
-  static constexpr int64_t step = parts_of<float> * 64;     // bytes
-  static constexpr int64_t chunk_bytes = int64_t(1) << 20;  // half of the second cache
-
-  const WindowProduct& p_;
-  int64_t row_ = 0, chunk_ = 0;
-  std::optional<Buffer<char>> memory_;
-  bool can_be_split_[8];
-};
-
-// Sums of some rows and columns [column, column + count) to their places.
-void put_unit(const WindowProduct& p, const float* sums, int64_t row, int64_t rows, int64_t column,
-              int64_t count) {
-  float* out = p.out + column / panel_width * p.out_panel;
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t j = 0; j < count; j += lanes) {
-      int64_t n = std::min<int64_t>(lanes, count - j);
-      vec<float> sum = load(sums + r * unit_side + j);
-      float* held = out + p.out_rows[row + r] + j;
-      if (p.add) sum += read<false>(held, n);
-      else if (p.bias) sum += read<false>(p.bias + column + j, n);
-      if (p.rounded) write<false>(p.rounded + p.rounded_rows[row + r] + column + j, sum, n);
-      else write<false>(held, sum, n);
-    }
 }
 
 // Some rows by a panel.
@@ -327,8 +270,9 @@ WindowProduct part_of(const WindowProduct& p, int64_t row, int64_t rows, int64_t
   return part;
 }
 
-template <class Rows> void by_unit(const WindowProduct& p) {
-  Rows from(p);
+// Of pairs.
+void by_unit(const WindowProduct& p) {
+  UnitRows from(p);
   alignas(64) float sums[unit_side * unit_side] = {};
   UnitScope unit;
   for (int64_t first = 0; first < p.count; first += from.chunk()) {
@@ -338,12 +282,106 @@ template <class Rows> void by_unit(const WindowProduct& p) {
       int64_t count = std::min(panel_width, p.columns - column), panel = column / panel_width;
       for (int64_t i = 0; i < some; i += unit_side) {
         int64_t rows = std::min(unit_side, some - i);
-        if (p.span_count == 0 || from.multiply(i, rows, count, panel, sums))
-          put_unit(p, sums, first + i, rows, column, count);
-        else products<false>(part_of(p, first + i, rows, panel, count));
+        from.multiply(i, rows, count, panel, sums);
+        for (int64_t r = 0; r < rows; ++r)
+          put_unit(p, sums + r * unit_side, first + i + r, column, count);
       }
     }
   }
+}
+
+// The rows of a window product of floats as tiles of split pixels, which are read where they lie:
+// sixteen places at one distance from each other, of which rows begin at some.
+auto product_of_runs(bool two, int64_t columns) {
+  return columns <= tile_side ? two ? unit_product_of_runs<2, 1> : unit_product_of_runs<1, 1>
+         : two                ? unit_product_of_runs<2, 2>
+                              : unit_product_of_runs<1, 2>;
+}
+
+class SplitRows {
+ public:
+  explicit SplitRows(const WindowProduct& p)
+      : p_(p), distance_(p.pixel), spans_(p.span_count), runs_(p.span_count), tiles_(p.count) {
+    const int64_t next = p.count > 1 ? p.rows[1] - p.rows[0] : p.pixel;
+    if (next > 0 && next <= farthest_rows * p.pixel) distance_ = next;
+    for (int64_t s = 0; s < p.span_count; ++s) {
+      const WindowProduct::Span& span = p.spans[s];
+      const int64_t pixel = span.offset / p.pixel, word = span.offset % p.pixel;
+      spans_[s] = {pixel, (word + span.terms + p.pixel - 1) / p.pixel};
+      runs_[s] = {pixel * p.pixel_bytes + word / split_terms * split_row_bytes,
+                  span.row / split_terms * split_bytes, span.terms / split_terms};
+    }
+    for (int64_t row = 0; row < p.count; row += tiles_[count_++].rows) tiles_[count_] = tile(row);
+  }
+
+  // All rows by the panel of columns from `column` on.
+  void multiply(int64_t column) const {
+    const int64_t columns = std::min(panel_width, p_.columns - column);
+    const int64_t panel = column / panel_width;
+    const char* b = p_.split + panel * (p_.b_panel / panel_width / split_terms) * split_bytes;
+    alignas(64) float sums[unit_side * unit_side] = {};
+    for (int64_t i = 0; i < count_; i += 2) {
+      const Tile *first = &tiles_[i], *last = &tiles_[std::min(i + 1, count_ - 1)];
+      if (!p_.can_be_split[panel] || !first->can_be_split || !last->can_be_split) {
+        products<false>(
+            part_of(p_, first->row, last->row + last->rows - first->row, panel, columns));
+        continue;
+      }
+      if (p_.span_count > 0) {
+        UnitSide left{first->data, distance_ / p_.pixel * p_.pixel_bytes, last->data - first->data,
+                      64, split_row_bytes};
+        product_of_runs(first != last, columns)(left,
+                                                {b, 64, tile_bytes, 2 * tile_bytes, split_bytes},
+                                                runs_.data(), p_.span_count, sums);
+      }
+      for (const Tile* tile = first; tile <= last; ++tile)
+        put(*tile, sums + (tile - first) * tile_side * unit_side, column, columns);
+    }
+  }
+
+ private:
+  struct Pixels {
+    int64_t first, count;
+  };
+  struct Tile {
+    int64_t row, rows;  // of the product
+    const char* data;
+    bool can_be_split;
+  };
+
+  Tile tile(int64_t first) const {
+    Tile made{first, 0, p_.pixels + p_.rows[first] / p_.pixel * p_.pixel_bytes, true};
+    for (int64_t row = first; row < p_.count; ++row, ++made.rows) {
+      const int64_t from = p_.rows[row] - p_.rows[first];
+      if (from < 0 || from % distance_ || from / distance_ >= tile_side) break;
+      const uint32_t* pixels = p_.largest + p_.rows[row] / p_.pixel;
+      uint32_t largest = 0;
+      for (int64_t s = 0; s < p_.span_count; ++s)
+        for (int64_t i = 0; i < spans_[s].count; ++i)
+          largest = std::max(largest, pixels[spans_[s].first + i]);
+      made.can_be_split &= RL_ISA::can_be_split(largest);
+    }
+    return made;
+  }
+  void put(const Tile& tile, const float* sums, int64_t column, int64_t columns) const {
+    for (int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
+      const int64_t place = (p_.rows[row] - p_.rows[tile.row]) / distance_;
+      put_unit(p_, sums + place * unit_side, row, column, columns);
+    }
+  }
+
+  const WindowProduct& p_;
+  int64_t distance_;
+  Buffer<Pixels> spans_;
+  Buffer<UnitRun> runs_;
+  Buffer<Tile> tiles_;
+  int64_t count_ = 0;
+};
+
+void by_split_rows(const WindowProduct& p) {
+  SplitRows rows(p);
+  UnitScope unit;
+  for (int64_t column = 0; column < p.columns; column += panel_width) rows.multiply(column);
 }
 
 // Panels of gradients as left sides: the filters of each tile become its rows.
@@ -405,8 +443,20 @@ void gradient_on_unit(const GradientOnUnit& p) {
 }
 
 void window_unit(const WindowProduct& p) {
-  if constexpr (may_have_unit) p.pairs ? by_unit<UnitRows>(p) : by_unit<SplitRows>(p);
+  if constexpr (may_have_unit) p.pairs ? by_unit(p) : by_split_rows(p);
   else static_cast<void>(p);
+}
+
+void split_pixels(const SplitPixels& p) {
+  if constexpr (may_have_unit)
+    for (int64_t i = 0; i < p.count; ++i) {
+      const float* from = p.from + i * p.pixel;
+      char* to = p.to + i * (p.words / split_terms * split_row_bytes);
+      Magnitudes seen{};
+      for (int64_t k = 0; k < p.words; k += split_terms, to += split_row_bytes)
+        put_parts<float>(load(from + k), load(from + k + tile_side), to, 64, seen);
+      p.largest[i] = largest_of(seen);
+    }
 }
 
 void split_panel(const float* panel, int64_t terms, char* to, bool* can) {
