@@ -1,7 +1,5 @@
 """Arguments that are one integer or several: Python's, NumPy's, and tensors of no dims."""
 
-from _operator import index  # what `operator` would be one more module for
-
 
 def is_integer(value):
     """Is the argument one integer?"""
@@ -12,7 +10,7 @@ def integers(value):
     """The integers of an argument, as a tuple; a symbolic size stays what it is."""
     if not is_integer(value):
         return tuple(value)
-    return (index(value) if hasattr(value, "ndim") else value,)
+    return (value.__index__() if hasattr(value, "ndim") else value,)
 
 
 def wrapped_dim(dim, ndim):

@@ -333,7 +333,7 @@ Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset) {
 namespace {
 
 const char* buffer_format(DType t) {
-  // NumPy's int64 is the first of long and long long that is wide enough; compiled code asks for it.
+  // NumPy takes long for its int64 where it is wide enough, and compiled code asks for that one.
   static constexpr const char* wide = sizeof(long) == 8 ? "l" : "q";
   static constexpr const char* formats[dtype_count] = {"?", "B",     "b", "h", "i",  wide,
                                                        "e", nullptr, "f", "d", "Zf", "Zd"};

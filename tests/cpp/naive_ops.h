@@ -85,15 +85,15 @@ struct Mul final : Node {
     if (wants(1)) r[1] = mul(g[0], a.unpack(*this));
   }
   void release_saved() override {
-    a.release();
-    b.release();
+    released |= a.release();
+    released |= b.release();
   }
 };
 struct Exp final : Node {
   Exp() : Node("exp") {}
   SavedTensor out;
   void apply(Gradients& g, Gradients& r) override { r[0] = mul(g[0], out.unpack(*this)); }
-  void release_saved() override { out.release(); }
+  void release_saved() override { released |= out.release(); }
 };
 struct SumTo final : Node {
   explicit SumTo(IntSpan from) : Node("sum"), from(from) {}
