@@ -52,16 +52,24 @@ struct UnitSums {
   const float* added = nullptr;
   int64_t added_row = 0;
 
+  // What is read again and again are copies, since stores might change the fields.
   template <bool rounds, bool adds> RL_INLINE void put_rows(int64_t first, int64_t last) const {
-    for (int64_t i = first; i < last; ++i)
+    using To = std::conditional_t<rounds, bfloat16, float>;
+    const int64_t to_row = row, plus_row = added_row;
+    const float *from = sums + first * unit_side, *plus = adds ? added + first * plus_row : nullptr;
+    To* at = static_cast<To*>(to) + first * to_row;
+    for (int64_t i = first; i < last; ++i, from += unit_side, at += to_row) {
+#pragma GCC unroll 2
       for (int64_t j = 0; j < unit_side; j += tile_side) {
-        vec<float> sum = load(sums + i * unit_side + j);
-        if constexpr (adds) sum += load(added + i * added_row + j);
-        if constexpr (!rounds) store(static_cast<float*>(to) + i * row + j, sum);
-        else if constexpr (adds) store_narrow(static_cast<bfloat16*>(to) + i * row + j, sum);
+        vec<float> sum = load(from + j);
+        if constexpr (adds) sum += load(plus + j);
+        if constexpr (!rounds) store(at + j, sum);
+        else if constexpr (adds) store_narrow(at + j, sum);
         // What the unit adds up is 0 or a normal number.
-        else store(static_cast<uint16_t*>(to) + i * row + j, narrowed_to_bfloat16(sum));
+        else store(reinterpret_cast<uint16_t*>(at + j), narrowed_to_bfloat16(sum));
       }
+      if constexpr (adds) plus += plus_row;
+    }
   }
   RL_INLINE void put(int64_t first, int64_t last) const {
     if (added) rounded ? put_rows<true, true>(first, last) : put_rows<false, true>(first, last);
@@ -159,7 +167,8 @@ RL_INLINE void multiply_parts(const UnitStep<rows, columns, of>& step, F next) {
 // difference, but what is read from memory besides does.
 template <int rows, int columns, UnitOf of>
 RL_INLINE void multiply_undivided(const UnitSide& left, const UnitSide& right, int64_t steps,
-                                  const UnitMeanwhile& meanwhile) {
+                                  const UnitMeanwhile& given) {
+  const UnitMeanwhile meanwhile = given;  // not read again after each instruction of the unit
   const char *a = left.data, *b = right.data;
   const int64_t left_row = left.row, left_tile = left.tile, left_step = left.step;
   const int64_t right_row = right.row, right_tile = right.tile, right_step = right.step;
