@@ -135,6 +135,49 @@ template <class E> bool is_read_in_place(const Lines<E>& left, int64_t lines, in
 // In gemm_tiles.isa.cpp.
 template <class T> void by_tiles(Problem<T>& p);
 
+// What of a target is the same for all squares of sums. Its fields are read one by one for each: a
+// copy of the target would wait for the stores of the tiles before it.
+template <class E, class S> struct UnitTarget {
+  bool plain;  // sums need little: to be stored or rounded to bfloat16, beside what is added
+  bool holds;  // they are the result, and may be added up where it goes
+  bool rounded;
+  char* data;
+  int64_t row, column;  // in bytes
+  const float* added;
+  int64_t added_row;
+
+  explicit UnitTarget(const Target<S>& to)
+      : plain(is_plain(to)),
+        holds(plain && to.beta == 0 && !to.rounded.data),
+        rounded(to.rounded.data),
+        data(rounded ? reinterpret_cast<char*>(to.rounded.data) : reinterpret_cast<char*>(to.c)),
+        row(rounded ? 2 * to.rounded.row : int64_t{sizeof(S)} * to.row),
+        column(rounded ? 2 * to.rounded.col : int64_t{sizeof(S)} * to.col),
+        added(to.beta != 0 ? reinterpret_cast<const float*>(to.added) : nullptr),
+        added_row(to.added_row) {}
+
+  char* at(int64_t i, int64_t j) const { return data + i * row + j * column; }
+  bool lies_in_rows() const { return column == (rounded ? 2 : int64_t{sizeof(S)}); }
+  void set(UnitSums& made, int64_t i, int64_t j, const float* sums, int64_t rows) const {
+    made.sums = sums;
+    made.to = at(i, j);
+    made.row = row / (rounded ? 2 : int64_t{sizeof(S)});
+    made.rows = rows;
+    made.rounded = rounded;
+    made.added = added ? added + i * added_row + j : nullptr;
+    made.added_row = added_row;
+  }
+
+ private:
+  static bool is_plain(const Target<S>& to) {
+    bool adds = std::is_same_v<S, float> && to.beta == 1 && to.added_col == 1;
+    if (to.finish || to.alpha != 1 || (to.beta != 0 && !adds)) return false;
+    if (!to.rounded.data) return to.col == 1;
+    return std::is_same_v<E, bfloat16> && to.rounded.dtype == DType::BFloat16 &&
+           to.rounded.col == 1;
+  }
+};
+
 // Of elements of E, added up in elements of S.
 template <class E, class S> class UnitProduct {
  public:
@@ -232,16 +275,19 @@ template <class E, class S> class UnitProduct {
 
   // Rows by the columns of a block that are asked for, which begin at `first`.
   void multiply(Rows& rows, const UnitBlock& block, int64_t first, const Target<S>& to) {
+    const UnitTarget<E, S> squares(to);
     for (int64_t j = 0, at = 0; j < block.lines; j += unit_side, ++at) {
       if (first + j < p_.first || first + j >= p_.last) continue;
       Columns columns{block, at, j, std::min(unit_side, block.lines - j),
                       right_can_be_split(plan_, block, at)};
-      for (int64_t k = 0; k < block.terms; k += plan_.chunk) multiply_chunk(rows, columns, k, to);
+      for (int64_t k = 0; k < block.terms; k += plan_.chunk)
+        multiply_chunk(rows, columns, k, to, squares);
     }
   }
 
   // All rows by a panel of the right side, of whose terms those from k on.
-  void multiply_chunk(Rows& rows, const Columns& columns, int64_t k, const Target<S>& to) {
+  void multiply_chunk(Rows& rows, const Columns& columns, int64_t k, const Target<S>& to,
+                      const UnitTarget<E, S>& squares) {
     int64_t terms = columns.block.terms, step = k / terms_of<E>;
     int64_t steps = plan_.steps(std::min(plan_.chunk, terms - k));
     UnitSide right{columns.block.panel(plan_, columns.at) + step * plan_.step_bytes(), 64,
@@ -256,58 +302,31 @@ template <class E, class S> class UnitProduct {
       left.data += step * left.step;
       float* square = rows.sums + i * square_size;
       int64_t lines = std::min(unit_side, rows.count - i * unit_side);
-      const Target<S> target = to.at(i * unit_side, columns.first);
       const bool can_be_split = columns.can_be_split && rows.side[i].can_be_split;
+      const bool whole = columns.count == unit_side;
       // Reading and writing it for each of several short chunks would take longer than a copy.
-      const bool in_place = can_be_split && lines == unit_side && columns.count == unit_side &&
-                            holds_sums(target) && (plan_.parts > 1 || plan_.chunk >= terms);
-      if (in_place ? k == 0 : ends) bring_rows_of(target, meanwhile);
+      const bool in_place = can_be_split && lines == unit_side && whole && squares.holds &&
+                            (plan_.parts > 1 || plan_.chunk >= terms);
+      if ((in_place ? k == 0 : ends) && squares.lies_in_rows()) {
+        meanwhile.target = squares.at(i * unit_side, columns.first);
+        meanwhile.target_row = squares.row;
+        meanwhile.target_bytes = unit_side * squares.column;
+      }
       meanwhile.earlier = &rows.waiting;
-      float* sums = in_place ? reinterpret_cast<float*>(target.c) : square;
+      float* sums = square;
+      if (in_place) sums = reinterpret_cast<float*>(squares.at(i * unit_side, columns.first));
       multiply_sides(left, right, lines, columns.count, steps, k > 0, sums, meanwhile,
-                     in_place ? target.row : unit_side);
+                     in_place ? squares.row / int64_t{sizeof(float)} : unit_side);
       rows.waiting.rows = 0;
       if (in_place || !ends) continue;
       if constexpr (parts_of<E> > 1)
         if (!can_be_split)
           multiply_unsplit(rows.lines.from(i * unit_side, 0), lines, right_.from(columns.first, 0),
                            columns.count, terms, square);
-      if (columns.count == unit_side && is_plain(target)) set(rows.waiting, target, square, lines);
-      else put(square, lines, columns.count, target);
+      if (whole && squares.plain)
+        squares.set(rows.waiting, i * unit_side, columns.first, square, lines);
+      else put(square, lines, columns.count, to.at(i * unit_side, columns.first));
     }
-  }
-
-  // Sums that need little: to be stored or rounded to bfloat16, beside what is added.
-  static bool is_plain(const Target<S>& to) {
-    bool adds = std::is_same_v<S, float> && to.beta == 1 && to.added_col == 1;
-    if (to.finish || to.alpha != 1 || (to.beta != 0 && !adds)) return false;
-    if (!to.rounded.data) return to.col == 1;
-    return std::is_same_v<E, bfloat16> && to.rounded.dtype == DType::BFloat16 &&
-           to.rounded.col == 1;
-  }
-  // Whether sums are the result, so that they may be added up where it goes.
-  static bool holds_sums(const Target<S>& to) {
-    return is_plain(to) && to.beta == 0 && !to.rounded.data;
-  }
-  // Field by field: to copy what has just been written would wait for the stores of the tiles.
-  static void set(UnitSums& made, const Target<S>& to, const float* sums, int64_t rows) {
-    const bool rounded = to.rounded.data, adds = to.beta != 0;
-    made.sums = sums;
-    made.to = rounded ? static_cast<void*>(to.rounded.data) : to.c;
-    made.row = rounded ? to.rounded.row : to.row;
-    made.rows = rows;
-    made.rounded = rounded;
-    made.added = adds ? reinterpret_cast<const float*>(to.added) : nullptr;
-    made.added_row = to.added_row;
-  }
-
-  static void bring_rows_of(const Target<S>& to, UnitMeanwhile& meanwhile) {
-    bool rounded = to.rounded.data;
-    if ((rounded ? to.rounded.col : to.col) != 1) return;
-    meanwhile.target = rounded ? reinterpret_cast<const char*>(to.rounded.data)
-                               : reinterpret_cast<const char*>(to.c);
-    meanwhile.target_row = rounded ? 2 * to.rounded.row : 4 * to.row;
-    meanwhile.target_bytes = unit_side * (rounded ? 2 : 4);
   }
 
   void multiply_sides(const UnitSide& left, const UnitSide& right, int64_t rows, int64_t columns,
@@ -355,8 +374,10 @@ template <class E, class S> class UnitProduct {
     put_rows(turned, columns, rows, to.transposed());
   }
   static void put_rows(float* sums, int64_t rows, int64_t columns, const Target<S>& to) {
+    const UnitTarget<E, S> square(to);
     UnitSums plain;
-    if (columns == unit_side && is_plain(to)) set(plain, to, sums, rows), plain.put(0, rows);
+    if (columns == unit_side && square.plain)
+      square.set(plain, 0, 0, sums, rows), plain.put(0, rows);
     else put_tile(reinterpret_cast<S*>(sums), rows, unit_side, columns, to);
   }
 
