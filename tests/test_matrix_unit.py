@@ -119,7 +119,7 @@ class Fixed(rushlight.nn.Linear):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int8"])
 def test_the_same_bits_by_any_number_of_threads(dtype):
     kind = getattr(rushlight, dtype)
-    for m, k, n in [(300, 2300, 500), (64, 1100, 1500), (1000, 300, 130)]:
+    for m, k, n in [(300, 2300, 500), (64, 1100, 1500), (1000, 300, 130), (250, 200, 700)]:
         a, b = (rushlight.randn(*s) * 50 for s in ((m, k), (k, n)))
         a[40] *= 1e-25 if dtype == "float32" else 1
         a, b = a.to(kind), b.to(kind)
@@ -251,6 +251,10 @@ WINDOWS = [
     ((2, 128, 40, 28), (192, 64, 3, 3), 2, 0, 1, 2),
     ((2, 96, 1200), (100, 96, 7), 3, 3, 1, 1),
     ((1, 64, 9, 12, 12), (72, 64, 3, 3, 3), 1, 1, 1, 1),
+    ((9, 64, 14, 7), (48, 64, 3, 3), 1, 1, (1, 3), 1),  # lines shorter than a tile
+    ((5, 64, 180, 1), (40, 64, 5, 1), 1, (2, 0), 1, 1),  # of one pixel
+    ((1, 32, 700, 18), (40, 32, 3, 3), (1, 6), 1, 1, 1),  # further apart than a tile's rows may be
+    ((2, 64, 30, 31), (64, 64, 3, 3), 4, 0, 1, 1),
 ]
 
 
