@@ -106,9 +106,10 @@ struct Boxes {
 };
 
 // The source of a box in words of 4 bytes: a copy with zeros around, or where it lies, from the
-// place on that the first results' first taps see.
+// place on that the first results' first taps see. That may be outside of [begin, end), which is
+// all that may be read, where there is no such tap.
 struct Seen {
-  const float* data;
+  const float *data, *begin, *end;
   int64_t image, step[3];
   Range of[3];
 };
@@ -274,8 +275,10 @@ class Reader {
         seen.step[d] = from_.step[d] / word;
         first += seen.of[d].begin * from_.step[d];
       }
-      seen.data = reinterpret_cast<const float*>(from_.data) + first / word;
+      seen.begin = reinterpret_cast<const float*>(from_.data);
+      seen.data = seen.begin + first / word;
       seen.image = from_.image / word;
+      seen.end = seen.begin + w_.batch * seen.image;
       return seen;
     }
     int64_t next = w_.pixel;
@@ -284,7 +287,8 @@ class Reader {
       seen.step[d] = next;
       next *= seen.of[d].size();
     }
-    seen.data = memory_->data(), seen.image = next;
+    seen.data = seen.begin = memory_->data(), seen.image = next;
+    seen.end = seen.begin + box.images * next;
     for (int64_t i = 0; i < box.images; ++i)
       fill(seen, (box.first + i) * from_.image + channel * from_.channel,
            memory_->data() + i * next);

@@ -10,7 +10,8 @@ namespace {
 
 // What a box sees of images that lie channels_last, from its first result on.
 Seen seen_of(const Windows& w, const Box& box, const float* data, int64_t channels) {
-  Seen seen{data, 0, {}, {}};
+  Seen seen{};
+  seen.data = data;
   int64_t next = channels;
   for (int d = 2; d >= 0; --d) {
     seen.step[d] = next;

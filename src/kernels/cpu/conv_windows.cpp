@@ -154,7 +154,10 @@ class SplitSource {
       memory_.emplace((count + pixels_behind) * bytes_);
       largest_.emplace(count);
     }
-    split_pixels({seen.data, count, pixel_, words_, memory_->data(), largest_->data()});
+    const int64_t first = std::max<int64_t>(0, (seen.begin - seen.data + pixel_ - 1) / pixel_);
+    const int64_t end = std::min(count, (seen.end - seen.data - words_) / pixel_ + 1);
+    split_pixels({seen.data + first * pixel_, end - first, pixel_, words_,
+                  memory_->data() + first * bytes_, largest_->data() + first});
   }
   void show(WindowProduct& product) const {
     product.pixels = memory_->data();
